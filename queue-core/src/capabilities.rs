@@ -1,0 +1,231 @@
+//! What a backend claims, and the checks that follow from it.
+
+use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
+
+use crate::{At, ClaimRequest, Error, MAX_DURATION, NewJob, Operation, Priority};
+
+/// An option of the contract: claimed and proved, or refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capability {
+    /// Client-made job ids (R4).
+    ClientIds,
+    /// Push calls that can be repeated by token (R4).
+    PushTokens,
+    /// Delayed jobs (R14).
+    Delay,
+    /// More than one priority (R15).
+    Priority,
+    /// Unique keys (R16).
+    Unique,
+    /// Expiry (R17).
+    Expiry,
+    /// A claim that waits is woken by a push; without it, it polls.
+    BlockingWait,
+    /// Works on Redis Cluster: all keys of a queue share one slot.
+    Cluster,
+}
+
+/// In which order ready jobs of one priority are delivered (R13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Order {
+    /// By the time they became ready; a recovered or given-back job goes to the
+    /// front.
+    Fifo,
+    /// By the time they were pushed, except that a recovered job waits its turn.
+    Rotating,
+    /// None.
+    Unordered,
+}
+
+/// What a lease is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LeaseScope {
+    /// Each job has its own, so that what a heartbeat does not name runs out.
+    Job,
+    /// All jobs of a worker share its heartbeat.
+    Worker,
+}
+
+/// When a dead worker's job is claimable again (R9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecoveryBound {
+    /// Its lease and one interval of the reaper.
+    LeaseAndReaper,
+    /// As `LeaseAndReaper`, and one turn of the ring.
+    OneTurn,
+}
+
+/// What a backend takes at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a payload.
+    pub max_payload: usize,
+    /// Bytes of all header names and values of a job.
+    pub max_headers: usize,
+    /// Jobs of one push, claim, settlement or extension.
+    pub max_batch: NonZeroU32,
+}
+
+/// What a backend claims, declares and takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The backend's name, as in its URL.
+    pub backend: &'static str,
+    /// The options that it has.
+    pub claimed: &'static [Capability],
+    /// The priorities that it tells apart.
+    pub priorities: RangeInclusive<Priority>,
+    /// How late a delayed job may be while a worker is idle (R14).
+    pub lateness: Duration,
+    /// The order of delivery.
+    pub order: Order,
+    /// What a lease is bound to.
+    pub lease_scope: LeaseScope,
+    /// When a dead worker's job comes back.
+    pub recovery: RecoveryBound,
+    /// What it takes at most.
+    pub limits: Limits,
+}
+
+impl Capabilities {
+    /// Whether the backend has this option.
+    pub fn claims(&self, option: Capability) -> bool {
+        self.claimed.contains(&option)
+    }
+
+    /// Refuses what the backend cannot carry, before anything is written (R5).
+    ///
+    /// Every backend calls this first in `push`, so that all refuse alike.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] or [`Error::Unsupported`], for the first job that is
+    /// refused.
+    pub fn check_push(&self, jobs: &[NewJob], has_token: bool) -> Result<(), Error> {
+        self.check_batch(Operation::Push, jobs.len())?;
+        if has_token {
+            self.require(Capability::PushTokens, "a push token")?;
+        }
+        jobs.iter().try_for_each(|job| self.check_job(job))
+    }
+
+    /// Refuses a claim that makes no sense.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a lease of zero or one too long to add to a time.
+    pub fn check_claim(&self, ask: &ClaimRequest) -> Result<(), Error> {
+        self.check_lease(Operation::Claim, ask.lease)?;
+        self.check_duration(Operation::Claim, "the wait", ask.wait)
+    }
+
+    /// Refuses a lease of zero or one too long to add to a time.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_lease(
+        &self,
+        operation: Operation,
+        lease: Duration,
+    ) -> Result<(), Error> {
+        if lease < Duration::from_millis(1) {
+            return Err(self.invalid(operation, "the lease is shorter than 1 ms"));
+        }
+        self.check_duration(operation, "the lease", lease)
+    }
+
+    /// Refuses more than [`Limits::max_batch`] at once.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_batch(
+        &self,
+        operation: Operation,
+        length: usize,
+    ) -> Result<(), Error> {
+        let most = self.limits.max_batch.get() as usize;
+        if length > most {
+            let reason = format!("{length} at once are more than the {most} allowed");
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
+    }
+
+    fn check_job(&self, job: &NewJob) -> Result<(), Error> {
+        self.check_options(job)?;
+        self.check_sizes(job)?;
+        self.check_duration(Operation::Push, "the delay", job.delay)?;
+        if let Some(expires_in) = job.expires_in {
+            self.check_duration(Operation::Push, "the expiry", expires_in)?;
+        }
+        job.lease.map_or(Ok(()), |lease| self.check_lease(Operation::Push, lease))
+    }
+
+    fn check_options(&self, job: &NewJob) -> Result<(), Error> {
+        let used = [
+            (job.id.is_some(), Capability::ClientIds, "a job id of the client's"),
+            (!job.delay.is_zero(), Capability::Delay, "a delay"),
+            (job.expires_in.is_some(), Capability::Expiry, "an expiry"),
+            (job.unique.is_some(), Capability::Unique, "a unique key"),
+        ];
+        for (is_used, option, words) in used {
+            if is_used {
+                self.require(option, words)?;
+            }
+        }
+        if !self.priorities.contains(&job.priority) {
+            return Err(self.unsupported("this priority"));
+        }
+        if job.lease.is_some() && self.lease_scope == LeaseScope::Worker {
+            return Err(self.unsupported("a lease of the job's own"));
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self, job: &NewJob) -> Result<(), Error> {
+        let too_big = |what: &str, size: usize, most: usize| {
+            let reason = format!("{what} of {size} bytes is over the limit of {most}");
+            self.invalid(Operation::Push, reason)
+        };
+        let Limits { max_payload, max_headers, .. } = self.limits;
+        if job.payload.len() > max_payload {
+            return Err(too_big("a payload", job.payload.len(), max_payload));
+        }
+        let headers = job.headers.total_bytes();
+        if headers > max_headers {
+            return Err(too_big("a set of headers", headers, max_headers));
+        }
+        Ok(())
+    }
+
+    fn check_duration(
+        &self,
+        operation: Operation,
+        what: &str,
+        duration: Duration,
+    ) -> Result<(), Error> {
+        if duration > MAX_DURATION {
+            let reason = format!("{what} is longer than a hundred years");
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
+    }
+
+    fn require(&self, option: Capability, words: &'static str) -> Result<(), Error> {
+        if self.claims(option) { Ok(()) } else { Err(self.unsupported(words)) }
+    }
+
+    fn unsupported(&self, option: &'static str) -> Error {
+        Error::Unsupported { at: self.at(Operation::Push), option }
+    }
+
+    fn invalid(&self, operation: Operation, reason: impl Into<String>) -> Error {
+        Error::Invalid { at: self.at(operation), reason: reason.into() }
+    }
+
+    fn at(&self, operation: Operation) -> At {
+        At { backend: self.backend, operation }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a worker asks for and gets.
+
+use std::{
+    fmt,
+    num::{NonZeroU16, NonZeroU32},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use crate::job::checked_text;
+use crate::name::{InvalidName, check_text};
+use crate::{DEFAULT_MAX_ATTEMPTS, Headers, JobId, Priority, Randomness};
+
+checked_text! {
+    /// The identity of one run of a worker: 1 to 128 characters of
+    /// `A-Z a-z 0-9 . : _ -`. Not used again after the run ends.
+    ///
+    /// [`WorkerId::of_this_process`] names host and process, which is what an
+    /// operator wants to see.
+    WorkerId, "the worker id", 128, |text| {
+        if text.bytes().all(|b| b.is_ascii_alphanumeric() || b".:_-".contains(&b)) {
+            Ok(())
+        } else {
+            Err(InvalidName::new("the worker id", "may hold only A-Z a-z 0-9 . : _ -"))
+        }
+    }
+}
+
+impl WorkerId {
+    /// `host:pid:nonce`, the nonce being 40 random bits, so that a process id that
+    /// comes again names another worker.
+    pub fn of_this_process(randomness: &dyn Randomness) -> Self {
+        let host: String = gethostname::gethostname()
+            .to_string_lossy()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+            .take(64)
+            .collect();
+        let id = format!("{host}:{}:{}", std::process::id(), randomness.text(8));
+        Self(id.into())
+    }
+}
+
+/// Proof of one lease: what a settlement or extension must show (R7).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Receipt {
+    job: JobId,
+    attempt: u32,
+    token: Bytes,
+}
+
+impl Receipt {
+    /// A receipt as a backend gives it out. `token` is unlike that of any other
+    /// lease, of this job or another.
+    pub fn new(job: JobId, attempt: u32, token: impl Into<Bytes>) -> Self {
+        Self { job, attempt, token: token.into() }
+    }
+
+    /// The job that is leased.
+    pub fn job(&self) -> &JobId {
+        &self.job
+    }
+
+    /// Which delivery of the job this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// What tells this lease from all others, in the backend's own form.
+    pub fn token(&self) -> &Bytes {
+        &self.token
+    }
+}
+
+/// What a worker asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClaimRequest {
+    /// Who asks.
+    pub worker: WorkerId,
+    /// How many jobs at most.
+    pub max: NonZeroU32,
+    /// How long each is leased, unless the job has a lease of its own.
+    pub lease: Duration,
+    /// How long to wait when nothing is ready. Zero answers at once.
+    pub wait: Duration,
+}
+
+impl ClaimRequest {
+    /// Asks for one job, leased for `lease`, without waiting.
+    pub fn new(worker: WorkerId, lease: Duration) -> Self {
+        Self { worker, max: NonZeroU32::MIN, lease, wait: Duration::ZERO }
+    }
+
+    /// Asks for up to `max` jobs.
+    #[must_use]
+    pub fn max(mut self, max: NonZeroU32) -> Self {
+        self.max = max;
+        self
+    }
+
+    /// Waits up to `wait` when nothing is ready.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+}
+
+/// A job in the hands of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Delivery {
+    /// Proof of the lease.
+    pub receipt: Receipt,
+    /// What was pushed, byte for byte (R2).
+    pub payload: Bytes,
+    /// How long the lease runs from the claim, and from each extension.
+    pub lease: Duration,
+    /// Deliveries before the job is buried.
+    pub max_attempts: NonZeroU16,
+    /// How soon it was wanted.
+    pub priority: Priority,
+    /// What travels with it.
+    pub headers: Headers,
+}
+
+impl Delivery {
+    /// A delivery with default options, as a backend gives it out.
+    pub fn new(receipt: Receipt, payload: impl Into<Bytes>, lease: Duration) -> Self {
+        Self {
+            receipt,
+            payload: payload.into(),
+            lease,
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            priority: Priority::NORMAL,
+            headers: Headers::default(),
+        }
+    }
+
+    /// Sets how often the job is delivered at most.
+    #[must_use]
+    pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// Sets how soon it was wanted.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets what travels with it.
+    #[must_use]
+    pub fn headers(mut self, headers: Headers) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// The job's id.
+    pub fn job(&self) -> &JobId {
+        self.receipt.job()
+    }
+
+    /// Which delivery of the job this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.receipt.attempt()
+    }
+
+    /// Whether an earlier delivery of the job may have run, in part or whole.
+    pub fn is_redelivery(&self) -> bool {
+        self.attempt() > 1
+    }
+
+    /// Whether a `Retry` of this delivery buries the job.
+    pub fn is_last_attempt(&self) -> bool {
+        self.attempt() >= u32::from(self.max_attempts.get())
+    }
+}

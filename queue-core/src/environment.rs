@@ -1,0 +1,161 @@
+//! What a queue takes from the world around it: time and randomness.
+//!
+//! Both are injected, so that a test suite can drive them: every sleep, jitter,
+//! nonce and id of a backend or worker goes through an [`Environment`].
+
+use std::{
+    fmt::{self, Debug},
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// A point in time by the store's clock, in whole milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// A timestamp from milliseconds since the Unix epoch.
+    pub const fn from_unix_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn unix_ms(self) -> i64 {
+        self.0
+    }
+
+    /// This time and `duration` more, held at the largest timestamp.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        let ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(
+            u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0),
+        )
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    fn from(at: Timestamp) -> Self {
+        match u64::try_from(at.0) {
+            Ok(ms) => UNIX_EPOCH + Duration::from_millis(ms),
+            Err(_) => UNIX_EPOCH - Duration::from_millis(at.0.unsigned_abs()),
+        }
+    }
+}
+
+/// A source of time.
+pub trait Clock: Debug + Send + Sync {
+    /// The wall clock. Only a backend without a server of its own compares stored
+    /// times with it (R18).
+    fn now(&self) -> Timestamp;
+
+    /// Time passed since some fixed moment; never goes back.
+    fn elapsed(&self) -> Duration;
+
+    /// Completes once `duration` has passed.
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// A source of random bytes.
+pub trait Randomness: Debug + Send + Sync {
+    /// Fills `bytes` with random ones.
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// A number drawn evenly from `0.0..1.0`.
+    fn fraction(&self) -> f64 {
+        let mut bytes = [0; 4];
+        self.fill(&mut bytes);
+        f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
+    }
+
+    /// `symbols` random characters of `0-9a-v`, five bits each.
+    fn text(&self, symbols: usize) -> String {
+        const ALPHABET: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+        let mut bytes = vec![0; symbols];
+        self.fill(&mut bytes);
+        bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+    }
+}
+
+/// The machine's clocks; sleeps on a timer that needs no particular runtime.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since_epoch =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(0).plus(since_epoch)
+    }
+
+    fn elapsed(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        // The timer adds the duration to an `Instant`, which must not overflow.
+        Box::pin(futures_timer::Delay::new(duration.min(crate::MAX_DURATION)))
+    }
+}
+
+/// A generator per thread, seeded by the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsRandomness;
+
+impl Randomness for OsRandomness {
+    fn fill(&self, bytes: &mut [u8]) {
+        rand::fill(bytes);
+    }
+}
+
+/// The time and randomness that a backend or worker runs on.
+///
+/// ```
+/// use queue_core::Environment;
+///
+/// let environment = Environment::default();
+/// assert_eq!(environment.random().text(16).len(), 16);
+/// ```
+#[derive(Clone)]
+pub struct Environment {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Randomness>,
+}
+
+impl Environment {
+    /// An environment of the given sources.
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Randomness>) -> Self {
+        Self { clock, random }
+    }
+
+    /// The source of time.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The source of randomness.
+    pub fn random(&self) -> &dyn Randomness {
+        &*self.random
+    }
+}
+
+impl Default for Environment {
+    /// The machine's clocks and its random generator.
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock), Arc::new(OsRandomness))
+    }
+}
+
+impl Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({:?}, {:?})", self.clock, self.random)
+    }
+}

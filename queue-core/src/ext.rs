@@ -1,0 +1,115 @@
+//! Calls for one job at a time, and pages for many.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use async_trait::async_trait;
+
+use crate::{
+    ClaimRequest, Delivery, Error, NewJob, Pushed, Receipt, ReliableQueue, Settled,
+    Settlement, Verdict,
+};
+
+/// Conveniences on every [`ReliableQueue`].
+#[async_trait]
+pub trait ReliableQueueExt: ReliableQueue {
+    /// Pushes one job.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::push`].
+    async fn push_one(&self, job: NewJob) -> Result<Pushed, Error> {
+        let pushed = self.push(std::slice::from_ref(&job), None).await?;
+        Ok(pushed.into_iter().next().expect("push answers for each job"))
+    }
+
+    /// Pushes any number of jobs, in as many calls as [`max_batch`] asks for.
+    ///
+    /// Each call is all or nothing; the whole is not. On an error the second field
+    /// of the pair says how many jobs from the start are stored for certain.
+    ///
+    /// [`max_batch`]: crate::Limits::max_batch
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::push`].
+    async fn push_all(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, (Error, usize)> {
+        let page = self.capabilities().limits.max_batch.get() as usize;
+        let mut pushed = Vec::with_capacity(jobs.len());
+        for chunk in jobs.chunks(page) {
+            match self.push(chunk, None).await {
+                Ok(answers) => pushed.extend(answers),
+                Err(error) => return Err((error, pushed.len())),
+            }
+        }
+        Ok(pushed)
+    }
+
+    /// Claims one job, waiting as `ask` says.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::claim`].
+    async fn claim_one(&self, ask: &ClaimRequest) -> Result<Option<Delivery>, Error> {
+        let ask = ask.clone().max(NonZeroU32::MIN);
+        Ok(self.claim(&ask).await?.pop())
+    }
+
+    /// Settles one job.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::settle`].
+    async fn settle_one(
+        &self,
+        receipt: &Receipt,
+        verdict: Verdict,
+    ) -> Result<Settled, Error> {
+        let settlement = Settlement::new(receipt.clone(), verdict);
+        let settled = self.settle(&[settlement]).await?;
+        Ok(settled.into_iter().next().expect("settle answers for each settlement"))
+    }
+
+    /// The job succeeded (R8).
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::settle`].
+    async fn ack(&self, receipt: &Receipt) -> Result<Settled, Error> {
+        self.settle_one(receipt, Verdict::Done).await
+    }
+
+    /// The job failed and is to be tried again after `after`.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::settle`].
+    async fn retry(
+        &self,
+        receipt: &Receipt,
+        after: Duration,
+        error: &str,
+    ) -> Result<Settled, Error> {
+        let verdict = Verdict::Retry { after, error: error.to_owned() };
+        self.settle_one(receipt, verdict).await
+    }
+
+    /// The job failed for good and joins the dead letters.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::settle`].
+    async fn bury(&self, receipt: &Receipt, error: &str) -> Result<Settled, Error> {
+        self.settle_one(receipt, Verdict::Dead { error: error.to_owned() }).await
+    }
+
+    /// The job is dropped without having succeeded.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::settle`].
+    async fn discard(&self, receipt: &Receipt) -> Result<Settled, Error> {
+        self.settle_one(receipt, Verdict::Discard).await
+    }
+
+    /// The job was not worked on and goes back uncounted.
+    ///
+    /// # Errors
+    /// As [`ReliableQueue::settle`].
+    async fn give_back(&self, receipt: &Receipt) -> Result<Settled, Error> {
+        self.settle_one(receipt, Verdict::GiveBack).await
+    }
+}
+
+impl<Q: ReliableQueue + ?Sized> ReliableQueueExt for Q {}

@@ -1,0 +1,318 @@
+//! What a producer hands over: a payload and how it is to be treated.
+
+use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+
+use crate::Randomness;
+use crate::name::{InvalidName, check_text};
+
+/// Attempts of a job that does not say otherwise, and of bare payloads. The same as
+/// the defaults of Sidekiq, asynq and River.
+pub const DEFAULT_MAX_ATTEMPTS: NonZeroU16 = NonZeroU16::new(25).expect("not zero");
+
+/// The longest delay, expiry, lease or wait: a hundred years. Any sum with a time of
+/// today then stays exact in a double, which is what Redis scores are.
+pub const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $max:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The longest one, in bytes.
+            pub const MAX_BYTES: usize = $max;
+
+            /// Checks `text` and takes it.
+            ///
+            /// # Errors
+            /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a
+            /// character that is not allowed.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidName> {
+                let text = text.as_ref();
+                check_text($what, text, Self::MAX_BYTES)?;
+                let check: fn(&str) -> Result<(), InvalidName> = $check;
+                check(text)?;
+                Ok(Self(text.into()))
+            }
+
+            /// As text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+    };
+}
+pub(crate) use checked_text;
+
+checked_text! {
+    /// The identity of a job: 1 to 128 bytes of text without control characters.
+    ///
+    /// Made by the backend, or by the client for a push that can be repeated (R4).
+    JobId, "the job id", 128, |_| Ok(())
+}
+
+checked_text! {
+    /// A key that at most one scheduled, ready or leased job holds (R16): 1 to 255
+    /// bytes of text without control characters.
+    UniqueKey, "the unique key", 255, |_| Ok(())
+}
+
+checked_text! {
+    /// A mark of one `push` call, so that it can be repeated safely (R4): 1 to 64
+    /// characters of `A-Z a-z 0-9 - _`.
+    ///
+    /// The ids of the call's jobs begin with it, so two calls must not share one.
+    PushToken, "the push token", 64, |text| {
+        if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+            Ok(())
+        } else {
+            Err(InvalidName::new("the push token", "may hold only A-Z a-z 0-9 - _"))
+        }
+    }
+}
+
+impl PushToken {
+    /// A token that no other call has: 80 random bits.
+    pub fn random(randomness: &dyn Randomness) -> Self {
+        Self(randomness.text(16).into())
+    }
+
+    /// The id of the job at `index` in the call that carries this token.
+    pub fn job_id(&self, index: usize) -> JobId {
+        JobId(format!("{}-{index}", self.0).into())
+    }
+}
+
+/// How soon a job is wanted: 0 to 9, larger is sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// The least urgent.
+    pub const LOWEST: Self = Self(0);
+    /// Of a job that does not say otherwise.
+    pub const NORMAL: Self = Self(5);
+    /// The most urgent.
+    pub const HIGHEST: Self = Self(9);
+
+    /// The priority of that level, or `None` above 9.
+    pub const fn new(level: u8) -> Option<Self> {
+        if level <= Self::HIGHEST.0 { Some(Self(level)) } else { None }
+    }
+
+    /// The level, 0 to 9.
+    pub const fn level(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::NORMAL
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a push does when the unique key is held already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDuplicate {
+    /// The holder stays as it is.
+    #[default]
+    Keep,
+    /// If the holder is still scheduled, it becomes due after the new job's delay
+    /// instead; its payload stays. A ready or leased holder stays as it is.
+    Reschedule,
+}
+
+/// A unique key and what to do when it is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unique {
+    /// The key.
+    pub key: UniqueKey,
+    /// What happens to a push whose key is held.
+    pub on_duplicate: OnDuplicate,
+}
+
+/// Names and values that travel with a job: a trace context, a content type.
+///
+/// Names are unique; both are any text. Order is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    /// The value of the header of that name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Sets a header, in place of one of the same name.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        let name = name.into();
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, value.into()));
+    }
+
+    /// All names with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes of all names and values together.
+    pub fn total_bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        let mut headers = Self::default();
+        pairs.into_iter().for_each(|(name, value)| headers.set(name, value));
+        headers
+    }
+}
+
+/// A job to be pushed.
+///
+/// ```
+/// use std::time::Duration;
+/// use queue_core::{NewJob, Priority};
+///
+/// let job = NewJob::new("resize 42")
+///     .priority(Priority::HIGHEST)
+///     .delay(Duration::from_secs(5));
+/// assert_eq!(&job.payload[..], b"resize 42");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewJob {
+    /// Any bytes, delivered as they are (R2).
+    pub payload: Bytes,
+    /// An id of the client's own, so that a second push makes no second job (R4).
+    pub id: Option<JobId>,
+    /// How long after the push it becomes ready (R14).
+    pub delay: Duration,
+    /// How long after the push it is buried if it was not delivered by then (R17).
+    pub expires_in: Option<Duration>,
+    /// How soon it is wanted among the ready ones (R15).
+    pub priority: Priority,
+    /// A key that only one job may hold (R16).
+    pub unique: Option<Unique>,
+    /// Deliveries before it is buried (R11).
+    pub max_attempts: NonZeroU16,
+    /// A lease of its own, in place of the one that the worker asks for.
+    pub lease: Option<Duration>,
+    /// What travels with it.
+    pub headers: Headers,
+}
+
+impl NewJob {
+    /// A job of that payload, ready at once, with every option at its default.
+    pub fn new(payload: impl Into<Bytes>) -> Self {
+        Self {
+            payload: payload.into(),
+            id: None,
+            delay: Duration::ZERO,
+            expires_in: None,
+            priority: Priority::NORMAL,
+            unique: None,
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            lease: None,
+            headers: Headers::default(),
+        }
+    }
+
+    /// Gives it an id of the client's own.
+    #[must_use]
+    pub fn id(mut self, id: JobId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Makes it ready only after `delay`.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Buries it if it was not delivered within `expires_in`.
+    #[must_use]
+    pub fn expires_in(mut self, expires_in: Duration) -> Self {
+        self.expires_in = Some(expires_in);
+        self
+    }
+
+    /// Sets how soon it is wanted.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Binds it to a unique key; a held key keeps its holder.
+    #[must_use]
+    pub fn unique(self, key: UniqueKey) -> Self {
+        self.unique_or(key, OnDuplicate::Keep)
+    }
+
+    /// Binds it to a unique key and says what happens when it is held.
+    #[must_use]
+    pub fn unique_or(mut self, key: UniqueKey, on_duplicate: OnDuplicate) -> Self {
+        self.unique = Some(Unique { key, on_duplicate });
+        self
+    }
+
+    /// Sets how often it is delivered at most.
+    #[must_use]
+    pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// Gives it a lease of its own.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Adds a header, in place of one of the same name.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.set(name, value);
+        self
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for NewJob {
+    fn from(payload: T) -> Self {
+        Self::new(payload)
+    }
+}

@@ -1,0 +1,60 @@
+//! The contract of a reliable queue: one trait for workers, one for operators,
+//! the types that cross them, and the rules that every backend keeps.
+//!
+//! This crate knows no store and no async runtime. A backend implements
+//! [`ReliableQueue`] and [`Operator`]; applications call them through
+//! [`ReliableQueueExt`] and the worker crate.
+//!
+//! ```text
+//!  push            claim            settle: Done, Discard
+//! ------> ready ----------> leased -----------------------> gone
+//!    |      ^ ^               | |
+//!    |      | | give back,    | | settle: Dead, or out of
+//!    |      | | lease expired | | attempts
+//!    |      | +---------------+ +-----------------------> dead
+//!    v      | due             | settle: Retry                |
+//!  scheduled <----------------+                              |
+//!           ^ redrive                                        |
+//!           +------------------------------------------------+
+//! ```
+//!
+#![doc = include_str!("../CONTRACT.md")]
+
+mod capabilities;
+mod claim;
+mod environment;
+mod error;
+mod ext;
+mod job;
+mod name;
+mod operator;
+mod outcome;
+mod queue;
+mod stats;
+
+pub use bytes::Bytes;
+
+pub use capabilities::{
+    Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+};
+pub use claim::{ClaimRequest, Delivery, Receipt, WorkerId};
+pub use environment::{
+    Clock, Environment, OsRandomness, Randomness, SystemClock, Timestamp,
+};
+pub use error::{At, BoxError, Error, Happened, Operation, RetryAdvice};
+pub use ext::ReliableQueueExt;
+pub use job::{
+    DEFAULT_MAX_ATTEMPTS, Headers, JobId, MAX_DURATION, NewJob, OnDuplicate, Priority,
+    PushToken, Unique, UniqueKey,
+};
+pub use name::{InvalidName, QueueName};
+pub use operator::{
+    Audit, Cancelled, JobState, JobView, Operator, Page, PageCursor, PeekRequest,
+    Queue, Redriven, StateDetail, Which,
+};
+pub use outcome::{
+    DuplicateOf, Extended, Pushed, Recovered, Released, Settled, Settlement, Turn,
+    Verdict,
+};
+pub use queue::ReliableQueue;
+pub use stats::Stats;

@@ -1,0 +1,90 @@
+//! The queue's name, checked once.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+/// A name that breaks a rule, and which rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {reason}")]
+pub struct InvalidName {
+    what: &'static str,
+    reason: &'static str,
+}
+
+impl InvalidName {
+    pub(crate) fn new(what: &'static str, reason: &'static str) -> Self {
+        Self { what, reason }
+    }
+}
+
+/// The rules that all names share: not empty, short enough to be a key, printable.
+pub(crate) fn check_text(
+    what: &'static str,
+    text: &str,
+    max_bytes: usize,
+) -> Result<(), InvalidName> {
+    if text.is_empty() {
+        return Err(InvalidName::new(what, "must not be empty"));
+    }
+    if text.len() > max_bytes {
+        return Err(InvalidName::new(what, "is too long"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(InvalidName::new(what, "must not hold control characters"));
+    }
+    Ok(())
+}
+
+/// The name of a queue: 1 to 200 bytes of text without control characters or
+/// braces.
+///
+/// Braces are refused because a Redis backend derives its keys as `{name}:…`, and
+/// a brace of the name's own would move a key to another hash slot (R19).
+///
+/// ```
+/// use queue_core::QueueName;
+///
+/// assert_eq!(QueueName::new("emails")?.as_str(), "emails");
+/// assert!(QueueName::new("").is_err());
+/// assert!(QueueName::new("a{b}").is_err());
+/// # Ok::<(), queue_core::InvalidName>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueueName(Arc<str>);
+
+impl QueueName {
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 200;
+
+    /// Checks `name` and takes it.
+    ///
+    /// # Errors
+    /// When the name is empty, longer than [`Self::MAX_BYTES`], or holds braces or
+    /// control characters.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
+        let name = name.as_ref();
+        check_text("the queue name", name, Self::MAX_BYTES)?;
+        if name.contains(['{', '}']) {
+            return Err(InvalidName::new("the queue name", "must not hold braces"));
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for QueueName {
+    type Err = InvalidName;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::new(name)
+    }
+}

@@ -1,0 +1,89 @@
+//! The trait that a backend implements and a worker uses.
+
+use std::{
+    fmt::{Debug, Display},
+    num::NonZeroU32,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+
+use crate::{
+    Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob, PushToken, Pushed,
+    Receipt, Recovered, Released, Settled, Settlement, Turn, WorkerId,
+};
+
+/// A queue that loses no job: what is claimed is leased, and what is not settled
+/// while the lease runs comes back.
+///
+/// All methods may be called at once from many tasks. None hangs for ever (R21). A
+/// future that is dropped leaves the queue in a state that another call or
+/// [`recover`](Self::recover) sets right (R22).
+#[async_trait]
+pub trait ReliableQueue: Debug + Display + Send + Sync {
+    /// What this backend claims and declares. Does not change.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Stores all of `jobs` or none (R5) and answers for each, in order.
+    ///
+    /// With a `token` the call can be repeated within five minutes of the first: it
+    /// then stores nothing and gives the first answer (R4).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a job that breaks a limit or more jobs than
+    /// [`max_batch`](crate::Limits::max_batch), [`Error::Unsupported`] for an option
+    /// that is not claimed; then nothing was sent.
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error>;
+
+    /// Leases up to `ask.max` ready jobs to `ask.worker` (R6), waiting up to
+    /// `ask.wait` when nothing is ready. An empty answer is no error.
+    ///
+    /// Dropping the future may strand leases until they expire or the worker leaves.
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error>;
+
+    /// Carries out what a worker says of jobs it holds, and answers for each, in
+    /// order. One lost lease does not spoil the others (R7).
+    ///
+    /// A call that failed can be made again with the same settlements: those that
+    /// were carried out the first time answer `LeaseLost`.
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error>;
+
+    /// Settles, then claims, in one round trip where the backend can. Never waits:
+    /// `ask.wait` is not looked at.
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let settled = self.settle(done).await;
+        let at_once = ClaimRequest { wait: Duration::ZERO, ..ask.clone() };
+        let claimed = self.claim(&at_once).await;
+        Turn { settled, claimed }
+    }
+
+    /// The heartbeat: the leases of `held` run for `lease` from now, and the answer
+    /// says which are lost or cancelled.
+    ///
+    /// `held` is all that the worker holds with leases of this length, so that what
+    /// is leased to it without its knowledge is not kept alive (R10).
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error>;
+
+    /// Gives back all that the worker holds, whether or not it ever saw it, to the
+    /// front of the queue and without counting an attempt (R24).
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error>;
+
+    /// Makes up to `page` jobs ready whose lease has expired or whose time has come
+    /// (R9), and says whether there is more.
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error>;
+
+    /// Another queue on the same store that shares no connection with this one. Its
+    /// driver, if it has one, runs on the runtime of the caller: a heartbeat on a
+    /// thread of its own needs that.
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
+}
