@@ -1,1 +1,78 @@
-//! stub
+//! Reliable queues with pluggable backends: what is claimed is leased, and what is
+//! not settled while the lease runs comes back.
+//!
+//! # In ten lines
+//!
+//! [`connect`] picks the backend by its URL. A producer pushes; a worker claims,
+//! works and settles.
+//!
+//! ```
+//! use std::time::Duration;
+//! use relq::{ClaimRequest, Environment, QueueName, ReliableQueueExt, Settled, WorkerId};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[cfg(feature = "sqlite")]
+//! # {
+//! let queue = relq::connect("sqlite::memory:", &QueueName::new("emails")?).await?;
+//! queue.push_one("welcome, anna".into()).await?;
+//!
+//! let me = WorkerId::of_this_process(Environment::default().random());
+//! let ask = ClaimRequest::new(me, Duration::from_secs(30));
+//! let job = queue.claim_one(&ask).await?.expect("one job was pushed");
+//! assert_eq!(&job.payload[..], b"welcome, anna");
+//! assert_eq!(queue.ack(&job.receipt).await?, Settled::Applied);
+//! # }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An application rarely claims by hand: the [`worker`] does it, with slots,
+//! heartbeats, retries and a clean shutdown.
+//!
+//! # What is promised
+//!
+//! *At least once.* A job whose push was answered is in the store until a worker
+//! settles it, whoever dies in between (R1). It can run twice: when a worker dies
+//! after the work and before the settlement, or loses its lease. So make the work
+//! bear repetition. The numbered rules are in the documentation of `queue-core`.
+//!
+//! # Which backend
+//!
+//! | URL | feature | what it is |
+//! |---|---|---|
+//! | `sqlite:PATH`, `sqlite::memory:` | `sqlite` | a file, no server |
+//! | `zset+redis://…`, `redis://…` | `zset` | Redis 7.0 or later |
+//! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted |
+//! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
+//!
+//! Each is a feature of this crate, on by default but for `tls`. The types of the
+//! backends are in [`sqlite`] and [`zset`], for those who know at compile time which
+//! they want.
+
+mod connect;
+
+#[doc(inline)]
+pub use queue_core::*;
+
+pub use connect::{ConnectError, connect, connect_in};
+
+/// The worker: claims, runs a handler, keeps leases alive, settles, retries.
+pub mod worker {
+    #[doc(inline)]
+    pub use queue_worker::*;
+}
+
+/// The embedded backend: a SQLite file.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    #[doc(inline)]
+    pub use backend_sqlite::*;
+}
+
+/// The backend on Redis: a list of ready jobs, a sorted set of leased ones.
+#[cfg(feature = "zset")]
+pub mod zset {
+    #[doc(inline)]
+    pub use backend_zset::*;
+}

@@ -1,0 +1,146 @@
+//! From a URL to a queue: the one list of backends.
+
+mod address;
+mod error;
+mod guess;
+mod open;
+
+use std::{pin::Pin, sync::Arc};
+
+use queue_core::{Environment, Queue, QueueName};
+
+use address::{Address, redacted};
+pub use error::ConnectError;
+
+/// The Redis backend that a plain `redis://` means.
+const PLAIN_REDIS: &str = "zset";
+
+/// How Redis is reached: what stands after `backend+`, or alone.
+const REDIS_TRANSPORTS: [&str; 3] = ["redis", TLS_TRANSPORT, "unix"];
+const TLS_TRANSPORT: &str = "rediss";
+
+/// A backend: its name is its feature and its scheme.
+struct Backend {
+    name: &'static str,
+    place: Place,
+    /// `None` when its feature is off.
+    open: Option<Open>,
+}
+
+/// Where a backend keeps its jobs, which decides the shape of its URLs.
+#[derive(PartialEq)]
+enum Place {
+    File,
+    Redis,
+}
+
+type Open = for<'a> fn(Address<'a>, QueueName, Environment) -> Opening<'a>;
+type Opening<'a> =
+    Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
+
+/// All backends, compiled in or not.
+const BACKENDS: &[Backend] = &[
+    Backend { name: "sqlite", place: Place::File, open: open::SQLITE },
+    Backend { name: "zset", place: Place::Redis, open: open::ZSET },
+];
+
+/// Opens the queue `queue` on the backend that `url` names.
+///
+/// `sqlite:PATH` takes the option `?synchronous=normal`. Redis URLs are as the
+/// `redis` crate reads them: `redis://[user][:password@]host[:port][/database]`,
+/// `unix:///path[?db=…&pass=…]`.
+///
+/// ```
+/// use relq::{ConnectError, QueueName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let emails = QueueName::new("emails")?;
+/// let error = relq::connect("rediss+zset://host", &emails).await.unwrap_err();
+/// assert!(matches!(error, ConnectError::UnknownScheme { .. }));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ConnectError`]: the URL is no good, its backend is not compiled in, or the
+/// store cannot be reached or used.
+pub async fn connect(
+    url: &str,
+    queue: &QueueName,
+) -> Result<Arc<dyn Queue>, ConnectError> {
+    connect_in(Environment::default(), url, queue).await
+}
+
+/// As [`connect`], on clocks and randomness of the caller's.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_in(
+    environment: Environment,
+    url: &str,
+    queue: &QueueName,
+) -> Result<Arc<dyn Queue>, ConnectError> {
+    let (address, open) = find(url)?;
+    open(address, queue.clone(), environment).await
+}
+
+fn find(url: &str) -> Result<(Address<'_>, Open), ConnectError> {
+    let Some(address) = Address::parse(url) else {
+        return Err(unknown_scheme(url, None));
+    };
+    let (name, transport) = split(address.scheme);
+    let place = if transport.is_some() { Place::Redis } else { Place::File };
+    let known = BACKENDS.iter().find(|it| it.name == name && it.place == place);
+    let Some(backend) = known else {
+        return Err(unknown_scheme(url, Some(address.scheme)));
+    };
+    if transport == Some(TLS_TRANSPORT) && cfg!(not(feature = "tls")) {
+        return Err(not_compiled_in(address.scheme, "tls"));
+    }
+    let open =
+        backend.open.ok_or_else(|| not_compiled_in(address.scheme, backend.name));
+    Ok((address, open?))
+}
+
+/// The backend's name, and how Redis is reached if the scheme says so.
+fn split(scheme: &str) -> (&str, Option<&str>) {
+    let is_transport = |word| REDIS_TRANSPORTS.contains(&word);
+    match scheme.split_once('+') {
+        Some((name, transport)) if is_transport(transport) => (name, Some(transport)),
+        None if is_transport(scheme) => (PLAIN_REDIS, Some(scheme)),
+        _ => (scheme, None),
+    }
+}
+
+/// The schemes of all backends, as a user writes them.
+fn known_schemes() -> Vec<String> {
+    let schemes = BACKENDS.iter().flat_map(|backend| match backend.place {
+        Place::File => vec![backend.name.to_owned()],
+        Place::Redis => {
+            REDIS_TRANSPORTS.map(|by| format!("{}+{by}", backend.name)).into()
+        }
+    });
+    schemes.chain(REDIS_TRANSPORTS.map(str::to_owned)).collect()
+}
+
+fn unknown_scheme(url: &str, scheme: Option<&str>) -> ConnectError {
+    let guess = match scheme {
+        Some(scheme) => guess::nearest(scheme, &known_schemes()),
+        None => Some(format!("sqlite:{url}")),
+    };
+    ConnectError::UnknownScheme {
+        url: redacted(url),
+        scheme: scheme.map(str::to_owned),
+        guess,
+    }
+}
+
+fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
+    ConnectError::NotCompiledIn { scheme: scheme.to_owned(), feature }
+}
+
+#[cfg(any(feature = "sqlite", feature = "zset"))]
+fn bad_url(address: Address<'_>, reason: impl Into<String>) -> ConnectError {
+    ConnectError::BadUrl { url: redacted(address.whole), reason: reason.into() }
+}

@@ -1,0 +1,67 @@
+//! A URL cut in two, and shown without its secrets.
+
+/// A URL as the list of backends reads it: `scheme:rest?options`.
+#[derive(Clone, Copy)]
+pub(super) struct Address<'a> {
+    pub(super) whole: &'a str,
+    pub(super) scheme: &'a str,
+    pub(super) rest: &'a str,
+}
+
+impl<'a> Address<'a> {
+    /// Cuts at the first colon; `None` when there is none.
+    pub(super) fn parse(whole: &'a str) -> Option<Self> {
+        let (scheme, rest) = whole.split_once(':')?;
+        Some(Self { whole, scheme, rest })
+    }
+
+    /// The part before `?`, and the `name=value` pairs after it.
+    pub(super) fn options(self) -> (&'a str, impl Iterator<Item = (&'a str, &'a str)>) {
+        let (path, query) = self.rest.split_once('?').unwrap_or((self.rest, ""));
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        (path, pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
+    }
+}
+
+/// A URL that may be shown: user, password and options are taken out.
+///
+/// Everything up to the last `@` goes, because a password that was not
+/// percent-encoded may hold any other mark; so do the options, where a Unix socket
+/// has its password.
+pub(super) fn redacted(url: &str) -> String {
+    let (scheme, rest) = url.split_at(url.find(':').map_or(0, |colon| colon + 1));
+    let (slashes, rest) = match rest.strip_prefix("//") {
+        Some(rest) => ("//", rest),
+        None => ("", rest),
+    };
+    let (secret, rest) = match rest.rsplit_once('@') {
+        Some((_, rest)) => ("***@", rest),
+        None => ("", rest),
+    };
+    let (rest, options) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, "?***"),
+        None => (rest, ""),
+    };
+    format!("{scheme}{slashes}{secret}{rest}{options}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_taken_out_wherever_they_stand() {
+        for (url, shown) in [
+            ("redis://:s3cret@host/0", "redis://***@host/0"),
+            ("redis://me:p@ss/w?rd@host:1/0", "redis://***@host:1/0"),
+            ("redi://me:pass@host", "redi://***@host"),
+            ("redis:me:pass@host", "redis:***@host"),
+            ("unix:///run/r.sock?pass=s3cret", "unix:///run/r.sock?***"),
+            ("sqlite:a.db?synchronous=off", "sqlite:a.db?***"),
+            ("me:pass@host", "me:***@host"),
+            ("relq.db", "relq.db"),
+        ] {
+            assert_eq!(redacted(url), shown);
+        }
+    }
+}
