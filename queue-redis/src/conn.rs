@@ -1,0 +1,216 @@
+//! One multiplexed connection that heals by itself.
+//!
+//! The calls of many tasks share it, so their commands share writes and reads. When
+//! it breaks, every call under way fails and says that it may have happened; the
+//! next call opens a new connection first, and if it cannot, says that nothing was
+//! sent. relq never repeats a command by itself (R4, R21).
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use queue_core::{At, Environment, Error, Operation};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, PushInfo, PushKind, Value,
+    aio::MultiplexedConnection,
+};
+
+use crate::{RedisConfig, Reply, error};
+
+/// The oldest server that has what the scripts need (`allow-oom`, 7.0).
+const MINIMUM_MAJOR_VERSION: u32 = 7;
+
+/// A connection that the calls of many tasks share. Clones share it too.
+#[derive(Clone)]
+pub struct Conn(Arc<Inner>);
+
+struct Inner {
+    backend: &'static str,
+    config: RedisConfig,
+    client: Client,
+    live: Mutex<Option<Live>>,
+    /// Held while connecting, so that a broken connection is replaced once.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+struct Live {
+    conn: MultiplexedConnection,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl Live {
+    fn is_usable(&self) -> bool {
+        !self.is_broken.load(Ordering::Acquire)
+    }
+}
+
+impl Conn {
+    /// Connects, and checks that the server is one that relq works on.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the server cannot be reached, [`Error::Denied`]
+    /// when it refuses the user, [`Error::Unusable`] when it is too old or the
+    /// database does not exist.
+    pub async fn open(
+        backend: &'static str,
+        config: RedisConfig,
+    ) -> Result<Self, Error> {
+        let at = At { backend, operation: Operation::Connect };
+        let client = Client::open(config.info.clone())
+            .map_err(|error| error::before_send(at, error))?;
+        let conn = Self(Arc::new(Inner {
+            backend,
+            config,
+            client,
+            live: Mutex::new(None),
+            connecting: tokio::sync::Mutex::new(()),
+        }));
+        conn.check_server().await?;
+        Ok(conn)
+    }
+
+    /// A connection of its own to the same server.
+    ///
+    /// # Errors
+    /// As [`Conn::open`].
+    pub async fn sibling(&self) -> Result<Self, Error> {
+        Self::open(self.0.backend, self.0.config.clone()).await
+    }
+
+    /// Sends one command and gives its answer.
+    ///
+    /// # Errors
+    /// Says whether the command surely did not happen or may have (R21).
+    pub async fn call(&self, operation: Operation, cmd: &Cmd) -> Result<Reply, Error> {
+        let at = self.at(operation);
+        let mut live = self.live(at).await?;
+        match cmd.query_async::<Value>(&mut live.conn).await {
+            Ok(value) => Ok(Reply::new(at, value)),
+            Err(error) => {
+                if error::condemns_connection(&error) {
+                    live.is_broken.store(true, Ordering::Release);
+                }
+                Err(error::after_send(at, error))
+            }
+        }
+    }
+
+    /// The time and randomness that the queue runs on.
+    pub fn environment(&self) -> &Environment {
+        &self.0.config.environment
+    }
+
+    /// Names the backend and what it is doing.
+    pub fn at(&self, operation: Operation) -> At {
+        At { backend: self.0.backend, operation }
+    }
+
+    /// A connection outside the shared one, for commands that block. Its answers
+    /// may take as long as they like: the caller sets the limit.
+    pub(crate) async fn open_blocking(&self) -> Result<MultiplexedConnection, Error> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.0.config.connect_timeout))
+            .set_response_timeout(None);
+        self.0
+            .client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+            .map_err(|error| error::before_send(self.at(Operation::Claim), error))
+    }
+
+    async fn live(&self, at: At) -> Result<Live, Error> {
+        if let Some(live) = self.usable() {
+            return Ok(live);
+        }
+        let _one_at_a_time = self.0.connecting.lock().await;
+        if let Some(live) = self.usable() {
+            return Ok(live);
+        }
+        let live = self.connect(at).await?;
+        *self.0.live.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(live.clone());
+        Ok(live)
+    }
+
+    fn usable(&self) -> Option<Live> {
+        let live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.as_ref().filter(|live| live.is_usable()).cloned()
+    }
+
+    async fn connect(&self, at: At) -> Result<Live, Error> {
+        let is_broken = Arc::new(AtomicBool::new(false));
+        let on_push = Arc::clone(&is_broken);
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.0.config.connect_timeout))
+            .set_response_timeout(Some(self.0.config.response_timeout))
+            .set_push_sender(move |push: PushInfo| {
+                if push.kind == PushKind::Disconnection {
+                    on_push.store(true, Ordering::Release);
+                }
+                Ok::<(), redis::aio::SendError>(())
+            });
+        let conn = self
+            .0
+            .client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+            .map_err(|error| error::before_send(at, error))?;
+        Ok(Live { conn, is_broken })
+    }
+
+    async fn check_server(&self) -> Result<(), Error> {
+        let mut info = redis::cmd("INFO");
+        info.arg("server").arg("memory");
+        let info = self.call(Operation::Connect, &info).await?.text()?;
+        let field = |name: &str| {
+            info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        };
+        check_version(self.at(Operation::Connect), field("redis_version"))?;
+        warn_of_eviction(field("maxmemory_policy"), self);
+        Ok(())
+    }
+}
+
+/// Begins a command.
+pub fn command(name: &'static str) -> Cmd {
+    redis::cmd(name)
+}
+
+fn check_version(at: At, version: Option<&str>) -> Result<(), Error> {
+    let version = version.unwrap_or("unknown");
+    let major: u32 =
+        version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(0);
+    if major < MINIMUM_MAJOR_VERSION {
+        let source =
+            format!("the server's version is {version}, and 7.0 is the oldest");
+        return Err(Error::Unusable { at, source: source.into() });
+    }
+    Ok(())
+}
+
+fn warn_of_eviction(policy: Option<&str>, conn: &Conn) {
+    if let Some(policy) = policy.filter(|policy| *policy != "noeviction") {
+        tracing::warn!(
+            server = %conn.0.config,
+            policy,
+            "the server's maxmemory-policy may evict jobs: set it to noeviction",
+        );
+    }
+}
+
+impl fmt::Display for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.config.fmt(f)
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Conn({self})")
+    }
+}

@@ -1,0 +1,236 @@
+//! Waiting without polling: a connection that sits in a blocking command.
+//!
+//! ```text
+//!  claim finds nothing -> listen() -> the bell's task sends its blocking command
+//!  something is pushed -> the server answers it -> one listener is woken
+//! ```
+//!
+//! The command has to be **level-triggered**: it answers at once when there is
+//! something already, so that nothing pushed between the claim and the command goes
+//! unheard. And it must not take a job away: who rings and dies has lost nothing.
+//!
+//! One answer wakes one listener. An answer that finds none (its listener gave up,
+//! or found a job by other means, while the command was under way) is **passed on**:
+//! the backend makes it so that another worker's bell rings instead.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use queue_core::{Environment, Error};
+use redis::{Cmd, Value, aio::MultiplexedConnection};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use crate::Conn;
+
+/// How much longer than the server the client waits for the answer, before it takes
+/// the connection for dead.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The first and the longest pause before a lost connection is opened again.
+const BACKOFF: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_secs(2));
+
+type PassOn = Box<
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync,
+>;
+
+/// A blocking command on a connection of its own, sent while somebody listens.
+pub struct Doorbell {
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    name: &'static str,
+    conn: Conn,
+    cmd: Cmd,
+    block: Duration,
+    pass_on: PassOn,
+    listeners: Mutex<VecDeque<oneshot::Sender<()>>>,
+    /// Told when a listener comes, or when a ring went unheard.
+    stirred: Notify,
+    unheard: Mutex<bool>,
+}
+
+/// The next ring of a bell; completes once it rang for this listener.
+#[derive(Debug)]
+pub struct Ring {
+    rung: oneshot::Receiver<()>,
+    bell: Weak<Shared>,
+    is_heard: bool,
+}
+
+impl Doorbell {
+    /// A bell that rings when `cmd`, which blocks for `block` at most, answers.
+    /// `pass_on` is called when nobody is there to hear it.
+    pub fn new<F>(
+        name: &'static str,
+        conn: Conn,
+        cmd: Cmd,
+        block: Duration,
+        pass_on: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let shared = Shared {
+            name,
+            conn,
+            cmd,
+            block,
+            pass_on: Box::new(move || Box::pin(pass_on())),
+            listeners: Mutex::default(),
+            stirred: Notify::new(),
+            unheard: Mutex::new(false),
+        };
+        Self { shared: Arc::new(shared), task: Mutex::new(None) }
+    }
+
+    /// Asks for the next ring. The bell's task runs on the runtime of the caller.
+    pub fn listen(&self) -> Ring {
+        let (ring, rung) = oneshot::channel();
+        let mut listeners = lock(&self.shared.listeners);
+        listeners.retain(|listener| !listener.is_closed());
+        listeners.push_back(ring);
+        drop(listeners);
+        self.ensure_running();
+        self.shared.stirred.notify_one();
+        Ring { rung, bell: Arc::downgrade(&self.shared), is_heard: false }
+    }
+
+    fn ensure_running(&self) {
+        let mut task = lock(&self.task);
+        if task.as_ref().is_none_or(JoinHandle::is_finished) {
+            *task = Some(tokio::spawn(run(Arc::clone(&self.shared))));
+        }
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Doorbell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Doorbell({})", self.shared.name)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Doorbell({})", self.name)
+    }
+}
+
+impl Ring {
+    /// Waits for the ring.
+    pub async fn rung(mut self) {
+        // A bell that was taken down never rings: its queue is gone.
+        if (&mut self.rung).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        self.is_heard = true;
+    }
+}
+
+impl Drop for Ring {
+    /// A ring that came while its listener turned away goes to the next one.
+    fn drop(&mut self) {
+        if !self.is_heard
+            && self.rung.try_recv().is_ok()
+            && let Some(bell) = self.bell.upgrade()
+        {
+            bell.ring();
+        }
+    }
+}
+
+impl Shared {
+    /// Wakes the listener that waits longest, or leaves word that nobody heard.
+    fn ring(&self) {
+        let mut listeners = lock(&self.listeners);
+        while let Some(listener) = listeners.pop_front() {
+            if listener.send(()).is_ok() {
+                return;
+            }
+        }
+        *lock(&self.unheard) = true;
+        self.stirred.notify_one();
+    }
+
+    fn has_listener(&self) -> bool {
+        lock(&self.listeners).iter().any(|listener| !listener.is_closed())
+    }
+
+    fn take_unheard(&self) -> bool {
+        std::mem::take(&mut *lock(&self.unheard))
+    }
+
+    fn environment(&self) -> &Environment {
+        self.conn.environment()
+    }
+}
+
+async fn run(shared: Arc<Shared>) {
+    let mut conn = None;
+    let mut backoff = BACKOFF.0;
+    loop {
+        if shared.take_unheard()
+            && let Err(error) = (shared.pass_on)().await
+        {
+            tracing::debug!(bell = shared.name, %error, "a wake-up was not passed on");
+        }
+        if !shared.has_listener() {
+            shared.stirred.notified().await;
+            continue;
+        }
+        match wait_for_answer(&shared, &mut conn).await {
+            Ok(true) => shared.ring(),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::debug!(bell = shared.name, %error, "cannot wait");
+                conn = None;
+                pause(shared.environment(), &mut backoff).await;
+                continue;
+            }
+        }
+        backoff = BACKOFF.0;
+    }
+}
+
+/// Sends the command and says whether it found something.
+async fn wait_for_answer(
+    shared: &Shared,
+    conn: &mut Option<MultiplexedConnection>,
+) -> Result<bool, queue_core::BoxError> {
+    let conn = match conn {
+        Some(conn) => conn,
+        None => conn.insert(shared.conn.open_blocking().await?),
+    };
+    let answer = shared.cmd.query_async::<Value>(conn);
+    Ok(timeout(shared.block + GRACE, answer).await?? != Value::Nil)
+}
+
+async fn pause(environment: &Environment, backoff: &mut Duration) {
+    let jitter = 0.5 + environment.random().fraction() / 2.0;
+    environment.clock().sleep(backoff.mul_f64(jitter)).await;
+    *backoff = (*backoff * 2).min(BACKOFF.1);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

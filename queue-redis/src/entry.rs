@@ -1,0 +1,319 @@
+//! How a job is written as one element of a list or one field of a hash.
+//!
+//! ```text
+//!  offset  bytes
+//!  0       4      mark: F5 52 51 01; no UTF-8 text begins with F5
+//!  4       1      flags: 1 indexed id, 2 unique key, 4 expiry, 8 lease,
+//!                 16 headers, 32 bare
+//!  5       1      priority, 0 to 9
+//!  6       2      deliveries so far
+//!  8       2      deliveries at most
+//!  10      1 + n  id
+//!          8      when it expires, ms since 1970, 0 never     (flag 4)
+//!          8      its lease, ms                               (flag 8)
+//!          1 + n  its unique key                              (flag 2)
+//!          4 + n  its headers: 4 + name, 4 + value, …         (flag 16)
+//!          rest   payload
+//! ```
+//!
+//! Numbers are unsigned and big-endian. An element that does not begin with the
+//! mark is a bare payload of some other client (R20); in the step that leases it,
+//! it gets a header with the flag `bare`.
+
+use std::{num::NonZeroU16, time::Duration};
+
+use bytes::{Buf, BufMut, Bytes};
+use queue_core::{
+    DEFAULT_MAX_ATTEMPTS, Headers, JobId, NewJob, Priority, Timestamp, UniqueKey,
+};
+
+/// What every entry begins with. Its last byte is the version of the layout.
+pub const MARK: [u8; 4] = [0xF5, b'R', b'Q', 1];
+
+/// Lua functions that read and rewrite entries, for
+/// [`Script::with_library`](crate::Script::with_library).
+pub const LUA: &str = include_str!("../lua/entry.lua");
+
+/// Bytes before the id's length.
+const FIXED: usize = 10;
+
+const INDEXED: u8 = 1;
+const UNIQUE: u8 = 2;
+const EXPIRES: u8 = 4;
+const LEASE: u8 = 8;
+const HEADERS: u8 = 16;
+const BARE: u8 = 32;
+const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE;
+
+/// An entry that cannot be read, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("malformed entry: {0}")]
+pub struct Malformed(&'static str);
+
+/// A job as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its id.
+    pub id: JobId,
+    /// Whether the client made the id, so that it has to be remembered (R4).
+    pub is_indexed: bool,
+    /// Whether it came as a bare payload of some other client (R20).
+    pub is_bare: bool,
+    /// How soon it is wanted.
+    pub priority: Priority,
+    /// Deliveries so far.
+    pub attempt: u16,
+    /// Deliveries at most.
+    pub max_attempts: NonZeroU16,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// Its own lease.
+    pub lease: Option<Duration>,
+    /// The unique key that it holds.
+    pub unique: Option<UniqueKey>,
+    /// What travels with it.
+    pub headers: Headers,
+    /// What was pushed.
+    pub payload: Bytes,
+}
+
+impl Entry {
+    /// Whether `element` is an entry of relq's, readable or not.
+    pub fn is_marked(element: &[u8]) -> bool {
+        element.starts_with(&MARK)
+    }
+
+    /// Whether ending the job touches more than the job itself: an id to be
+    /// remembered or a unique key to be freed.
+    pub fn has_ties(&self) -> bool {
+        self.is_indexed || self.unique.is_some()
+    }
+
+    /// Reads an entry. The payload is a part of `element`, not a copy.
+    ///
+    /// # Errors
+    /// When it does not keep to the layout.
+    pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
+        let mut rest = element.clone();
+        if take(&mut rest, MARK.len())? != MARK[..] {
+            return Err(Malformed("the mark is missing"));
+        }
+        let flags = u8_of(&mut rest)?;
+        if flags & !KNOWN != 0 {
+            return Err(Malformed("unknown flags"));
+        }
+        let level = u8_of(&mut rest)?;
+        let priority = Priority::new(level).ok_or(Malformed("no such priority"))?;
+        let attempt = u16_of(&mut rest)?;
+        let max_attempts = NonZeroU16::new(u16_of(&mut rest)?)
+            .ok_or(Malformed("no attempts are allowed"))?;
+        let id = short_text(&mut rest)?;
+        let id = JobId::new(id).map_err(|_| Malformed("the id is not allowed"))?;
+        let has = |flag| flags & flag != 0;
+        let expires_at =
+            has(EXPIRES).then(|| time_of(&mut rest)).transpose()?.flatten();
+        let lease = has(LEASE).then(|| u64_of(&mut rest)).transpose()?;
+        let unique = has(UNIQUE).then(|| short_text(&mut rest)).transpose()?;
+        let unique = unique
+            .map(UniqueKey::new)
+            .transpose()
+            .map_err(|_| Malformed("the unique key is not allowed"))?;
+        let headers =
+            if has(HEADERS) { headers_of(&mut rest)? } else { Headers::default() };
+        Ok(Self {
+            id,
+            is_indexed: has(INDEXED),
+            is_bare: has(BARE),
+            priority,
+            attempt,
+            max_attempts,
+            expires_at,
+            lease: lease.map(Duration::from_millis),
+            unique,
+            headers,
+            payload: rest,
+        })
+    }
+}
+
+/// Writes a new job. Room for its expiry is left at zero: only the server knows the
+/// time, so the push script fills it in.
+pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
+    put_fixed(&mut out, flags_of(job), job.priority, 0, job.max_attempts);
+    put_short(&mut out, id.as_str());
+    if job.expires_in.is_some() {
+        out.put_u64(0);
+    }
+    if let Some(lease) = job.lease {
+        out.put_u64(millis(lease));
+    }
+    if let Some(unique) = &job.unique {
+        put_short(&mut out, unique.key.as_str());
+    }
+    if !job.headers.is_empty() {
+        put_headers(&mut out, &job.headers);
+    }
+    out.extend_from_slice(&job.payload);
+    out
+}
+
+/// What a bare payload gets in the step that leases it: all up to the id's length,
+/// with one delivery counted. A script appends the id and the payload.
+pub fn bare_header() -> Vec<u8> {
+    let mut out = Vec::with_capacity(FIXED);
+    put_fixed(&mut out, BARE, Priority::NORMAL, 1, DEFAULT_MAX_ATTEMPTS);
+    out
+}
+
+/// Milliseconds, rounded up, so that a time is never cut short.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn flags_of(job: &NewJob) -> u8 {
+    let set = |is_set, flag| if is_set { flag } else { 0 };
+    set(job.id.is_some(), INDEXED)
+        | set(job.unique.is_some(), UNIQUE)
+        | set(job.expires_in.is_some(), EXPIRES)
+        | set(job.lease.is_some(), LEASE)
+        | set(!job.headers.is_empty(), HEADERS)
+}
+
+fn put_fixed(
+    out: &mut Vec<u8>,
+    flags: u8,
+    priority: Priority,
+    attempt: u16,
+    max_attempts: NonZeroU16,
+) {
+    out.extend_from_slice(&MARK);
+    out.put_u8(flags);
+    out.put_u8(priority.level());
+    out.put_u16(attempt);
+    out.put_u16(max_attempts.get());
+}
+
+/// Ids and unique keys are shorter than 256 bytes by their types.
+fn put_short(out: &mut Vec<u8>, text: &str) {
+    out.put_u8(u8::try_from(text.len()).expect("ids and keys have up to 255 bytes"));
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_headers(out: &mut Vec<u8>, headers: &Headers) {
+    let pieces = 2 * headers.iter().count();
+    put_length(out, headers.total_bytes() + 4 * pieces);
+    for (name, value) in headers.iter() {
+        for piece in [name, value] {
+            put_length(out, piece.len());
+            out.extend_from_slice(piece.as_bytes());
+        }
+    }
+}
+
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    out.put_u32(
+        u32::try_from(length).expect("headers are far below 4 GiB by the limits"),
+    );
+}
+
+fn take(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
+    if rest.len() < length {
+        return Err(Malformed("it is cut short"));
+    }
+    Ok(rest.split_to(length))
+}
+
+fn u8_of(rest: &mut Bytes) -> Result<u8, Malformed> {
+    take(rest, 1).map(|mut bytes| bytes.get_u8())
+}
+
+fn u16_of(rest: &mut Bytes) -> Result<u16, Malformed> {
+    take(rest, 2).map(|mut bytes| bytes.get_u16())
+}
+
+fn u64_of(rest: &mut Bytes) -> Result<u64, Malformed> {
+    take(rest, 8).map(|mut bytes| bytes.get_u64())
+}
+
+fn time_of(rest: &mut Bytes) -> Result<Option<Timestamp>, Malformed> {
+    let ms = i64::try_from(u64_of(rest)?).map_err(|_| Malformed("no such time"))?;
+    Ok((ms != 0).then(|| Timestamp::from_unix_ms(ms)))
+}
+
+fn short_text(rest: &mut Bytes) -> Result<String, Malformed> {
+    let length = u8_of(rest)?;
+    text(take(rest, usize::from(length))?)
+}
+
+fn long_bytes(rest: &mut Bytes) -> Result<Bytes, Malformed> {
+    let length = take(rest, 4).map(|mut bytes| bytes.get_u32())?;
+    take(rest, usize::try_from(length).map_err(|_| Malformed("a length is too large"))?)
+}
+
+fn headers_of(rest: &mut Bytes) -> Result<Headers, Malformed> {
+    let mut block = long_bytes(rest)?;
+    let mut headers = Headers::default();
+    while !block.is_empty() {
+        let name = text(long_bytes(&mut block)?)?;
+        headers.set(name, text(long_bytes(&mut block)?)?);
+    }
+    Ok(headers)
+}
+
+fn text(bytes: Bytes) -> Result<String, Malformed> {
+    String::from_utf8(bytes.into()).map_err(|_| Malformed("a text is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full_job() -> NewJob {
+        NewJob::new(vec![0, 255, b'\n'])
+            .id(JobId::new("mine").unwrap())
+            .priority(Priority::HIGHEST)
+            .unique(UniqueKey::new("ü").unwrap())
+            .expires_in(Duration::from_secs(1))
+            .lease(Duration::from_millis(1500))
+            .header("traceparent", "00-1")
+            .header("empty", "")
+    }
+
+    #[test]
+    fn a_job_with_every_option_reads_as_it_was_written() {
+        let job = full_job();
+        let element = Bytes::from(encode(&job, &JobId::new("mine").unwrap()));
+
+        let entry = Entry::decode(&element).unwrap();
+
+        assert_eq!(entry.id.as_str(), "mine");
+        assert_eq!(entry.priority, Priority::HIGHEST);
+        assert_eq!(entry.unique.unwrap().as_str(), "ü");
+        assert_eq!(entry.lease, Some(Duration::from_millis(1500)));
+        assert_eq!(entry.headers, job.headers);
+        assert_eq!(entry.payload, job.payload);
+        assert_eq!((entry.attempt, entry.expires_at), (0, None));
+        assert!(entry.is_indexed && !entry.is_bare);
+    }
+
+    #[test]
+    fn a_cut_entry_is_malformed_and_never_a_panic() {
+        let element = Bytes::from(encode(&full_job(), &JobId::new("mine").unwrap()));
+        let header = element.len() - full_job().payload.len();
+
+        for length in 0..header {
+            assert!(Entry::decode(&element.slice(..length)).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_plain_job_costs_little_more_than_its_payload() {
+        let id = JobId::new("0123456789abcdef-0").unwrap();
+
+        let element = encode(&NewJob::new(vec![b'x'; 256]), &id);
+
+        assert!(element.len() <= 256 + 30, "{}", element.len());
+    }
+}

@@ -1,0 +1,90 @@
+//! What a failed command means for the caller: did it happen, may it be retried.
+
+use queue_core::{At, BoxError, Error};
+use redis::{ErrorKind, RedisError};
+
+/// Answers that say the command was not carried out and that a later one may be.
+const NOT_NOW: &[&str] = &[
+    "LOADING",
+    "READONLY",
+    "MASTERDOWN",
+    "BUSY",
+    "CLUSTERDOWN",
+    "MOVED",
+    "ASK",
+    "TRYAGAIN",
+    "NOREPLICAS",
+    "UNBLOCKED",
+    "MISCONF",
+    "EXECABORT",
+    "NOSCRIPT",
+];
+
+/// Answers that say the user may not do this.
+const DENIED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM"];
+
+/// Answers that say the keys are not what they should be.
+const UNUSABLE: &[&str] = &["WRONGTYPE", "CROSSSLOT"];
+
+/// What the failure of a command that was sent means.
+pub(crate) fn after_send(at: At, error: RedisError) -> Error {
+    match error.code() {
+        Some("OOM") => Error::Full { at, source: Box::new(error) },
+        Some(code) if NOT_NOW.contains(&code) => unavailable(at, error),
+        Some(code) if DENIED.contains(&code) => denied(at, error),
+        Some(code) if UNUSABLE.contains(&code) => unusable(at, error),
+        // A script that failed after its first write left it done.
+        Some(_) if is_raised_in_script(&error) => interrupted(at, error),
+        Some(_) if says_not_now(&error) => unavailable(at, error),
+        Some(_) => unusable(at, error),
+        None => interrupted(at, error),
+    }
+}
+
+/// What the failure of a connection attempt means: no command was sent.
+pub(crate) fn before_send(at: At, error: RedisError) -> Error {
+    match error.kind() {
+        ErrorKind::AuthenticationFailed => denied(at, error),
+        ErrorKind::InvalidClientConfig => unusable(at, error),
+        _ if error.code().is_some() => after_send(at, error),
+        _ => unavailable(at, error),
+    }
+}
+
+/// An answer that is not of the form that the command gives.
+pub(crate) fn unreadable(at: At, source: impl Into<BoxError>) -> Error {
+    Error::Unreadable { at, source: source.into() }
+}
+
+/// Whether another connection may do better: this one is gone, or leads to a server
+/// that was demoted.
+pub(crate) fn condemns_connection(error: &RedisError) -> bool {
+    match error.code() {
+        Some(code) => matches!(code, "READONLY" | "MASTERDOWN" | "UNBLOCKED"),
+        None => true,
+    }
+}
+
+fn is_raised_in_script(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("user_script"))
+}
+
+fn says_not_now(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("max number of clients"))
+}
+
+fn unavailable(at: At, error: RedisError) -> Error {
+    Error::Unavailable { at, source: Box::new(error) }
+}
+
+fn denied(at: At, error: RedisError) -> Error {
+    Error::Denied { at, source: Box::new(error) }
+}
+
+fn unusable(at: At, error: RedisError) -> Error {
+    Error::Unusable { at, source: Box::new(error) }
+}
+
+fn interrupted(at: At, error: RedisError) -> Error {
+    Error::Interrupted { at, source: Box::new(error) }
+}

@@ -1,0 +1,124 @@
+//! Answers of the server, read as what they should be.
+
+use bytes::Bytes;
+use queue_core::{At, Error};
+use redis::Value;
+
+use crate::error::unreadable;
+
+/// An answer, and of what call it is the answer.
+#[derive(Debug)]
+pub struct Reply {
+    at: At,
+    value: Value,
+}
+
+impl Reply {
+    pub(crate) fn new(at: At, value: Value) -> Self {
+        Self { at, value }
+    }
+
+    /// Whether there is nothing.
+    pub fn is_nil(&self) -> bool {
+        self.value == Value::Nil
+    }
+
+    /// As a list of answers. Nothing is an empty list.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when it is something else; so with all readers here.
+    pub fn list(self) -> Result<Vec<Self>, Error> {
+        let at = self.at;
+        match self.value {
+            Value::Array(items) | Value::Set(items) => {
+                Ok(items.into_iter().map(|value| Self { at, value }).collect())
+            }
+            Value::Map(pairs) => Ok(pairs
+                .into_iter()
+                .flat_map(|(key, value)| [key, value])
+                .map(|value| Self { at, value })
+                .collect()),
+            Value::Nil => Ok(Vec::new()),
+            other => Err(mismatch(at, "a list", &other)),
+        }
+    }
+
+    /// As bytes, without a copy.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn bytes(self) -> Result<Bytes, Error> {
+        match self.value {
+            Value::BulkString(bytes) => Ok(bytes.into()),
+            Value::SimpleString(text) => Ok(text.into()),
+            Value::VerbatimString { text, .. } => Ok(text.into()),
+            Value::Okay => Ok(Bytes::from_static(b"OK")),
+            other => Err(mismatch(self.at, "bytes", &other)),
+        }
+    }
+
+    /// As bytes, or `None` when there is nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn optional_bytes(self) -> Result<Option<Bytes>, Error> {
+        if self.is_nil() { Ok(None) } else { self.bytes().map(Some) }
+    }
+
+    /// As text.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], also when it is not UTF-8.
+    pub fn text(self) -> Result<String, Error> {
+        let at = self.at;
+        let bytes = self.bytes()?;
+        String::from_utf8(bytes.into()).map_err(|error| unreadable(at, error))
+    }
+
+    /// As a whole number.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn number(self) -> Result<i64, Error> {
+        let at = self.at;
+        match self.value {
+            Value::Int(number) => Ok(number),
+            Value::Boolean(truth) => Ok(i64::from(truth)),
+            #[expect(clippy::cast_possible_truncation, reason = "times in ms fit")]
+            Value::Double(number) => Ok(number as i64),
+            value => {
+                let text = Self { at, value }.text()?;
+                let whole = text.split('.').next().unwrap_or_default();
+                whole.parse().map_err(|error| unreadable(at, error))
+            }
+        }
+    }
+
+    /// As a whole number that is not negative.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn count(self) -> Result<u64, Error> {
+        let at = self.at;
+        u64::try_from(self.number()?).map_err(|error| unreadable(at, error))
+    }
+
+    /// As a whole number, or `None` when there is nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn optional_number(self) -> Result<Option<i64>, Error> {
+        if self.is_nil() { Ok(None) } else { self.number().map(Some) }
+    }
+}
+
+fn mismatch(at: At, wanted: &str, value: &Value) -> Error {
+    let found = match value {
+        Value::Nil => "nothing",
+        Value::Int(_) => "a number",
+        Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "text",
+        Value::Array(_) | Value::Set(_) | Value::Map(_) => "a list",
+        _ => "something else",
+    };
+    unreadable(at, format!("the answer is {found} where {wanted} belongs"))
+}

@@ -1,0 +1,98 @@
+//! Lua scripts: sent by digest, and in full when the server does not know them.
+
+use std::fmt;
+
+use queue_core::{Error, Operation};
+use redis::{Cmd, RedisError, ToRedisArgs};
+
+use crate::{Conn, Reply};
+
+/// A script and its digest.
+pub struct Script {
+    name: &'static str,
+    source: String,
+    script: redis::Script,
+}
+
+impl Script {
+    /// A script from its file. `name` is the file's name, for messages.
+    pub fn new(name: &'static str, source: &str) -> Self {
+        Self { name, source: source.to_owned(), script: redis::Script::new(source) }
+    }
+
+    /// A script that calls functions of `library`, which is put behind the script's
+    /// first line, where the flags are.
+    pub fn with_library(name: &'static str, library: &str, source: &str) -> Self {
+        let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
+        Self::new(name, &format!("{flags}\n{library}\n{body}"))
+    }
+
+    /// Begins a call with these keys.
+    pub fn keys<'a>(&'a self, keys: &[&str]) -> Call<'a> {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(self.script.get_hash()).arg(keys.len()).arg(keys);
+        Call { script: self, cmd }
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Script({})", self.name)
+    }
+}
+
+/// A script with its keys and arguments, ready to be sent.
+#[derive(Debug)]
+pub struct Call<'a> {
+    script: &'a Script,
+    cmd: Cmd,
+}
+
+impl Call<'_> {
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl ToRedisArgs) -> Self {
+        self.cmd.arg(arg);
+        self
+    }
+
+    /// Adds an argument in place.
+    pub fn push_arg(&mut self, arg: impl ToRedisArgs) {
+        self.cmd.arg(arg);
+    }
+
+    /// Sends it, by its digest first. A server that does not know the script has
+    /// not run it, so it is then sent in full: after a restart, a fail-over or a
+    /// SCRIPT FLUSH, also in the middle of others' calls.
+    ///
+    /// # Errors
+    /// As [`Conn::call`].
+    pub async fn run(self, conn: &Conn, operation: Operation) -> Result<Reply, Error> {
+        match conn.call(operation, &self.cmd).await {
+            Err(error) if is_unknown_script(&error) => {
+                conn.call(operation, &self.in_full()).await
+            }
+            answer => answer,
+        }
+    }
+
+    fn in_full(&self) -> Cmd {
+        const COMMAND_AND_DIGEST: usize = 2;
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(&self.script.source);
+        for arg in self.cmd.args_iter().skip(COMMAND_AND_DIGEST) {
+            if let redis::Arg::Simple(bytes) = arg {
+                cmd.arg(bytes);
+            }
+        }
+        cmd
+    }
+}
+
+fn is_unknown_script(error: &Error) -> bool {
+    use std::error::Error as _;
+    error
+        .source()
+        .and_then(|source| source.downcast_ref::<RedisError>())
+        .is_some_and(|error| error.code() == Some("NOSCRIPT"))
+}
