@@ -1,1 +1,88 @@
-//! stub
+//! A worker on any reliable queue: it claims jobs, runs a handler on each, and says
+//! what became of them.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use queue_worker::{Failure, JobContext, Worker, WorkerError};
+//!
+//! async fn send(job: JobContext) -> Result<(), Failure> {
+//!     let address = std::str::from_utf8(job.payload())?;
+//!     println!("to {address}, attempt {}", job.attempt());
+//!     Ok(())
+//! }
+//!
+//! # async fn example(
+//! #     queue: Arc<dyn queue_core::ReliableQueue>,
+//! # ) -> Result<(), WorkerError> {
+//! let summary = Worker::new(queue).concurrency(16).handle_signals().run(send).await?;
+//! println!("{} done", summary.done);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What runs
+//!
+//! ```text
+//!             own thread and connection        any task of the runtime
+//!            +-------------------------+      +----------------------+
+//!            | heartbeat: extends what |      | reaper: recover at a |
+//!            | is held, every third of |      | jittered interval    |
+//!            | its lease               |      +----------------------+
+//!            +-------------------------+
+//!                 ^ held leases  | lost, cancelled: token fires
+//!                 |              v
+//!  turn, claim  +------------------+  start    +-------------------+
+//! <-----------> | claim loop: owns | --------> | slots: a task for |
+//!  settle       | slots and what   | <-------- | each handler      |
+//!               | is not settled   |  ended    +-------------------+
+//!               +------------------+
+//! ```
+//!
+//! One loop owns all that changes, so that no lock is taken for a job. It takes free
+//! slots before it claims, and sends what gathered while its last call was under way
+//! together with the next claim.
+//!
+//! # What is promised
+//!
+//! A job is acknowledged after its handler answered `Ok`, and in no other case. An
+//! error, a panic, a time-out and an unreadable payload are failed attempts whose
+//! message is kept. A lease that was lost settles nothing (R7). A job may run more
+//! than once: after a crash, after a lost lease, after a lost answer. Handlers must
+//! bear that, or an [`already_done`](Worker::already_done) check must say so.
+
+mod already_done;
+mod attempt;
+mod calls;
+mod claim_loop;
+mod context;
+mod error;
+mod failure;
+mod handler;
+mod heartbeat;
+mod held;
+mod json;
+mod progress;
+mod reaper;
+mod retry;
+mod settings;
+mod settling;
+mod shutdown;
+mod slots;
+mod trouble;
+mod worker;
+
+pub use tokio_util::sync::CancellationToken;
+
+pub use already_done::AlreadyDone;
+pub use context::{Cancellation, JobContext};
+pub use error::{InvalidSetting, WorkerError};
+pub use failure::{Failure, MAX_ERROR_BYTES};
+pub use handler::Handler;
+pub use json::{Json, json, json_job};
+pub use progress::{Progress, Summary};
+pub use retry::RetryPolicy;
+pub use settings::{
+    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, LONGEST_REAP_INTERVAL,
+    LONGEST_WAIT, SHORTEST_REAP_INTERVAL,
+};
+pub use worker::Worker;

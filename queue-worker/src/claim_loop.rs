@@ -1,0 +1,272 @@
+//! The loop that owns slots and settlements and decides on each call.
+//!
+//! ```text
+//!  verdicts | free slots | call
+//! ----------+------------+---------------------------------------------
+//!  some     | some       | turn: settle and claim in one round trip
+//!  some     | none, or a | settle
+//!           | claim waits|
+//!  none     | some       | claim, waiting until a job is ready
+//!  none     | none       | none: a handler ends next
+//! ```
+//!
+//! One call settles at a time, and what ends meanwhile goes with the next: many
+//! handlers share a call when the store is busy, and a lone one never waits.
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
+
+use crate::{
+    Handler, JobContext, Progress, WorkerError,
+    calls::{Answer, Calls},
+    failure::{Failure, Then},
+    heartbeat::Heartbeat,
+    held::Held,
+    settings::Settings,
+    settling::Settling,
+    shutdown::Shutdown,
+    slots::{Ended, Slots},
+    trouble::Trouble,
+};
+
+pub(crate) struct ClaimLoop<H> {
+    pub(crate) slots: Slots<H>,
+    pub(crate) calls: Calls,
+    pub(crate) settling: Settling,
+    pub(crate) settings: Settings,
+    worker: WorkerId,
+    held: Arc<Held>,
+    progress: Progress,
+    claiming: Trouble,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// No claim has succeeded yet: an error that no retry mends ends the worker.
+    Untried,
+    Working,
+    /// What is claimed from now on is given back.
+    Stopping,
+}
+
+/// What a claim loop is made of.
+pub(crate) struct Parts<H> {
+    pub(crate) slots: Slots<H>,
+    pub(crate) calls: Calls,
+    pub(crate) settings: Settings,
+    pub(crate) worker: WorkerId,
+    pub(crate) held: Arc<Held>,
+    pub(crate) progress: Progress,
+}
+
+impl<H: Handler> ClaimLoop<H> {
+    pub(crate) fn new(parts: Parts<H>) -> Self {
+        let Parts { slots, calls, settings, worker, held, progress } = parts;
+        let environment = settings.environment.clone();
+        Self {
+            settling: Settling::new(
+                Arc::clone(&held),
+                progress.clone(),
+                environment.clone(),
+            ),
+            claiming: Trouble::new("claiming", environment),
+            stage: Stage::Untried,
+            slots,
+            calls,
+            settings,
+            worker,
+            held,
+            progress,
+        }
+    }
+
+    /// Works until asked to stop.
+    pub(crate) async fn serve(
+        &mut self,
+        shutdown: &Shutdown,
+        heartbeat: &mut Heartbeat,
+    ) -> Result<(), WorkerError> {
+        loop {
+            self.send_calls();
+            tokio::select! {
+                biased;
+                () = shutdown.stop_asked() => return Ok(()),
+                answer = self.calls.next_answer() => self.answered(answer)?,
+                (job, ended) = self.slots.next_ended() => self.all_ended(job, ended),
+                () = self.claiming.pause_over() => {}
+                () = self.settling.trouble.pause_over() => {}
+                () = heartbeat.died() => return Err(WorkerError::HeartbeatDied),
+            }
+        }
+    }
+
+    /// From now on nothing is claimed, and what a claim under way brings is given
+    /// back.
+    pub(crate) fn stop_claiming(&mut self) {
+        self.stage = Stage::Stopping;
+    }
+
+    /// Serves what is under way until none is left; the caller bounds the time.
+    pub(crate) async fn drain(&mut self) {
+        while self.is_busy() {
+            self.send_calls();
+            tokio::select! {
+                biased;
+                answer = self.calls.next_answer() => {
+                    // Only a first claim is an error of the worker's.
+                    if let Err(error) = self.answered(answer) {
+                        tracing::debug!(%error, "a claim failed while stopping");
+                    }
+                }
+                (job, ended) = self.slots.next_ended() => self.all_ended(job, ended),
+                () = self.settling.trouble.pause_over() => {}
+            }
+        }
+    }
+
+    /// A job that is not run, or not to its end, goes back uncounted (R24).
+    pub(crate) fn give_back(&mut self, job: JobContext) {
+        self.settle(job, Verdict::GiveBack);
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.slots.is_empty() || !self.settling.is_empty() || self.calls.is_settling()
+    }
+
+    fn send_calls(&mut self) {
+        if !self.calls.is_settling() {
+            let max = self.calls.max_batch().get() as usize;
+            if let Some(batch) = self.settling.next_batch(max) {
+                let sent = self.now();
+                match self.room() {
+                    Some(room) => self.calls.turn(batch, self.ask(room), sent),
+                    None => self.calls.settle(batch, sent),
+                }
+            }
+        }
+        if let Some(room) = self.room() {
+            let ask = self.ask(room).wait(self.settings.wait());
+            self.calls.claim(ask, self.now());
+        }
+    }
+
+    /// How many jobs may be claimed now: a slot is free for each before it is claimed,
+    /// so that no lease runs while its job waits for a slot.
+    fn room(&self) -> Option<NonZeroU32> {
+        let is_held_up = self.calls.is_claiming() || self.claiming.is_pausing();
+        if self.stage == Stage::Stopping || is_held_up {
+            return None;
+        }
+        let free = self.slots.free().saturating_sub(self.settling.stuck());
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
+        NonZeroU32::new(free.min(self.calls.max_batch().get()))
+    }
+
+    fn ask(&self, room: NonZeroU32) -> ClaimRequest {
+        ClaimRequest::new(self.worker.clone(), self.settings.lease).max(room)
+    }
+
+    fn answered(&mut self, answer: Answer) -> Result<(), WorkerError> {
+        let Answer { settled, claimed, sent } = answer;
+        if let Some((batch, result)) = settled {
+            self.settling.answered(batch, result);
+        }
+        match claimed {
+            Some(Ok(deliveries)) => self.claimed(deliveries, sent),
+            Some(Err(error)) => return self.not_claimed(error),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn claimed(&mut self, deliveries: Vec<Delivery>, sent: Duration) {
+        self.claiming.is_over();
+        if self.stage == Stage::Untried {
+            self.stage = Stage::Working;
+        }
+        let now = self.now();
+        let jobs: Vec<_> = deliveries
+            .into_iter()
+            .map(|delivery| {
+                let until = surely_held_until(delivery.lease, sent, now);
+                JobContext::held_until(delivery, until)
+            })
+            .collect();
+        self.held.add(&jobs, sent);
+        for job in jobs {
+            // A store that gives more than it was asked for gets the rest back.
+            if self.stage == Stage::Stopping || self.slots.free() == 0 {
+                self.give_back(job);
+            } else {
+                self.slots.start(job);
+            }
+        }
+    }
+
+    fn not_claimed(&mut self, error: Error) -> Result<(), WorkerError> {
+        let is_hopeless = error.retry_advice() == RetryAdvice::Never;
+        if self.stage == Stage::Untried && is_hopeless {
+            return Err(WorkerError::Claim(error));
+        }
+        self.claiming.failed(&error);
+        Ok(())
+    }
+
+    /// Takes all that ended together, so that they share a call.
+    fn all_ended(&mut self, job: JobContext, ended: Ended) {
+        self.ended(job, ended);
+        while let Some((job, ended)) = self.slots.try_ended() {
+            self.ended(job, ended);
+        }
+    }
+
+    fn ended(&mut self, job: JobContext, ended: Ended) {
+        if let Some(end) = job.lease_end() {
+            self.progress.ended(end);
+            return;
+        }
+        match ended {
+            Ended::Answered(Ok(())) => self.settle(job, Verdict::Done),
+            Ended::Answered(Err(failure)) => {
+                let verdict = self.verdict(&job, failure);
+                self.settle(job, verdict);
+            }
+            Ended::CutOff => self.give_back(job),
+        }
+    }
+
+    fn settle(&mut self, job: JobContext, verdict: Verdict) {
+        self.settling.add(job, verdict);
+    }
+
+    fn verdict(&self, job: &JobContext, failure: Failure) -> Verdict {
+        let (id, attempt) = (job.id(), job.attempt());
+        tracing::debug!(%id, attempt, error = failure.message(), "an attempt failed");
+        let random = self.settings.environment.random();
+        let policy = self.settings.retry;
+        match failure.then {
+            Then::Retry => Verdict::Retry {
+                after: policy.delay(attempt, random),
+                error: failure.into_message(),
+            },
+            Then::RetryAfter(after) => {
+                Verdict::Retry { after, error: failure.into_message() }
+            }
+            Then::Bury => Verdict::Dead { error: failure.into_message() },
+            Then::Discard => Verdict::Discard,
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.settings.environment.clock().elapsed()
+    }
+}
+
+/// A lease is counted from when its claim was sent: the store counts from some moment
+/// after that. A claim that waited may be older than a short lease; then the first
+/// heartbeat is due at once, and has a third of the lease to get through.
+fn surely_held_until(lease: Duration, sent: Duration, now: Duration) -> Duration {
+    sent.saturating_add(lease).max(now.saturating_add(lease / 3))
+}

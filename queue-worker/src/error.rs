@@ -1,0 +1,42 @@
+//! Why a worker did not start, or stopped before it was asked to.
+
+use std::io;
+
+/// A setting that makes no sense. Nothing was sent to the queue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} {reason}")]
+pub struct InvalidSetting {
+    setting: &'static str,
+    reason: String,
+}
+
+impl InvalidSetting {
+    pub(crate) fn new(setting: &'static str, reason: impl Into<String>) -> Self {
+        Self { setting, reason: reason.into() }
+    }
+}
+
+/// Why a worker did not start, or stopped before it was asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// The first claim failed in a way that no retry mends: wrong password, a store
+    /// that is not relq's, a lease that the backend refuses.
+    ///
+    /// Once a claim has succeeded, such an error is retried like any other, because
+    /// an operator may mend what broke.
+    #[error("the worker cannot claim from this queue")]
+    Claim(#[source] queue_core::Error),
+    /// The thread for heartbeats, or its runtime, cannot be started.
+    #[error("the heartbeat thread cannot be started")]
+    Heartbeat(#[source] io::Error),
+    /// The heartbeat thread ended by itself; without it no lease is kept.
+    #[error("the heartbeat thread has died")]
+    HeartbeatDied,
+    /// The handlers for SIGINT and SIGTERM cannot be installed.
+    #[error("signals cannot be handled")]
+    Signals(#[source] io::Error),
+}

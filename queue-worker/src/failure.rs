@@ -1,0 +1,135 @@
+//! Why an attempt failed, and what is to become of the job.
+
+use std::{fmt, time::Duration};
+
+use queue_core::{BoxError, MAX_DURATION};
+
+/// The longest error text that is kept with a job, in bytes; the rest is cut off.
+pub const MAX_ERROR_BYTES: usize = 4096;
+
+/// Why an attempt failed, and what is to become of the job.
+///
+/// Any error, and any text, turns into a failure that is retried as the worker's
+/// [`RetryPolicy`](crate::RetryPolicy) says; so `?` works in a handler. The text is
+/// that of the error and of all its causes.
+///
+/// ```
+/// use queue_worker::Failure;
+///
+/// fn count(text: &str) -> Result<u32, Failure> {
+///     if text.is_empty() {
+///         return Err(Failure::dead("nothing to count"));
+///     }
+///     Ok(text.parse()?)
+/// }
+/// assert_eq!(count("x").unwrap_err().message(), "invalid digit found in string");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub(crate) then: Then,
+    message: String,
+}
+
+/// What is to become of a job that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    Retry,
+    RetryAfter(Duration),
+    Bury,
+    Discard,
+}
+
+impl Failure {
+    /// Tried again when the retry policy says so; buried after the last attempt.
+    pub fn retry(message: impl Into<String>) -> Self {
+        Self::new(Then::Retry, message)
+    }
+
+    /// Tried again after `delay`; buried after the last attempt. A delay of more than
+    /// [`MAX_DURATION`] counts as that.
+    pub fn retry_after(delay: Duration, message: impl Into<String>) -> Self {
+        Self::new(Then::RetryAfter(delay.min(MAX_DURATION)), message)
+    }
+
+    /// Buried at once: another attempt would fail too.
+    pub fn dead(message: impl Into<String>) -> Self {
+        Self::new(Then::Bury, message)
+    }
+
+    /// Removed without having succeeded: nobody needs it any more. The message goes
+    /// to the log only.
+    pub fn discard(message: impl Into<String>) -> Self {
+        Self::new(Then::Discard, message)
+    }
+
+    /// Why the attempt failed.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn into_message(self) -> String {
+        self.message
+    }
+
+    fn new(then: Then, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        let is_end = |&end: &usize| message.is_char_boundary(end);
+        message.truncate(
+            (0..=MAX_ERROR_BYTES.min(message.len())).rev().find(is_end).unwrap_or(0),
+        );
+        Self { then, message }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl<E: Into<BoxError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::retry(with_causes(&*error.into()))
+    }
+}
+
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(": ");
+        message.push_str(&error.to_string());
+        cause = error.source();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let failure = Failure::retry("é".repeat(MAX_ERROR_BYTES) + "x");
+        assert_eq!(failure.message().len(), MAX_ERROR_BYTES);
+
+        let odd = Failure::retry(format!("x{}", "é".repeat(MAX_ERROR_BYTES)));
+        assert_eq!(odd.message().len(), MAX_ERROR_BYTES - 1);
+    }
+
+    #[test]
+    fn an_error_is_retried_and_told_with_its_causes() {
+        let at =
+            queue_core::At { backend: "zset", operation: queue_core::Operation::Push };
+        let error = queue_core::Error::Full { at, source: "no memory".into() };
+        let failure = Failure::from(error);
+        assert_eq!(failure.then, Then::Retry);
+        assert_eq!(failure.message(), "zset push: the store is full: no memory");
+    }
+
+    #[test]
+    fn an_endless_delay_is_held_at_the_longest() {
+        let failure = Failure::retry_after(Duration::MAX, "busy");
+        assert_eq!(failure.then, Then::RetryAfter(MAX_DURATION));
+    }
+}

@@ -1,0 +1,221 @@
+//! Heartbeats, on a thread of their own with a connection of its own, so that a
+//! handler that blocks every thread of the runtime keeps its job.
+//!
+//! The thread also watches the leases' ends by the worker's own steady clock: when
+//! heartbeats cannot get through until a lease may be over, the job is treated as
+//! lost although nobody said so.
+
+use std::{future::pending, io, sync::Arc, thread, time::Duration};
+
+use queue_core::{Environment, Error, Extended, Receipt, ReliableQueue, WorkerId};
+use tokio::{
+    runtime,
+    sync::{OnceCell, oneshot},
+    task::JoinSet,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    JobContext,
+    context::LeaseEnd,
+    held::{Beat, Held},
+    trouble::{Sleep, Trouble},
+};
+
+/// The thread; dropping this ends it.
+pub(crate) struct Heartbeat {
+    stop: Option<DropGuard>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Heartbeat {
+    pub(crate) fn start(
+        queue: Arc<dyn ReliableQueue>,
+        worker: WorkerId,
+        held: Arc<Held>,
+        environment: Environment,
+    ) -> io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let (alive, ended) = oneshot::channel();
+        let beats = Beats::new(queue, worker, held, environment);
+        thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
+            runtime.block_on(stopped.run_until_cancelled(beats.run()));
+            // Does not wait for a call that the backend left on a thread.
+            runtime.shutdown_background();
+            drop(alive);
+        })?;
+        Ok(Self { stop: Some(stop.drop_guard()), ended })
+    }
+
+    /// Completes when the thread has ended, which it does not by itself.
+    pub(crate) async fn died(&mut self) {
+        // Nothing is ever sent: the answer is that the other end is gone.
+        let _gone = (&mut self.ended).await;
+    }
+
+    /// Ends the thread and waits until it is gone.
+    pub(crate) async fn stop(mut self) {
+        self.stop = None;
+        self.died().await;
+    }
+}
+
+/// What runs on the thread.
+struct Beats {
+    caller: Arc<Caller>,
+    held: Arc<Held>,
+    environment: Environment,
+    calls: JoinSet<Answer>,
+    trouble: Trouble,
+}
+
+/// What a call needs. The connection is opened by the first one, in this runtime.
+struct Caller {
+    queue: Arc<dyn ReliableQueue>,
+    sibling: OnceCell<Arc<dyn ReliableQueue>>,
+    worker: WorkerId,
+    environment: Environment,
+}
+
+struct Answer {
+    beat: Beat,
+    sent: Duration,
+    result: Result<Vec<Extended>, Error>,
+}
+
+impl Beats {
+    fn new(
+        queue: Arc<dyn ReliableQueue>,
+        worker: WorkerId,
+        held: Arc<Held>,
+        environment: Environment,
+    ) -> Self {
+        let caller = Caller {
+            queue,
+            sibling: OnceCell::new(),
+            worker,
+            environment: environment.clone(),
+        };
+        Self {
+            caller: Arc::new(caller),
+            held,
+            trouble: Trouble::new("the heartbeat", environment.clone()),
+            environment,
+            calls: JoinSet::new(),
+        }
+    }
+
+    async fn run(mut self) {
+        self.open();
+        loop {
+            self.held.expire(self.now()).iter().for_each(|job| {
+                let id = job.id();
+                tracing::warn!(%id, "no heartbeat got through: the lease may be over");
+            });
+            self.held.due(self.now()).into_iter().for_each(|beat| self.send(beat));
+            let next_event = self.sleep_until(self.held.next_event());
+            tokio::select! {
+                () = next_event => {}
+                () = self.held.changed() => {}
+                Some(answer) = self.calls.join_next() => match answer {
+                    Ok(answer) => self.answered(answer),
+                    Err(panic) => tracing::error!(%panic, "a heartbeat panicked"),
+                },
+            }
+        }
+    }
+
+    /// Connects now, so that the first heartbeat need not wait for it.
+    fn open(&mut self) {
+        let caller = Arc::clone(&self.caller);
+        self.calls.spawn(async move {
+            let result = caller.sibling().await.map(|_| Vec::new());
+            let sent = caller.environment.clock().elapsed();
+            Answer {
+                beat: Beat { lease: Duration::ZERO, jobs: Vec::new() },
+                sent,
+                result,
+            }
+        });
+    }
+
+    fn send(&mut self, beat: Beat) {
+        let page = self.caller.queue.capabilities().limits.max_batch.get() as usize;
+        let Beat { lease, mut jobs } = beat;
+        loop {
+            let rest = jobs.split_off(jobs.len().min(page));
+            let caller = Arc::clone(&self.caller);
+            self.calls.spawn(async move { caller.extend(Beat { lease, jobs }).await });
+            if rest.is_empty() {
+                return;
+            }
+            jobs = rest;
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let Answer { beat: Beat { lease, jobs }, sent, result } = answer;
+        match result {
+            Ok(extended) => {
+                self.trouble.is_over();
+                let until = sent.saturating_add(lease);
+                jobs.iter()
+                    .zip(extended)
+                    .for_each(|(job, e)| self.extended(job, e, until));
+            }
+            Err(error) => {
+                let pause = self.trouble.failed(&error);
+                self.held.beat_by(lease, self.now().saturating_add(pause));
+            }
+        }
+    }
+
+    fn extended(&self, job: &JobContext, extended: Extended, until: Duration) {
+        let id = job.id();
+        match extended {
+            Extended::Until(_) => job.extend_until(until),
+            Extended::Cancelled => {
+                if self.held.end(job, LeaseEnd::Cancelled) {
+                    tracing::info!(%id, "the job was cancelled");
+                }
+            }
+            Extended::LeaseLost => {
+                if self.held.end(job, LeaseEnd::Lost) {
+                    tracing::warn!(%id, "the lease was lost");
+                }
+            }
+        }
+    }
+
+    fn sleep_until(&self, at: Option<Duration>) -> Sleep {
+        match at {
+            Some(at) => self.environment.clock().sleep(at.saturating_sub(self.now())),
+            None => Box::pin(pending()),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.environment.clock().elapsed()
+    }
+}
+
+impl Caller {
+    async fn extend(&self, beat: Beat) -> Answer {
+        let receipts: Vec<Receipt> =
+            beat.jobs.iter().map(|job| job.receipt().clone()).collect();
+        let sibling = self.sibling().await;
+        // Counted from here: the store extends from when it reads the call.
+        let sent = self.environment.clock().elapsed();
+        let result = match sibling {
+            Ok(queue) => queue.extend(&self.worker, &receipts, beat.lease).await,
+            Err(error) => Err(error),
+        };
+        Answer { beat, sent, result }
+    }
+
+    async fn sibling(&self) -> Result<&Arc<dyn ReliableQueue>, Error> {
+        self.sibling.get_or_try_init(|| self.queue.sibling()).await
+    }
+}

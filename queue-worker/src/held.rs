@@ -1,0 +1,145 @@
+//! The leases that a worker holds, in groups of one length each.
+//!
+//! The claim loop adds and removes, a batch at a time; the heartbeat thread extends.
+//! A group beats every third of its lease, so that two beats in a row may fail. Its
+//! next beat is remembered while the group is empty, so that a worker whose jobs come
+//! and go one by one does not wake the heartbeat thread for each.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::{JobContext, context::LeaseEnd};
+
+pub(crate) struct Held {
+    groups: Mutex<BTreeMap<Duration, Group>>,
+    changed: Notify,
+    /// The lease of a worker that must beat although it holds nothing.
+    always: Option<Duration>,
+}
+
+struct Group {
+    jobs: HashMap<usize, JobContext>,
+    next_beat: Duration,
+}
+
+/// A group whose heartbeat is due.
+pub(crate) struct Beat {
+    pub(crate) lease: Duration,
+    pub(crate) jobs: Vec<JobContext>,
+}
+
+impl Held {
+    pub(crate) fn new(always: Option<Duration>, now: Duration) -> Self {
+        let group = |_| Group { jobs: HashMap::new(), next_beat: now };
+        let groups = always.map(|lease| (lease, group(lease))).into_iter().collect();
+        Self { groups: Mutex::new(groups), changed: Notify::new(), always }
+    }
+
+    /// Takes up leases that were asked for at `sent`.
+    pub(crate) fn add(&self, jobs: &[JobContext], sent: Duration) {
+        let mut groups = self.lock();
+        let mut is_sooner = false;
+        for job in jobs {
+            let due = sent.saturating_add(rhythm(job.lease()));
+            let group = groups.entry(job.lease()).or_insert_with(|| {
+                is_sooner = true;
+                Group { jobs: HashMap::new(), next_beat: due }
+            });
+            is_sooner |= due < group.next_beat;
+            group.next_beat = group.next_beat.min(due);
+            group.jobs.insert(job.address(), job.clone());
+        }
+        drop(groups);
+        if is_sooner {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Lets go of leases that are settled or over.
+    pub(crate) fn remove<'a>(&self, jobs: impl IntoIterator<Item = &'a JobContext>) {
+        let mut groups = self.lock();
+        for job in jobs {
+            if let Some(group) = groups.get_mut(&job.lease()) {
+                group.jobs.remove(&job.address());
+            }
+        }
+    }
+
+    /// Completes when something is due sooner than it was.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// When the next heartbeat is due, or a lease may be over.
+    pub(crate) fn next_event(&self) -> Option<Duration> {
+        let groups = self.lock();
+        let ends = |group: &Group| group.jobs.values().map(JobContext::until).min();
+        groups
+            .values()
+            .map(|group| {
+                ends(group).map_or(group.next_beat, |e| e.min(group.next_beat))
+            })
+            .min()
+    }
+
+    /// The groups whose beat is due; forgets those that are empty by then.
+    pub(crate) fn due(&self, now: Duration) -> Vec<Beat> {
+        let mut beats = Vec::new();
+        self.lock().retain(|&lease, group| {
+            if group.next_beat > now {
+                return true;
+            }
+            if group.jobs.is_empty() && self.always != Some(lease) {
+                return false;
+            }
+            group.next_beat = now.saturating_add(rhythm(lease));
+            beats.push(Beat { lease, jobs: group.jobs.values().cloned().collect() });
+            true
+        });
+        beats
+    }
+
+    /// Brings the next beat of a group forward, after one that failed.
+    pub(crate) fn beat_by(&self, lease: Duration, at: Duration) {
+        if let Some(group) = self.lock().get_mut(&lease) {
+            group.next_beat = group.next_beat.min(at);
+        }
+    }
+
+    /// Ends the leases that may be over by now, and answers them.
+    pub(crate) fn expire(&self, now: Duration) -> Vec<JobContext> {
+        let mut over = Vec::new();
+        for group in self.lock().values_mut() {
+            over.extend(
+                group.jobs.extract_if(|_, job| job.until() <= now).map(|(_, job)| job),
+            );
+        }
+        over.retain(|job| job.end_lease(LeaseEnd::Lost));
+        over
+    }
+
+    /// A heartbeat was told that this lease is over. Answers whether the worker did
+    /// not know: a job that was settled meanwhile is none of the heartbeat's business.
+    pub(crate) fn end(&self, job: &JobContext, end: LeaseEnd) -> bool {
+        let mut groups = self.lock();
+        let group = groups.get_mut(&job.lease());
+        let was_held = group.and_then(|g| g.jobs.remove(&job.address())).is_some();
+        drop(groups);
+        was_held && job.end_lease(end)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Duration, Group>> {
+        // No code under the lock can panic half-way through a change.
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Time between two heartbeats of leases of this length.
+fn rhythm(lease: Duration) -> Duration {
+    (lease / 3).max(Duration::from_millis(1))
+}

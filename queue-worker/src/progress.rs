@@ -1,0 +1,99 @@
+//! Counts of what a worker did.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use queue_core::Verdict;
+
+use crate::{JobContext, context::LeaseEnd};
+
+/// What a worker did with the jobs that it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Acknowledged.
+    pub done: u64,
+    /// Failed, and to be tried again.
+    pub retried: u64,
+    /// Failed for good: buried at once, or after the last attempt.
+    pub dead: u64,
+    /// Dropped without having succeeded.
+    pub discarded: u64,
+    /// Cancelled by an operator while they ran.
+    pub cancelled: u64,
+    /// Not settled, or not for certain: the lease was lost, or the store was away
+    /// until it ended. Such jobs come back.
+    pub lost: u64,
+    /// Given back at shutdown, uncounted (R24).
+    pub given_back: u64,
+}
+
+/// A view of the counts of a worker that runs. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    done: AtomicU64,
+    retried: AtomicU64,
+    dead: AtomicU64,
+    discarded: AtomicU64,
+    cancelled: AtomicU64,
+    lost: AtomicU64,
+    given_back: AtomicU64,
+    running: AtomicU64,
+}
+
+impl Progress {
+    /// The counts of now.
+    pub fn summary(&self) -> Summary {
+        let Counts {
+            done, retried, dead, discarded, cancelled, lost, given_back, ..
+        } = &*self.0;
+        Summary {
+            done: done.load(Relaxed),
+            retried: retried.load(Relaxed),
+            dead: dead.load(Relaxed),
+            discarded: discarded.load(Relaxed),
+            cancelled: cancelled.load(Relaxed),
+            lost: lost.load(Relaxed),
+            given_back: given_back.load(Relaxed),
+        }
+    }
+
+    /// How many handlers run now.
+    pub fn running(&self) -> u64 {
+        self.0.running.load(Relaxed)
+    }
+
+    pub(crate) fn set_running(&self, running: usize) {
+        self.0.running.store(running as u64, Relaxed);
+    }
+
+    pub(crate) fn applied(&self, job: &JobContext, verdict: &Verdict) {
+        let counts = &*self.0;
+        let count = match verdict {
+            Verdict::Done => &counts.done,
+            Verdict::Retry { .. } if job.is_last_attempt() => &counts.dead,
+            Verdict::Retry { .. } => &counts.retried,
+            Verdict::Dead { .. } => &counts.dead,
+            Verdict::Discard => &counts.discarded,
+            Verdict::GiveBack => &counts.given_back,
+        };
+        count.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn ended(&self, end: LeaseEnd) {
+        let count = match end {
+            LeaseEnd::Lost => &self.0.lost,
+            LeaseEnd::Cancelled => &self.0.cancelled,
+        };
+        count.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn left(&self, jobs: u64) {
+        self.0.given_back.fetch_add(jobs, Relaxed);
+    }
+}

@@ -1,0 +1,69 @@
+//! Looks for the jobs of workers that died, on behalf of all (R9, R12).
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use queue_core::{Environment, ReliableQueue};
+
+use crate::{settings::SHORTEST_REAP_INTERVAL, trouble::Trouble};
+
+/// Jobs of one call: short enough that the store's other users do not notice.
+const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+
+pub(crate) struct Reaper {
+    queue: Arc<dyn ReliableQueue>,
+    environment: Environment,
+    interval: Duration,
+    trouble: Trouble,
+}
+
+impl Reaper {
+    pub(crate) fn new(
+        queue: Arc<dyn ReliableQueue>,
+        environment: Environment,
+        interval: Duration,
+    ) -> Self {
+        let trouble = Trouble::new("recovery", environment.clone());
+        Self { queue, environment, interval, trouble }
+    }
+
+    /// Begins at once, then comes at least once an interval.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let next_in = self.recover_all().await;
+            let pause = self.pause(next_in);
+            self.environment.clock().sleep(pause).await;
+        }
+    }
+
+    /// Page after page until there is no more; answers when the next lease or delay
+    /// ends.
+    async fn recover_all(&mut self) -> Option<Duration> {
+        loop {
+            match self.queue.recover(PAGE).await {
+                Ok(recovered) => {
+                    self.trouble.is_over();
+                    if recovered.requeued + recovered.buried > 0 {
+                        tracing::info!(?recovered, "recovered jobs of lost workers");
+                    }
+                    if !recovered.more {
+                        return recovered.next_in;
+                    }
+                }
+                Err(error) => {
+                    self.trouble.failed(&error);
+                    self.trouble.pause_over().await;
+                }
+            }
+        }
+    }
+
+    /// Between half the interval and the whole, so that the reapers of many workers do
+    /// not come together; sooner when something is known to end sooner, but not so
+    /// often that an idle worker is a burden.
+    fn pause(&self, next_in: Option<Duration>) -> Duration {
+        let jitter = self.environment.random().fraction();
+        let pause = self.interval.mul_f64(0.5 + jitter / 2.0);
+        let soonest = self.interval.min(SHORTEST_REAP_INTERVAL);
+        next_in.map_or(pause, |next_in| pause.min(next_in.max(soonest)))
+    }
+}

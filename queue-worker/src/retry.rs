@@ -1,0 +1,83 @@
+//! When a failed job is tried again.
+
+use std::time::Duration;
+
+use queue_core::{MAX_DURATION, Randomness};
+
+use crate::InvalidSetting;
+
+/// Exponential back-off with full jitter: before attempt `n + 1` a job waits for a
+/// time drawn evenly between the floor and `first * 2^(n - 1)`, at most the cap.
+///
+/// Full jitter spreads jobs that failed together, and costs the store least of the
+/// usual kinds (Marc Brooker, "Exponential Backoff And Jitter", AWS 2015).
+///
+/// How often a job is tried is the job's own:
+/// [`max_attempts`](queue_core::NewJob::max_attempts).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    first: Duration,
+    cap: Duration,
+    floor: Duration,
+}
+
+impl RetryPolicy {
+    /// At most `first` after the first attempt, doubled after each, never above
+    /// `cap`.
+    ///
+    /// # Errors
+    /// When `first` is zero or above `cap`, or `cap` above [`MAX_DURATION`].
+    pub fn exponential(first: Duration, cap: Duration) -> Result<Self, InvalidSetting> {
+        let refuse =
+            |reason: &str| Err(InvalidSetting::new("the retry policy", reason));
+        if first.is_zero() {
+            return refuse("begins with a delay of zero: give at least a millisecond");
+        }
+        if first > cap {
+            return refuse("begins with a delay above its cap");
+        }
+        if cap > MAX_DURATION {
+            return refuse("has a cap of more than a hundred years");
+        }
+        Ok(Self { first, cap, floor: Duration::ZERO })
+    }
+
+    /// Never tries again sooner than `floor`.
+    ///
+    /// # Errors
+    /// When `floor` is above the cap.
+    pub fn at_least(mut self, floor: Duration) -> Result<Self, InvalidSetting> {
+        if floor > self.cap {
+            let reason = "has a least delay above its cap";
+            return Err(InvalidSetting::new("the retry policy", reason));
+        }
+        self.floor = floor;
+        Ok(self)
+    }
+
+    /// How long to wait after attempt `attempt`, counted from 1.
+    pub fn delay(&self, attempt: u32, random: &dyn Randomness) -> Duration {
+        let ceiling = doubled(self.first, attempt.saturating_sub(1)).min(self.cap);
+        let spread = ceiling.saturating_sub(self.floor);
+        self.floor + spread.mul_f64(random.fraction())
+    }
+}
+
+impl Default for RetryPolicy {
+    /// One second at first, an hour at most: the 25 attempts of a job that does not
+    /// say otherwise spread over some seven hours.
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            cap: Duration::from_secs(60 * 60),
+            floor: Duration::ZERO,
+        }
+    }
+}
+
+/// `first * 2^times`, held at the longest duration.
+pub(crate) fn doubled(first: Duration, times: u32) -> Duration {
+    2_u32
+        .checked_pow(times)
+        .map_or(Duration::MAX, |factor| first.saturating_mul(factor))
+}

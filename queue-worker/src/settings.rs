@@ -1,0 +1,105 @@
+//! How a worker works: defaults, and what is refused.
+
+use std::time::Duration;
+
+use queue_core::{Environment, MAX_DURATION};
+
+use crate::{InvalidSetting, RetryPolicy, already_done::Check};
+
+/// Handlers at once of a worker that does not say otherwise.
+pub const DEFAULT_CONCURRENCY: u32 = 16;
+
+/// Lease of a worker that does not say otherwise: how long a dead worker's jobs wait.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+
+/// Time that running handlers get at shutdown, when the worker does not say
+/// otherwise. Service managers commonly kill after 30 seconds.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(25);
+
+/// The longest wait of one claim. A waiting claim is answered as soon as a job is
+/// ready; its end only bounds how long a lost wake-up can go unnoticed.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// A worker's reaper comes no sooner than this by default, however short the lease.
+pub const SHORTEST_REAP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A worker's reaper comes at least this often by default, however long the lease.
+pub const LONGEST_REAP_INTERVAL: Duration = Duration::from_secs(30);
+
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) concurrency: u32,
+    pub(crate) lease: Duration,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) grace: Duration,
+    pub(crate) reap_every: Option<Duration>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) already_done: Option<Check>,
+    pub(crate) environment: Environment,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            concurrency: DEFAULT_CONCURRENCY,
+            lease: DEFAULT_LEASE,
+            timeout: None,
+            grace: DEFAULT_GRACE,
+            reap_every: None,
+            retry: RetryPolicy::default(),
+            already_done: None,
+            environment: Environment::default(),
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
+        if self.concurrency == 0 {
+            return Err(InvalidSetting::new(
+                "the concurrency",
+                "is 0: give at least 1",
+            ));
+        }
+        let millisecond = Duration::from_millis(1);
+        check_range("the lease", self.lease, millisecond)?;
+        check_range("the grace time", self.grace, Duration::ZERO)?;
+        if let Some(timeout) = self.timeout {
+            check_range("the time-out", timeout, millisecond)?;
+        }
+        self.reap_every.map_or(Ok(()), |interval| {
+            check_range("the reaper's interval", interval, millisecond)
+        })
+    }
+
+    /// The longest time between two looks for expired leases: half the lease, within
+    /// bounds, so that a dead worker's jobs wait for one lease and a half (R9).
+    pub(crate) fn reap_interval(&self) -> Duration {
+        let by_lease = self.lease / 2;
+        self.reap_every.unwrap_or_else(|| {
+            by_lease.clamp(SHORTEST_REAP_INTERVAL, LONGEST_REAP_INTERVAL)
+        })
+    }
+
+    /// How long one claim waits. A third of the lease at most, because a lease is
+    /// counted from when its claim was sent; and never zero, which some stores take
+    /// for "for ever" (taskforcesh/bullmq#2466).
+    pub(crate) fn wait(&self) -> Duration {
+        (self.lease / 3).clamp(Duration::from_millis(1), LONGEST_WAIT)
+    }
+}
+
+fn check_range(
+    setting: &'static str,
+    value: Duration,
+    least: Duration,
+) -> Result<(), InvalidSetting> {
+    if value < least {
+        let reason = format!("is {value:?}: give at least {least:?}");
+        return Err(InvalidSetting::new(setting, reason));
+    }
+    if value > MAX_DURATION {
+        return Err(InvalidSetting::new(setting, "is longer than a hundred years"));
+    }
+    Ok(())
+}

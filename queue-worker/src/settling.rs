@@ -1,0 +1,195 @@
+//! What handlers said and the store does not know yet.
+//!
+//! Verdicts gather here while the last call is under way. A call that failed keeps its
+//! batch together and is made again, until it works or the leases are over; a verdict
+//! is never dropped without a word, and never turned into another (sidekiq#4138).
+
+use std::{collections::VecDeque, sync::Arc};
+
+use queue_core::{Environment, Error, Happened, Settled, Settlement, Verdict};
+
+use crate::{JobContext, Progress, context::LeaseEnd, held::Held, trouble::Trouble};
+
+/// Settlements that go out in one call, and the jobs that they are of.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) settlements: Vec<Settlement>,
+    jobs: Vec<JobContext>,
+    /// Whether an earlier call may have carried it out, its answer lost.
+    is_uncertain: bool,
+}
+
+pub(crate) struct Settling {
+    fresh: Batch,
+    failed: VecDeque<Batch>,
+    held: Arc<Held>,
+    progress: Progress,
+    pub(crate) trouble: Trouble,
+}
+
+impl Settling {
+    pub(crate) fn new(
+        held: Arc<Held>,
+        progress: Progress,
+        environment: Environment,
+    ) -> Self {
+        Self {
+            fresh: Batch::default(),
+            failed: VecDeque::new(),
+            held,
+            progress,
+            trouble: Trouble::new("settling", environment),
+        }
+    }
+
+    pub(crate) fn add(&mut self, job: JobContext, verdict: Verdict) {
+        self.fresh.push(Settlement::new(job.receipt().clone(), verdict), job);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.failed.is_empty()
+    }
+
+    /// How many jobs wait for a call that has failed before. They keep their slots, so
+    /// that a store that takes no settlements gets no new claims.
+    pub(crate) fn stuck(&self) -> usize {
+        self.failed.iter().map(|batch| batch.jobs.len()).sum()
+    }
+
+    /// What the next call may carry; `None` when there is nothing, or a pause.
+    pub(crate) fn next_batch(&mut self, max: usize) -> Option<Batch> {
+        if self.trouble.is_pausing() {
+            return None;
+        }
+        while let Some(batch) = self.failed.pop_front() {
+            let batch = self.without_lost(batch);
+            if !batch.is_empty() {
+                return Some(batch);
+            }
+        }
+        if self.fresh.is_empty() {
+            return None;
+        }
+        let rest = self.fresh.split_off(max);
+        Some(std::mem::replace(&mut self.fresh, rest))
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        batch: Batch,
+        result: Result<Vec<Settled>, Error>,
+    ) {
+        match result {
+            Ok(settled) => self.settled(&batch, &settled),
+            Err(error) => self.not_settled(batch, &error),
+        }
+    }
+
+    /// Gives up what is left, and says so.
+    pub(crate) fn give_up(&mut self) {
+        let fresh = std::mem::take(&mut self.fresh);
+        for batch in self.failed.drain(..).chain([fresh]) {
+            for job in &batch.jobs {
+                lost(&self.progress, job, "the worker ended before it was settled");
+            }
+        }
+    }
+
+    fn settled(&mut self, batch: &Batch, settled: &[Settled]) {
+        self.trouble.is_over();
+        self.held.remove(&batch.jobs);
+        let pairs = batch.jobs.iter().zip(&batch.settlements).enumerate();
+        for (index, (job, settlement)) in pairs {
+            match settled.get(index) {
+                Some(Settled::Applied) => {
+                    self.progress.applied(job, &settlement.verdict);
+                }
+                // The call that failed may have done it; that a lease is lost in the
+                // same moment is less likely, but possible.
+                Some(Settled::LeaseLost) if batch.is_uncertain => {
+                    lost(
+                        &self.progress,
+                        job,
+                        "it may have been settled by a lost call",
+                    );
+                }
+                Some(Settled::LeaseLost) => {
+                    lost(
+                        &self.progress,
+                        job,
+                        "the lease was lost before it was settled",
+                    );
+                }
+                None => lost(&self.progress, job, "the store did not answer for it"),
+            }
+        }
+    }
+
+    fn not_settled(&mut self, mut batch: Batch, error: &Error) {
+        batch.is_uncertain |= error.happened() != Happened::No;
+        self.trouble.failed(error);
+        let is_refused =
+            matches!(error, Error::Invalid { .. } | Error::Unsupported { .. });
+        if !is_refused {
+            self.failed.push_back(batch);
+        } else if batch.jobs.len() > 1 {
+            // One refused settlement must not spoil the others.
+            self.failed.extend(batch.into_singles());
+        } else {
+            self.held.remove(&batch.jobs);
+            for job in &batch.jobs {
+                lost(&self.progress, job, "the store refuses its settlement");
+            }
+        }
+    }
+
+    /// Drops what lost its lease while it waited: nothing is settled for it (R7).
+    fn without_lost(&self, batch: Batch) -> Batch {
+        let mut kept = Batch { is_uncertain: batch.is_uncertain, ..Batch::default() };
+        for (job, settlement) in batch.jobs.into_iter().zip(batch.settlements) {
+            match job.lease_end() {
+                None => kept.push(settlement, job),
+                Some(LeaseEnd::Cancelled) => self.progress.ended(LeaseEnd::Cancelled),
+                Some(LeaseEnd::Lost) => {
+                    lost(&self.progress, &job, "it could not be settled in time");
+                }
+            }
+        }
+        kept
+    }
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn push(&mut self, settlement: Settlement, job: JobContext) {
+        self.settlements.push(settlement);
+        self.jobs.push(job);
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        let at = at.min(self.jobs.len());
+        Self {
+            settlements: self.settlements.split_off(at),
+            jobs: self.jobs.split_off(at),
+            is_uncertain: self.is_uncertain,
+        }
+    }
+
+    fn into_singles(self) -> impl Iterator<Item = Self> {
+        let Self { settlements, jobs, is_uncertain } = self;
+        settlements.into_iter().zip(jobs).map(move |(settlement, job)| Self {
+            settlements: vec![settlement],
+            jobs: vec![job],
+            is_uncertain,
+        })
+    }
+}
+
+fn lost(progress: &Progress, job: &JobContext, why: &str) {
+    progress.ended(LeaseEnd::Lost);
+    let (id, attempt) = (job.id(), job.attempt());
+    tracing::warn!(%id, attempt, "the outcome of a job is lost: {why}");
+}

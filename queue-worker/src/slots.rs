@@ -1,0 +1,114 @@
+//! The handlers that run, a task each.
+
+use std::{collections::HashMap, future::pending, sync::Arc};
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::{Cancellation, Failure, Handler, JobContext, Progress, attempt::Program};
+
+/// How an attempt ended.
+pub(crate) enum Ended {
+    /// With an answer; a panic is one.
+    Answered(Result<(), Failure>),
+    /// Its future was dropped at the end of the grace time.
+    CutOff,
+}
+
+/// The running handlers, and how many more may run. Dropping it drops their futures.
+pub(crate) struct Slots<H> {
+    capacity: usize,
+    program: Arc<Program<H>>,
+    tasks: JoinSet<Result<(), Failure>>,
+    jobs: HashMap<Id, JobContext>,
+    progress: Progress,
+}
+
+impl<H: Handler> Slots<H> {
+    pub(crate) fn new(program: Program<H>, progress: Progress) -> Self {
+        let capacity =
+            usize::try_from(program.settings.concurrency).unwrap_or(usize::MAX);
+        Self {
+            capacity,
+            program: Arc::new(program),
+            tasks: JoinSet::new(),
+            jobs: HashMap::new(),
+            progress,
+        }
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.capacity.saturating_sub(self.jobs.len())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    pub(crate) fn start(&mut self, job: JobContext) {
+        let program = Arc::clone(&self.program);
+        let running = job.clone();
+        let task = self.tasks.spawn(async move { program.attempt(running).await });
+        self.jobs.insert(task.id(), job);
+        self.progress.set_running(self.jobs.len());
+    }
+
+    /// The next attempt that ends; never when none runs.
+    pub(crate) async fn next_ended(&mut self) -> (JobContext, Ended) {
+        loop {
+            match self.tasks.join_next_with_id().await {
+                Some(joined) => {
+                    if let Some(ended) = self.ended(joined) {
+                        return ended;
+                    }
+                }
+                None => pending().await,
+            }
+        }
+    }
+
+    /// An attempt that has ended already, if there is one.
+    pub(crate) fn try_ended(&mut self) -> Option<(JobContext, Ended)> {
+        let joined = self.tasks.try_join_next_with_id()?;
+        self.ended(joined)
+    }
+
+    /// Fires every token and drops the futures, each at its next `await`.
+    pub(crate) fn cut_off(&mut self) {
+        self.jobs.values().for_each(|job| job.cancel(Cancellation::ShutDown));
+        self.tasks.abort_all();
+    }
+
+    /// Takes out what still runs: handlers that block and cannot be stopped.
+    pub(crate) fn take_stuck(&mut self) -> Vec<JobContext> {
+        self.jobs.drain().map(|(_, job)| job).collect()
+    }
+
+    fn ended(
+        &mut self,
+        joined: Result<(Id, Result<(), Failure>), JoinError>,
+    ) -> Option<(JobContext, Ended)> {
+        let (id, ended) = match joined {
+            Ok((id, result)) => (id, Ended::Answered(result)),
+            Err(error) => (error.id(), without_answer(error)),
+        };
+        let job = self.jobs.remove(&id)?;
+        self.progress.set_running(self.jobs.len());
+        Some((job, ended))
+    }
+}
+
+fn without_answer(error: JoinError) -> Ended {
+    match error.try_into_panic() {
+        Ok(panic) => {
+            let words = panic
+                .downcast_ref::<&str>()
+                .copied()
+                .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+                .unwrap_or("a panic without a message");
+            Ended::Answered(Err(Failure::retry(format!(
+                "the handler panicked: {words}"
+            ))))
+        }
+        Err(_) => Ended::CutOff,
+    }
+}

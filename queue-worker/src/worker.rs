@@ -1,0 +1,243 @@
+//! A worker and its settings.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use queue_core::{Environment, LeaseScope, ReliableQueue, WorkerId};
+use tokio::task::JoinSet;
+
+use crate::{
+    AlreadyDone, Handler, InvalidSetting, Progress, RetryPolicy, Summary, WorkerError,
+    already_done::Check,
+    attempt::Program,
+    calls::Calls,
+    claim_loop::{ClaimLoop, Parts},
+    heartbeat::Heartbeat,
+    held::Held,
+    reaper::Reaper,
+    settings::Settings,
+    shutdown::{Farewell, Requests, Shutdown, Signals},
+    slots::Slots,
+};
+
+/// A worker on one queue.
+///
+/// It runs inside any program: it has no global state, handles no signal unless
+/// [asked](Self::handle_signals), and ends when a [future](Self::stop_on) does.
+pub struct Worker {
+    queue: Arc<dyn ReliableQueue>,
+    id: Option<WorkerId>,
+    settings: Settings,
+    requests: Requests,
+    progress: Progress,
+}
+
+impl Worker {
+    /// A worker with default settings.
+    pub fn new(queue: Arc<dyn ReliableQueue>) -> Self {
+        Self {
+            queue,
+            id: None,
+            settings: Settings::default(),
+            requests: Requests::default(),
+            progress: Progress::default(),
+        }
+    }
+
+    /// How many handlers run at once; 16 when not set. Zero is refused.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: u32) -> Self {
+        self.settings.concurrency = concurrency;
+        self
+    }
+
+    /// How long a job is held without a heartbeat, and so how long the jobs of a
+    /// dead worker wait; 30 seconds when not set. Heartbeats come every third of it.
+    /// A job may have a lease of its own. Less than a millisecond is refused.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease;
+        self
+    }
+
+    /// How long one attempt may take; no limit when not set. One that takes longer is
+    /// dropped at its current `await` and counts as failed.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = Some(timeout);
+        self
+    }
+
+    /// When failed jobs are tried again.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.settings.retry = policy;
+        self
+    }
+
+    /// How long running handlers may go on at shutdown; 25 seconds when not set. Also
+    /// how long a handler may go on once its lease is lost or its job cancelled.
+    /// Afterwards its future is dropped.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
+    }
+
+    /// The longest time between two looks for expired leases; half the lease, but
+    /// between 1 and 30 seconds, when not set. A dead worker's jobs are ready again
+    /// within their lease and this interval (R9).
+    #[must_use]
+    pub fn reap_every(mut self, interval: Duration) -> Self {
+        self.settings.reap_every = Some(interval);
+        self
+    }
+
+    /// Asks `check`, for jobs that are delivered again and for no others, whether the
+    /// work was done by an earlier attempt; then they are acknowledged without
+    /// running. The time-out covers the check too.
+    #[must_use]
+    pub fn already_done(mut self, check: impl AlreadyDone) -> Self {
+        self.settings.already_done = Some(Check::new(check));
+        self
+    }
+
+    /// Where the worker takes time and randomness from.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.settings.environment = environment;
+        self
+    }
+
+    /// The identity under which the worker holds jobs; host, process and a random
+    /// part when not set. No two runs may share one.
+    #[must_use]
+    pub fn worker_id(mut self, id: WorkerId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Stops in good order when `request` completes: no new claims, the grace time
+    /// for running handlers, the rest given back (R24). May be called repeatedly;
+    /// the first to complete counts. For a [`CancellationToken`] pass
+    /// `token.cancelled_owned()`.
+    ///
+    /// [`CancellationToken`]: crate::CancellationToken
+    #[must_use]
+    pub fn stop_on(
+        mut self,
+        request: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        self.requests.stop.push(Box::pin(request));
+        self
+    }
+
+    /// Stops hard when `request` completes: without the grace time, and with a second
+    /// at most for each of the last calls to the store.
+    #[must_use]
+    pub fn halt_on(
+        mut self,
+        request: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        self.requests.halt.push(Box::pin(request));
+        self
+    }
+
+    /// Takes over SIGINT and SIGTERM: the first stops in good order, the second hard.
+    #[must_use]
+    pub fn handle_signals(mut self) -> Self {
+        self.requests.on_signals = Some(Signals);
+        self
+    }
+
+    /// A view of the worker's counts, to be read while it runs.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Runs `handler` on the queue's jobs until asked to stop, and sums up.
+    ///
+    /// A store that is away, restarting or failing over does not end it: it tries
+    /// again with growing pauses, up to five seconds, and says so through `tracing`.
+    ///
+    /// Dropping the future drops the handlers' futures too; what was held comes back
+    /// when its lease runs out (R22). Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] when
+    /// the first claim fails in a way that no retry mends, [`WorkerError::Heartbeat`]
+    /// and [`WorkerError::Signals`] when the system refuses what they need.
+    pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
+        self.check()?;
+        Box::pin(self.run_checked(handler)).await
+    }
+
+    async fn run_checked<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
+        let Self { queue, id, settings, requests, progress } = self;
+        let environment = settings.environment.clone();
+        let worker =
+            id.unwrap_or_else(|| WorkerId::of_this_process(environment.random()));
+        let shutdown = Shutdown::listen(requests)?;
+        let held = Arc::new(Held::new(
+            always_beating(&*queue, &settings),
+            environment.clock().elapsed(),
+        ));
+        let mut heartbeat = Heartbeat::start(
+            Arc::clone(&queue),
+            worker.clone(),
+            Arc::clone(&held),
+            environment.clone(),
+        )
+        .map_err(WorkerError::Heartbeat)?;
+        let mut reaping = JoinSet::new();
+        reaping.spawn(
+            Reaper::new(
+                Arc::clone(&queue),
+                environment.clone(),
+                settings.reap_interval(),
+            )
+            .run(),
+        );
+        let program = Program { handler, settings: settings.clone() };
+        let mut claim_loop = ClaimLoop::new(Parts {
+            slots: Slots::new(program, progress.clone()),
+            calls: Calls::new(Arc::clone(&queue)),
+            settings,
+            worker: worker.clone(),
+            held,
+            progress: progress.clone(),
+        });
+
+        let served = claim_loop.serve(&shutdown, &mut heartbeat).await;
+        if served.is_err() {
+            shutdown.halt();
+        }
+
+        let farewell = Farewell {
+            shutdown: &shutdown,
+            queue,
+            worker,
+            environment,
+            progress: progress.clone(),
+        };
+        farewell.run(&mut claim_loop).await;
+        reaping.shutdown().await;
+        heartbeat.stop().await;
+        served.map(|()| progress.summary())
+    }
+
+    fn check(&self) -> Result<(), InvalidSetting> {
+        self.settings.check()
+    }
+}
+
+/// A backend whose leases are the worker's own needs heartbeats of an idle one too.
+fn always_beating(queue: &dyn ReliableQueue, settings: &Settings) -> Option<Duration> {
+    let scope = queue.capabilities().lease_scope;
+    (scope == LeaseScope::Worker).then_some(settings.lease)
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Worker({})", self.queue)
+    }
+}
