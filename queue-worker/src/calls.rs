@@ -13,9 +13,16 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{ClaimRequest, Delivery, Error, ReliableQueue, Settled, Turn};
+use queue_core::{
+    At, ClaimRequest, Delivery, Error, Operation, ReliableQueue, Settled, Turn,
+};
 
 use crate::settling::Batch;
+
+/// A call without an answer for so long is given up as lost. Backends have limits of
+/// their own (R21), far shorter; a worker that trusted one without would stall for
+/// ever, and its heartbeats would keep its jobs from others (taskforcesh/bullmq#4479).
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Calls {
     queue: Arc<dyn ReliableQueue>,
@@ -23,13 +30,20 @@ pub(crate) struct Calls {
 }
 
 struct Call {
-    answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
-    settles: bool,
+    reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
+    /// What it settles, if it does.
+    batch: Option<Batch>,
     claims: bool,
+    sent: Duration,
 }
 
-/// What a call answered; each half is there if the call had it.
-#[derive(Default)]
+/// What the store said; each half is there if the call had it.
+struct Reply {
+    settled: Option<Result<Vec<Settled>, Error>>,
+    claimed: Option<Result<Vec<Delivery>, Error>>,
+}
+
+/// A reply, and what it answers.
 pub(crate) struct Answer {
     pub(crate) settled: Option<(Batch, Result<Vec<Settled>, Error>)>,
     pub(crate) claimed: Option<Result<Vec<Delivery>, Error>>,
@@ -47,7 +61,7 @@ impl Calls {
     }
 
     pub(crate) fn is_settling(&self) -> bool {
-        self.under_way.iter().any(|call| call.settles)
+        self.under_way.iter().any(|call| call.batch.is_some())
     }
 
     pub(crate) fn is_claiming(&self) -> bool {
@@ -55,40 +69,39 @@ impl Calls {
     }
 
     pub(crate) fn turn(&mut self, batch: Batch, ask: ClaimRequest, sent: Duration) {
-        let queue = Arc::clone(&self.queue);
-        let answer = Box::pin(async move {
-            let Turn { settled, claimed } = queue.turn(&batch.settlements, &ask).await;
-            Answer { settled: Some((batch, settled)), claimed: Some(claimed), sent }
+        let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
+        let reply = Box::pin(async move {
+            let Turn { settled, claimed } = queue.turn(&settlements, &ask).await;
+            Reply { settled: Some(settled), claimed: Some(claimed) }
         });
-        self.under_way.push(Call { answer, settles: true, claims: true });
+        self.under_way.push(Call { reply, batch: Some(batch), claims: true, sent });
     }
 
     pub(crate) fn settle(&mut self, batch: Batch, sent: Duration) {
-        let queue = Arc::clone(&self.queue);
-        let answer = Box::pin(async move {
-            let settled = queue.settle(&batch.settlements).await;
-            Answer { settled: Some((batch, settled)), claimed: None, sent }
+        let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
+        let reply = Box::pin(async move {
+            let settled = queue.settle(&settlements).await;
+            Reply { settled: Some(settled), claimed: None }
         });
-        self.under_way.push(Call { answer, settles: true, claims: false });
+        self.under_way.push(Call { reply, batch: Some(batch), claims: false, sent });
     }
 
     pub(crate) fn claim(&mut self, ask: ClaimRequest, sent: Duration) {
         let queue = Arc::clone(&self.queue);
-        let answer = Box::pin(async move {
+        let reply = Box::pin(async move {
             let claimed = queue.claim(&ask).await;
-            Answer { settled: None, claimed: Some(claimed), sent }
+            Reply { settled: None, claimed: Some(claimed) }
         });
-        self.under_way.push(Call { answer, settles: false, claims: true });
+        self.under_way.push(Call { reply, batch: None, claims: true, sent });
     }
 
     /// The next answer; never when no call is under way.
     pub(crate) async fn next_answer(&mut self) -> Answer {
         poll_fn(|context| {
             for index in 0..self.under_way.len() {
-                let call = &mut self.under_way[index];
-                if let Poll::Ready(answer) = call.answer.as_mut().poll(context) {
-                    self.under_way.swap_remove(index);
-                    return Poll::Ready(answer);
+                let polled = self.under_way[index].reply.as_mut().poll(context);
+                if let Poll::Ready(reply) = polled {
+                    return Poll::Ready(self.under_way.swap_remove(index).with(reply));
                 }
             }
             Poll::Pending
@@ -96,9 +109,39 @@ impl Calls {
         .await
     }
 
-    /// Drops a claim that still waits. What it leased unseen is given back when the
-    /// worker leaves.
-    pub(crate) fn drop_waiting_claim(&mut self) {
-        self.under_way.retain(|call| call.settles);
+    /// Gives up the calls that are older than [`CALL_LIMIT`].
+    pub(crate) fn time_out(&mut self, now: Duration) -> Vec<Answer> {
+        let at =
+            |operation| At { backend: self.queue.capabilities().backend, operation };
+        let lost = |operation| Error::Interrupted {
+            at: at(operation),
+            source: format!("no answer within {CALL_LIMIT:?}").into(),
+        };
+        let is_late = |call: &mut Call| call.sent.saturating_add(CALL_LIMIT) <= now;
+        self.under_way
+            .extract_if(.., is_late)
+            .map(|call| {
+                let settled = call.batch.as_ref().map(|_| Err(lost(Operation::Settle)));
+                let claimed = call.claims.then(|| Err(lost(Operation::Claim)));
+                call.with(Reply { settled, claimed })
+            })
+            .collect()
+    }
+
+    /// Drops every call; answers what they were settling.
+    ///
+    /// What a claim leased unseen is given back when the worker leaves.
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Batch> {
+        self.under_way.drain(..).filter_map(|call| call.batch)
+    }
+}
+
+impl Call {
+    fn with(self, reply: Reply) -> Answer {
+        Answer {
+            settled: self.batch.zip(reply.settled),
+            claimed: reply.claimed,
+            sent: self.sent,
+        }
     }
 }

@@ -19,7 +19,7 @@ use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,
-    calls::{Answer, Calls},
+    calls::{Answer, CALL_LIMIT, Calls},
     failure::{Failure, Then},
     heartbeat::Heartbeat,
     held::Held,
@@ -27,7 +27,7 @@ use crate::{
     settling::Settling,
     shutdown::Shutdown,
     slots::{Ended, Slots},
-    trouble::Trouble,
+    trouble::{Sleep, Trouble},
 };
 
 pub(crate) struct ClaimLoop<H> {
@@ -40,6 +40,8 @@ pub(crate) struct ClaimLoop<H> {
     progress: Progress,
     claiming: Trouble,
     stage: Stage,
+    /// When to look for calls that have no answer.
+    patrol: Sleep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,7 @@ impl<H: Handler> ClaimLoop<H> {
                 progress.clone(),
                 environment.clone(),
             ),
+            patrol: environment.clock().sleep(CALL_LIMIT),
             claiming: Trouble::new("claiming", environment),
             stage: Stage::Untried,
             slots,
@@ -97,6 +100,7 @@ impl<H: Handler> ClaimLoop<H> {
                 (job, ended) = self.slots.next_ended() => self.all_ended(job, ended),
                 () = self.claiming.pause_over() => {}
                 () = self.settling.trouble.pause_over() => {}
+                () = &mut self.patrol => self.time_out_calls()?,
                 () = heartbeat.died() => return Err(WorkerError::HeartbeatDied),
             }
         }
@@ -114,16 +118,16 @@ impl<H: Handler> ClaimLoop<H> {
             self.send_calls();
             tokio::select! {
                 biased;
-                answer = self.calls.next_answer() => {
-                    // Only a first claim is an error of the worker's.
-                    if let Err(error) = self.answered(answer) {
-                        tracing::debug!(%error, "a claim failed while stopping");
-                    }
-                }
+                answer = self.calls.next_answer() => self.answered_late(answer),
                 (job, ended) = self.slots.next_ended() => self.all_ended(job, ended),
                 () = self.settling.trouble.pause_over() => {}
             }
         }
+    }
+
+    /// Ends without waiting for anything more; what is not settled by now is lost.
+    pub(crate) fn give_up(&mut self) {
+        self.settling.give_up(self.calls.abandon());
     }
 
     /// A job that is not run, or not to its end, goes back uncounted (R24).
@@ -181,6 +185,19 @@ impl<H: Handler> ClaimLoop<H> {
         Ok(())
     }
 
+    /// Takes an answer while stopping, when a claim that failed is not made again.
+    fn answered_late(&mut self, answer: Answer) {
+        if let Err(error) = self.answered(answer) {
+            tracing::debug!(%error, "a claim failed while stopping");
+        }
+    }
+
+    fn time_out_calls(&mut self) -> Result<(), WorkerError> {
+        self.patrol = self.settings.environment.clock().sleep(CALL_LIMIT / 2);
+        let late = self.calls.time_out(self.now());
+        late.into_iter().try_for_each(|answer| self.answered(answer))
+    }
+
     fn claimed(&mut self, deliveries: Vec<Delivery>, sent: Duration) {
         self.claiming.is_over();
         if self.stage == Stage::Untried {
@@ -206,8 +223,12 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn not_claimed(&mut self, error: Error) -> Result<(), WorkerError> {
-        let is_hopeless = error.retry_advice() == RetryAdvice::Never;
-        if self.stage == Stage::Untried && is_hopeless {
+        let is_tried_again = match self.stage {
+            Stage::Untried => error.retry_advice() != RetryAdvice::Never,
+            Stage::Working => true,
+            Stage::Stopping => false,
+        };
+        if !is_tried_again {
             return Err(WorkerError::Claim(error));
         }
         self.claiming.failed(&error);
@@ -243,7 +264,7 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn verdict(&self, job: &JobContext, failure: Failure) -> Verdict {
         let (id, attempt) = (job.id(), job.attempt());
-        tracing::debug!(%id, attempt, error = failure.message(), "an attempt failed");
+        tracing::info!(%id, attempt, error = failure.message(), "an attempt failed");
         let random = self.settings.environment.random();
         let policy = self.settings.retry;
         match failure.then {

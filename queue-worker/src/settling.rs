@@ -13,7 +13,7 @@ use crate::{JobContext, Progress, context::LeaseEnd, held::Held, trouble::Troubl
 /// Settlements that go out in one call, and the jobs that they are of.
 #[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) settlements: Vec<Settlement>,
+    settlements: Arc<Vec<Settlement>>,
     jobs: Vec<JobContext>,
     /// Whether an earlier call may have carried it out, its answer lost.
     is_uncertain: bool,
@@ -85,10 +85,10 @@ impl Settling {
         }
     }
 
-    /// Gives up what is left, and says so.
-    pub(crate) fn give_up(&mut self) {
+    /// Gives up what is left, and what calls that were abandoned carried; says so.
+    pub(crate) fn give_up(&mut self, abandoned: impl Iterator<Item = Batch>) {
         let fresh = std::mem::take(&mut self.fresh);
-        for batch in self.failed.drain(..).chain([fresh]) {
+        for batch in self.failed.drain(..).chain([fresh]).chain(abandoned) {
             for job in &batch.jobs {
                 lost(&self.progress, job, "the worker ended before it was settled");
             }
@@ -98,7 +98,7 @@ impl Settling {
     fn settled(&mut self, batch: &Batch, settled: &[Settled]) {
         self.trouble.is_over();
         self.held.remove(&batch.jobs);
-        let pairs = batch.jobs.iter().zip(&batch.settlements).enumerate();
+        let pairs = batch.jobs.iter().zip(&*batch.settlements).enumerate();
         for (index, (job, settlement)) in pairs {
             match settled.get(index) {
                 Some(Settled::Applied) => {
@@ -145,8 +145,11 @@ impl Settling {
 
     /// Drops what lost its lease while it waited: nothing is settled for it (R7).
     fn without_lost(&self, batch: Batch) -> Batch {
+        if batch.jobs.iter().all(|job| job.lease_end().is_none()) {
+            return batch;
+        }
         let mut kept = Batch { is_uncertain: batch.is_uncertain, ..Batch::default() };
-        for (job, settlement) in batch.jobs.into_iter().zip(batch.settlements) {
+        for (job, settlement) in batch.into_pairs() {
             match job.lease_end() {
                 None => kept.push(settlement, job),
                 Some(LeaseEnd::Cancelled) => self.progress.ended(LeaseEnd::Cancelled),
@@ -164,24 +167,35 @@ impl Batch {
         self.jobs.is_empty()
     }
 
+    /// What a call carries. Shared with it, so that a call that is given up leaves its
+    /// batch behind.
+    pub(crate) fn settlements(&self) -> Arc<Vec<Settlement>> {
+        Arc::clone(&self.settlements)
+    }
+
     fn push(&mut self, settlement: Settlement, job: JobContext) {
-        self.settlements.push(settlement);
+        Arc::make_mut(&mut self.settlements).push(settlement);
         self.jobs.push(job);
     }
 
     fn split_off(&mut self, at: usize) -> Self {
         let at = at.min(self.jobs.len());
         Self {
-            settlements: self.settlements.split_off(at),
+            settlements: Arc::new(Arc::make_mut(&mut self.settlements).split_off(at)),
             jobs: self.jobs.split_off(at),
             is_uncertain: self.is_uncertain,
         }
     }
 
+    fn into_pairs(self) -> impl Iterator<Item = (JobContext, Settlement)> {
+        let settlements = Arc::unwrap_or_clone(self.settlements);
+        self.jobs.into_iter().zip(settlements)
+    }
+
     fn into_singles(self) -> impl Iterator<Item = Self> {
-        let Self { settlements, jobs, is_uncertain } = self;
-        settlements.into_iter().zip(jobs).map(move |(settlement, job)| Self {
-            settlements: vec![settlement],
+        let is_uncertain = self.is_uncertain;
+        self.into_pairs().map(move |(job, settlement)| Self {
+            settlements: Arc::new(vec![settlement]),
             jobs: vec![job],
             is_uncertain,
         })

@@ -6,7 +6,10 @@ use queue_core::{Environment, ReliableQueue, RetryAdvice, WorkerId};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Handler, Progress, WorkerError, claim_loop::ClaimLoop, trouble::Trouble};
+use crate::{
+    Handler, Progress, WorkerError, claim_loop::ClaimLoop, context::LeaseEnd,
+    trouble::Trouble,
+};
 
 /// Time that futures get to be dropped once they are cut off. One that still runs
 /// then blocks its thread, and its lease is left to run out.
@@ -114,15 +117,15 @@ impl Farewell<'_> {
         if self.shutdown.is_halting() {
             self.drain(claim_loop, HARD_STOP_LIMIT, Patience::ToTheEnd).await;
         }
-        claim_loop.settling.give_up();
-        claim_loop.calls.drop_waiting_claim();
+        claim_loop.give_up();
         if stuck.is_empty() {
-            self.leave().await;
+            return self.leave().await;
         }
+        // To leave would give back what still runs, and it would run twice at once.
         for job in stuck {
-            // Given back, it would run twice at once.
             let id = job.id();
             tracing::warn!(%id, "the handler cannot be stopped; its lease runs out");
+            self.progress.ended(LeaseEnd::Lost);
         }
     }
 

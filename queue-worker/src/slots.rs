@@ -3,6 +3,7 @@
 use std::{collections::HashMap, future::pending, sync::Arc};
 
 use tokio::task::{Id, JoinError, JoinSet};
+use tracing::Instrument;
 
 use crate::{Cancellation, Failure, Handler, JobContext, Progress, attempt::Program};
 
@@ -47,7 +48,9 @@ impl<H: Handler> Slots<H> {
     pub(crate) fn start(&mut self, job: JobContext) {
         let program = Arc::clone(&self.program);
         let running = job.clone();
-        let task = self.tasks.spawn(async move { program.attempt(running).await });
+        let span = tracing::info_span!("job", id = %job.id(), attempt = job.attempt());
+        let attempt = async move { program.attempt(running).await };
+        let task = self.tasks.spawn(attempt.instrument(span));
         self.jobs.insert(task.id(), job);
         self.progress.set_running(self.jobs.len());
     }

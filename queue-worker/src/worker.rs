@@ -143,6 +143,8 @@ impl Worker {
     }
 
     /// Takes over SIGINT and SIGTERM: the first stops in good order, the second hard.
+    /// The process does not die of them by itself any more, also after the worker's
+    /// end.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.requests.on_signals = Some(Signals);
