@@ -1,1 +1,28 @@
-//! stub
+#![doc = include_str!("../README.md")]
+
+mod answers;
+mod audit;
+mod call;
+mod claim;
+mod config;
+mod connection;
+mod dead;
+mod extend;
+mod failure;
+mod group;
+mod headers;
+mod lane;
+mod operator;
+mod peek;
+mod push;
+mod queue;
+mod recover;
+mod schema;
+mod settle;
+mod statements;
+mod steer;
+mod store;
+mod wake;
+
+pub use config::{Durability, Location, SqliteConfig};
+pub use queue::SqliteQueue;

@@ -1,0 +1,6 @@
+-- Find a job that can be cancelled.
+--
+-- ?1 queue  ?2 id
+-- Returns job, keeps_id, state, token and lease end (ms); or no row.
+SELECT job, keeps_id, state, token, at FROM jobs
+WHERE queue = ?1 AND id = ?2 AND state <> 'dead'

@@ -1,0 +1,9 @@
+-- What a claim would find, without taking the write lock.
+--
+-- ?1 queue
+-- Returns paused (1 or 0), whether a job is ready (1 or 0), and when the next
+-- scheduled one is due (ms, or null).
+SELECT paused,
+       EXISTS (SELECT 1 FROM jobs WHERE queue = ?1 AND state = 'ready'),
+       (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled')
+FROM queues WHERE queue = ?1

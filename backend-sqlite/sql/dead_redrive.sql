@@ -1,0 +1,8 @@
+-- Make a dead job ready again, with no attempt counted. An expiry that has passed is
+-- dropped: the operator's word is newer.
+--
+-- ?1 job  ?2 turn  ?3 now (ms)
+UPDATE jobs
+SET state = 'ready', turn = ?2, attempt = 0, since = NULL, reason = NULL,
+    expires_at = iif(expires_at <= ?3, NULL, expires_at)
+WHERE job = ?1

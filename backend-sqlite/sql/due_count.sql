@@ -1,0 +1,5 @@
+-- Count scheduled jobs whose time has come, as far as a page goes.
+--
+-- ?1 queue  ?2 now (ms)  ?3 how many at most
+SELECT count(*) FROM (
+  SELECT 1 FROM jobs WHERE queue = ?1 AND state = 'scheduled' AND at <= ?2 LIMIT ?3)

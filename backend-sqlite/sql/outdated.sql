@@ -1,0 +1,7 @@
+-- Whether there is something to forget.
+--
+-- ?1 now (ms)
+-- Returns 1 or 0.
+SELECT EXISTS (SELECT 1 FROM ended_ids WHERE until <= ?1)
+    OR EXISTS (SELECT 1 FROM push_calls WHERE until <= ?1)
+    OR EXISTS (SELECT 1 FROM cancelled_leases WHERE until <= ?1)

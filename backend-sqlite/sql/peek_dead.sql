@@ -1,0 +1,10 @@
+-- Read one page of dead jobs, oldest first.
+--
+-- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
+-- Returns the two sort keys and what a view of the job shows.
+SELECT since, job,
+       id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
+       last_error, at, since, worker, reason
+FROM jobs LEFT JOIN bodies USING (job)
+WHERE queue = ?1 AND state = 'dead' AND (since, job) > (?2, ?3)
+ORDER BY since, job LIMIT ?4

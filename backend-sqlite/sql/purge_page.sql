@@ -1,0 +1,7 @@
+-- Remove one page of jobs, in whatever state; their bodies go by `body_remove`.
+--
+-- ?1 queue  ?2 how many at most
+-- Returns the jobs.
+DELETE FROM jobs
+WHERE job IN (SELECT job FROM jobs WHERE queue = ?1 ORDER BY id LIMIT ?2)
+RETURNING job

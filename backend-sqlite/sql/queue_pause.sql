@@ -1,0 +1,4 @@
+-- Stop claims, or let them go on.
+--
+-- ?1 queue  ?2 paused: 1 or 0
+UPDATE queues SET paused = ?2 WHERE queue = ?1

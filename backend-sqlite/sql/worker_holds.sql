@@ -1,0 +1,6 @@
+-- Whether a worker holds anything.
+--
+-- ?1 queue  ?2 worker
+-- Returns 1 or 0.
+SELECT EXISTS (SELECT 1 FROM jobs
+               WHERE queue = ?1 AND state = 'leased' AND worker = ?2)

@@ -1,0 +1,8 @@
+-- Give back all that a worker holds, uncounted and in its old turn (R24).
+--
+-- ?1 queue  ?2 worker
+UPDATE jobs
+SET state = 'ready', attempt = attempt - 1,
+    at = NULL, token = NULL, worker = NULL, since = NULL
+WHERE job IN (SELECT job FROM jobs
+              WHERE queue = ?1 AND state = 'leased' AND worker = ?2)

@@ -1,0 +1,95 @@
+//! The answers of a push call as text, to be given again when it is repeated (R4).
+//!
+//! A line for each job whose answer is not the usual one, which is that it was
+//! stored under the id that the token gives it. Ids hold no control characters, so
+//! a line ends at a newline: `7 stored ID`, `7 same-id ID`, `7 same-key ID`.
+
+use std::fmt::Write as _;
+
+use queue_core::{DuplicateOf, JobId, PushToken, Pushed};
+
+/// The answers as the `answers` column holds them.
+pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {
+    let mut text = String::new();
+    for (index, answer) in answers.iter().enumerate() {
+        let word = match answer {
+            Pushed::Stored(id) if *id == token.job_id(index) => continue,
+            Pushed::Stored(_) => "stored",
+            Pushed::Duplicate { by: DuplicateOf::Id, .. } => "same-id",
+            Pushed::Duplicate { by: DuplicateOf::UniqueKey, .. } => "same-key",
+        };
+        writeln!(text, "{index} {word} {}", answer.job())
+            .expect("writing to a string cannot fail");
+    }
+    text
+}
+
+/// Reads what [`encode`] wrote for `jobs` jobs; `None` when it is anything else.
+pub(crate) fn decode(
+    token: &PushToken,
+    jobs: usize,
+    text: &str,
+) -> Option<Vec<Pushed>> {
+    let mut answers: Vec<Pushed> =
+        (0..jobs).map(|index| Pushed::Stored(token.job_id(index))).collect();
+    for line in text.lines() {
+        let (index, rest) = line.split_once(' ')?;
+        let (word, id) = rest.split_once(' ')?;
+        let id = JobId::new(id).ok()?;
+        *answers.get_mut(index.parse::<usize>().ok()?)? = match word {
+            "stored" => Pushed::Stored(id),
+            "same-id" => Pushed::Duplicate { existing: id, by: DuplicateOf::Id },
+            "same-key" => {
+                Pushed::Duplicate { existing: id, by: DuplicateOf::UniqueKey }
+            }
+            _ => return None,
+        };
+    }
+    Some(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> JobId {
+        JobId::new(text).unwrap()
+    }
+
+    /// R4: the second answer is the first one.
+    #[test]
+    fn answers_come_back_as_they_were_given() {
+        let token = PushToken::new("call").unwrap();
+        let answers = vec![
+            Pushed::Stored(token.job_id(0)),
+            Pushed::Stored(id("with space 7")),
+            Pushed::Duplicate { existing: id("a"), by: DuplicateOf::Id },
+            Pushed::Duplicate { existing: id("b"), by: DuplicateOf::UniqueKey },
+        ];
+
+        let text = encode(&token, &answers);
+
+        assert_eq!(decode(&token, 4, &text), Some(answers));
+    }
+
+    /// R4: a thousand usual answers cost no bytes each.
+    #[test]
+    fn usual_answers_take_no_room() {
+        let token = PushToken::new("call").unwrap();
+        let answers: Vec<_> =
+            (0..1000).map(|index| Pushed::Stored(token.job_id(index))).collect();
+
+        assert_eq!(encode(&token, &answers), "");
+        assert_eq!(decode(&token, 1000, ""), Some(answers));
+    }
+
+    /// R3: what was not written by `encode` is not taken for an answer.
+    #[test]
+    fn damaged_answers_are_seen() {
+        let token = PushToken::new("call").unwrap();
+
+        for text in ["x", "0 stored", "9 stored a", "0 lost a", "zero stored a"] {
+            assert_eq!(decode(&token, 1, text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Claim: makes due what is due, buries what expired, leases what is next.
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{ClaimRequest, Delivery, Headers, JobId, Priority, Receipt};
+
+use crate::call::{Call, Pending, errand};
+use crate::failure::Failure;
+use crate::headers;
+use crate::push::PROMOTED_AT_ONCE;
+use crate::settle::GiveBack;
+use crate::statements::ReadyRow;
+use crate::store::Store;
+
+/// The reason of a job that was not delivered in time (R17).
+pub(crate) const EXPIRED: &str = "expired before it was delivered";
+
+/// Jobs that one call buries at most, expired or unreadable, before it answers.
+const BURIED_AT_ONCE: usize = 1000;
+
+const NONCE_BYTES: usize = 12;
+
+/// A claim that was checked and does not wait.
+pub(crate) struct Claim {
+    pub(crate) ask: ClaimRequest,
+    /// How many jobs one claim may lease.
+    pub(crate) most: usize,
+}
+
+/// What a claim found.
+pub(crate) struct Claimed {
+    pub(crate) deliveries: Vec<Delivery>,
+    /// Whether there may be more that this call did not get to.
+    pub(crate) more: bool,
+    /// What to wait for when nothing was found.
+    pub(crate) pulse: Pulse,
+}
+
+/// The state of the file as a waiting claim saw it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pulse {
+    /// Changes when another connection changes the file.
+    pub(crate) version: i64,
+    /// How long until the next scheduled job is due, if claims are not paused.
+    pub(crate) due_in: Option<Duration>,
+}
+
+impl Call for Claim {
+    type Answer = Claimed;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn weight(&self) -> usize {
+        self.most
+    }
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Claimed>, Failure> {
+        let version = store.data_version()?;
+        let look = store.look_for_work()?;
+        let is_due = look.due.is_some_and(|due| due <= store.now_ms());
+        if !look.is_paused && (look.has_ready || is_due) {
+            return Ok(None);
+        }
+        let due_in = look.due.filter(|_| !look.is_paused).map(|due| store.until(due));
+        let pulse = Pulse { version, due_in };
+        Ok(Some(Claimed { deliveries: Vec::new(), more: false, pulse }))
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Claimed, Failure> {
+        if let Some(nothing) = self.look(store)? {
+            return Ok(nothing);
+        }
+        store.promote_due(PROMOTED_AT_ONCE)?;
+        let mut round = Round::begin(self, store);
+        let more = round.fill()?;
+        let deliveries = round.deliveries;
+        let pulse = Pulse { version: store.data_version()?, due_in: None };
+        Ok(Claimed { deliveries, more, pulse })
+    }
+
+    /// Gives back at once what nobody will work on, instead of leaving it to its
+    /// lease (R22).
+    fn unheard(answer: Claimed) -> Option<Box<dyn Pending>> {
+        let receipts: Vec<_> =
+            answer.deliveries.into_iter().map(|delivery| delivery.receipt).collect();
+        if receipts.is_empty() { None } else { Some(errand(GiveBack { receipts })) }
+    }
+}
+
+/// One claim under way.
+struct Round<'a> {
+    claim: &'a Claim,
+    store: &'a Store<'a>,
+    /// Unlike that of any other claim; with the job's key it is a lease's token (R7).
+    nonce: [u8; NONCE_BYTES],
+    deliveries: Vec<Delivery>,
+    buried: usize,
+}
+
+impl<'a> Round<'a> {
+    fn begin(claim: &'a Claim, store: &'a Store<'a>) -> Self {
+        let mut nonce = [0; NONCE_BYTES];
+        store.random.fill(&mut nonce);
+        Self { claim, store, nonce, deliveries: Vec::new(), buried: 0 }
+    }
+
+    /// Leases until there are enough or no more; says whether it stopped before.
+    fn fill(&mut self) -> Result<bool, Failure> {
+        while self.deliveries.len() < self.claim.most {
+            let missing = self.claim.most - self.deliveries.len();
+            let rows = self.store.next_ready(missing)?;
+            if rows.is_empty() {
+                return Ok(false);
+            }
+            for row in rows {
+                self.take(row)?;
+            }
+            if self.buried >= BURIED_AT_ONCE {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, row: ReadyRow) -> Result<(), Failure> {
+        let job = row.job;
+        if row.expires_at.is_some_and(|at| at <= self.store.now_ms()) {
+            self.buried += 1;
+            return self.store.bury(job, EXPIRED, None);
+        }
+        let token = token(&self.nonce, job);
+        match deliver(row, &token, self.claim.ask.lease) {
+            Ok(delivery) => {
+                let until = self.store.ms_after(delivery.lease);
+                self.store.lease(job, &token, self.claim.ask.worker.as_str(), until)?;
+                self.deliveries.push(delivery);
+                Ok(())
+            }
+            Err(reason) => {
+                self.buried += 1;
+                self.store.bury(job, &reason, None)
+            }
+        }
+    }
+}
+
+/// A lease's token: the nonce of its claim, then the job's key in the file, so that
+/// a settlement finds the job without an index.
+fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> [u8; NONCE_BYTES + 8] {
+    let mut token = [0; NONCE_BYTES + 8];
+    token[..NONCE_BYTES].copy_from_slice(nonce);
+    token[NONCE_BYTES..].copy_from_slice(&job.to_be_bytes());
+    token
+}
+
+/// The key of the job that a token is for; none when it is no token of this
+/// backend's.
+pub(crate) fn job_of(token: &[u8]) -> Option<i64> {
+    let (_, job) = token.split_at_checked(NONCE_BYTES)?;
+    Some(i64::from_be_bytes(job.try_into().ok()?))
+}
+
+/// Reads a job, or says why it cannot be read (R3).
+fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, String> {
+    let unreadable = |what: &str| format!("unreadable: its {what}");
+    let id = JobId::new(&row.id).map_err(|error| unreadable(&error.to_string()))?;
+    let payload = row.payload.ok_or_else(|| unreadable("payload is missing"))?;
+    let headers: Headers = headers::decode(row.headers.as_deref())
+        .ok_or_else(|| unreadable("headers are damaged"))?;
+    let lease = row.lease_ms.map_or(asked, Duration::from_millis);
+    let receipt = Receipt::new(id, row.attempt + 1, token.to_vec());
+    Ok(Delivery::new(receipt, payload, lease)
+        .max_attempts(NonZeroU16::new(row.max_attempts).unwrap_or(NonZeroU16::MIN))
+        .priority(Priority::new(row.priority).unwrap_or_default())
+        .headers(headers))
+}
+
+/// Answers with the version of the file alone.
+pub(crate) struct Poll;
+
+impl Call for Poll {
+    type Answer = i64;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<i64>, Failure> {
+        store.data_version().map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<i64, Failure> {
+        store.data_version()
+    }
+}

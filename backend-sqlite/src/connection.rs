@@ -1,0 +1,164 @@
+//! Opening the file: checked first, then set up the same way every time.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::config::{Durability, Location, SqliteConfig};
+use crate::failure::Failure;
+use crate::schema;
+
+/// Prepared statements kept; above the number of statements that there are.
+const STATEMENTS: usize = 64;
+/// Page cache in KiB; negative because that is how SQLite tells it from pages.
+const CACHE_KIB: i32 = -8 * 1024;
+/// A log that grew past that is cut back after a checkpoint.
+const LOG_BYTES: i64 = 64 * 1024 * 1024;
+/// The longest nap between two tries for a lock.
+const LONGEST_NAP: Duration = Duration::from_millis(10);
+
+/// The canonical path of the file that a location names; none for memory.
+pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
+    let Location::File(path) = location else { return Ok(None) };
+    if path.is_dir() {
+        let words = format!("{} is a folder; name a file in it", path.display());
+        return Err(Failure::unusable(words));
+    }
+    canonical(path).map(Some).map_err(|error| {
+        let words = format!("{} cannot be reached: {error}", path.display());
+        Failure::denied(words)
+    })
+}
+
+/// Opens the file, which [`resolve`] found, or a database in memory.
+pub(crate) fn open(
+    file: Option<&Path>,
+    config: &SqliteConfig,
+) -> Result<Connection, Failure> {
+    let Some(file) = file else {
+        let mut conn = Connection::open_in_memory()?;
+        set_up(&mut conn, config)?;
+        schema::prepare(&mut conn)?;
+        return Ok(conn);
+    };
+    schema::check_owner(file)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(file, flags)?;
+    set_up(&mut conn, config)?;
+    refuse_read_only(&conn, file)?;
+    schema::prepare(&mut conn)?;
+    use_log(&conn, config.busy_timeout)?;
+    Ok(conn)
+}
+
+fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
+    conn.busy_handler(Some(patience(config.busy_timeout)))?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    let synchronous = match config.durability {
+        Durability::Full => "FULL",
+        Durability::Normal => "NORMAL",
+    };
+    conn.pragma_update(None, "synchronous", synchronous)?;
+    conn.pragma_update(None, "cache_size", CACHE_KIB)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(())
+}
+
+/// Waits for a lock in short naps up to `limit`: SQLite's own waiting naps for up to
+/// 100 ms, and then a process that writes often starves the others.
+fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
+    let mut began = Instant::now();
+    move |tries| {
+        if tries == 0 {
+            began = Instant::now();
+        }
+        let left = limit.saturating_sub(began.elapsed());
+        let nap = Duration::from_millis(1 + u64::from(tries.unsigned_abs()) / 16);
+        thread::sleep(nap.min(LONGEST_NAP).min(left));
+        !left.is_zero()
+    }
+}
+
+fn refuse_read_only(conn: &Connection, file: &Path) -> Result<(), Failure> {
+    if conn.is_readonly("main")? {
+        let words = format!(
+            "{} is read-only, and a queue cannot be worked without writing; allow \
+             this user to write to it",
+            file.display(),
+        );
+        return Err(Failure::denied(words));
+    }
+    Ok(())
+}
+
+/// Switches to the write-ahead log, once in a file's life. SQLite does not wait for
+/// others at this step, so relq does.
+fn use_log(conn: &Connection, patience: Duration) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mode: String = loop {
+        let switched =
+            conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+        match switched {
+            Err(error) if is_busy(&error) && began.elapsed() < patience => {
+                thread::sleep(LONGEST_NAP);
+            }
+            other => break other?,
+        }
+    };
+    if mode != "wal" {
+        return Err(Failure::unusable(
+            "the file system cannot share memory between processes, which several \
+             processes on one file need; use a local disk",
+        ));
+    }
+    conn.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    Ok(())
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// The path without links, also of a file that is still to be made.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        other => return other,
+    }
+    let path = std::path::absolute(path)?;
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok(fs::canonicalize(folder)?.join(name)),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Which file a path led to when it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// The file that the path leads to now; none where the system cannot tell.
+    #[cfg(unix)]
+    pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = fs::metadata(path)?;
+        Ok(Some(Self { device: found.dev(), inode: found.ino() }))
+    }
+
+    /// The file that the path leads to now; none where the system cannot tell.
+    #[cfg(not(unix))]
+    pub(crate) fn of(_: &Path) -> io::Result<Option<Self>> {
+        Ok(None)
+    }
+}

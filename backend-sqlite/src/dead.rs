@@ -1,0 +1,147 @@
+//! Dead letters: made ready again or removed, a page at a time, so that workers get
+//! their turns in between.
+
+use queue_core::{JobId, Redriven, Which};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::push::{PROMOTED_AT_ONCE, find_live_holder};
+use crate::statements::{Buried, DeadKey};
+use crate::store::Store;
+
+/// Dead jobs that one transaction moves at most.
+const PAGE: usize = 1000;
+
+/// Dead jobs still to be treated.
+pub(crate) enum Selection {
+    /// Those behind `after`, up to `last`: what dies later is not meant.
+    Range { after: DeadKey, last: DeadKey },
+    /// Those of these ids.
+    Ids(Vec<JobId>),
+}
+
+/// What one page did, and what is left.
+pub(crate) struct Treated<T> {
+    pub(crate) done: T,
+    pub(crate) rest: Option<Selection>,
+}
+
+/// Finds what `which` means at this moment; none when nothing is dead.
+pub(crate) struct Select {
+    pub(crate) which: Which,
+}
+
+impl Select {
+    fn select(&self, store: &Store<'_>) -> Result<Option<Selection>, Failure> {
+        match &self.which {
+            Which::Only(ids) => Ok(Some(Selection::Ids(ids.clone()))),
+            Which::All => Ok(store
+                .last_dead()?
+                .map(|last| Selection::Range { after: DeadKey::START, last })),
+        }
+    }
+}
+
+impl Call for Select {
+    type Answer = Option<Selection>;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
+        self.select(store).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
+        self.select(store)
+    }
+}
+
+/// Makes one page of a selection ready again.
+pub(crate) struct Redrive(pub(crate) Selection);
+
+impl Call for Redrive {
+    type Answer = Treated<Redriven>;
+
+    fn weight(&self) -> usize {
+        PAGE
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Treated<Redriven>, Failure> {
+        let (jobs, rest) = self.0.page(store)?;
+        store.promote_due(PROMOTED_AT_ONCE)?;
+        let mut done = Redriven::default();
+        for job in &jobs {
+            match redrive_one(store, job)? {
+                Outcome::Moved => done.moved += 1,
+                Outcome::KeyIsHeld => done.duplicates += 1,
+            }
+        }
+        store.wake_claims();
+        Ok(Treated { done, rest })
+    }
+}
+
+enum Outcome {
+    Moved,
+    KeyIsHeld,
+}
+
+fn redrive_one(store: &Store<'_>, job: &Buried) -> Result<Outcome, Failure> {
+    if let Some(key) = &job.unique_key
+        && find_live_holder(store, key)?.is_some()
+    {
+        return Ok(Outcome::KeyIsHeld);
+    }
+    store.redrive(job.key.job, store.take_turns(1)?)?;
+    Ok(Outcome::Moved)
+}
+
+/// Removes one page of a selection.
+pub(crate) struct PurgeDead(pub(crate) Selection);
+
+impl Call for PurgeDead {
+    type Answer = Treated<u64>;
+
+    fn weight(&self) -> usize {
+        PAGE
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Treated<u64>, Failure> {
+        let (jobs, rest) = self.0.page(store)?;
+        for job in &jobs {
+            store.remove_job(job.key.job, job.keeps_id.then_some(&*job.id))?;
+        }
+        Ok(Treated { done: u64::try_from(jobs.len()).unwrap_or(u64::MAX), rest })
+    }
+}
+
+impl Selection {
+    fn page(
+        &self,
+        store: &Store<'_>,
+    ) -> Result<(Vec<Buried>, Option<Selection>), Failure> {
+        match self {
+            Self::Range { after, last } => {
+                let jobs = store.dead_page(*after, *last, PAGE)?;
+                let end = jobs.last().filter(|_| jobs.len() == PAGE);
+                let rest = end.map(|end| Self::Range { after: end.key, last: *last });
+                Ok((jobs, rest))
+            }
+            Self::Ids(ids) => {
+                let (ids, rest) = ids.split_at(ids.len().min(PAGE));
+                let rest = (!rest.is_empty()).then(|| Self::Ids(rest.to_vec()));
+                Ok((find_all(store, ids)?, rest))
+            }
+        }
+    }
+}
+
+/// The dead jobs of these ids, each once; unknown ids are passed over.
+fn find_all(store: &Store<'_>, ids: &[JobId]) -> Result<Vec<Buried>, Failure> {
+    let mut known = std::collections::HashSet::new();
+    let mut found = Vec::new();
+    for id in ids.iter().filter(|id| known.insert(*id)) {
+        found.extend(store.find_dead(id.as_str())?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,68 @@
+//! Extend and leave: the heartbeat of a worker, and its end.
+
+use std::time::Duration;
+
+use queue_core::{Extended, Receipt, Released, Timestamp, WorkerId};
+
+use crate::call::Call;
+use crate::claim::job_of;
+use crate::failure::Failure;
+use crate::store::Store;
+
+/// A heartbeat for leases of one length.
+pub(crate) struct Extend {
+    pub(crate) held: Vec<Receipt>,
+    pub(crate) lease: Duration,
+}
+
+impl Call for Extend {
+    type Answer = Vec<Extended>;
+
+    fn weight(&self) -> usize {
+        self.held.len()
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Vec<Extended>, Failure> {
+        let until = store.ms_after(self.lease);
+        self.held.iter().map(|receipt| extend_one(store, receipt, until)).collect()
+    }
+}
+
+fn extend_one(
+    store: &Store<'_>,
+    receipt: &Receipt,
+    until: i64,
+) -> Result<Extended, Failure> {
+    let Some(job) = job_of(receipt.token()) else { return Ok(Extended::LeaseLost) };
+    if store.extend_lease(job, receipt.token(), until)? {
+        return Ok(Extended::Until(Timestamp::from_unix_ms(until)));
+    }
+    if store.was_cancelled(receipt.token())? {
+        return Ok(Extended::Cancelled);
+    }
+    Ok(Extended::LeaseLost)
+}
+
+/// The end of a worker: all that it holds goes back (R24).
+pub(crate) struct Leave {
+    pub(crate) worker: WorkerId,
+}
+
+impl Call for Leave {
+    type Answer = Released;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Released>, Failure> {
+        let holds_any = store.holds_any(self.worker.as_str())?;
+        Ok(if holds_any { None } else { Some(Released::default()) })
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Released, Failure> {
+        let jobs = store.leave(self.worker.as_str())?;
+        if jobs > 0 {
+            store.wake_claims();
+        }
+        Ok(Released { jobs: u64::try_from(jobs).unwrap_or(u64::MAX) })
+    }
+}

@@ -1,0 +1,156 @@
+//! What SQLite says, turned into what a caller can act on (R21).
+
+use std::{error, fmt, sync::Arc};
+
+use queue_core::{At, BoxError, Error, Operation};
+use rusqlite::{ErrorCode, ffi};
+
+use crate::config::BACKEND;
+
+/// Why a call failed. One failed commit fails many calls, so it can be cloned.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    kind: Kind,
+    cause: Cause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Invalid,
+    Unavailable,
+    Interrupted,
+    Full,
+    Denied,
+    Unusable,
+}
+
+/// A sentence, and SQLite's own word on it if it said one.
+#[derive(Debug, Clone)]
+struct Cause {
+    words: Arc<str>,
+    source: Option<Arc<rusqlite::Error>>,
+}
+
+impl Failure {
+    pub(crate) fn invalid(words: impl Into<String>) -> Self {
+        Self::of(Kind::Invalid, words)
+    }
+
+    pub(crate) fn unavailable(words: impl Into<String>) -> Self {
+        Self::of(Kind::Unavailable, words)
+    }
+
+    pub(crate) fn interrupted(words: impl Into<String>) -> Self {
+        Self::of(Kind::Interrupted, words)
+    }
+
+    pub(crate) fn denied(words: impl Into<String>) -> Self {
+        Self::of(Kind::Denied, words)
+    }
+
+    pub(crate) fn unusable(words: impl Into<String>) -> Self {
+        Self::of(Kind::Unusable, words)
+    }
+
+    /// The failure of a COMMIT. An I/O error there leaves open whether the
+    /// transaction is in the log; all others leave it out.
+    pub(crate) fn of_commit(error: rusqlite::Error) -> Self {
+        let is_lost = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+        let failure = Self::from(error);
+        if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
+    }
+
+    /// Whether it is unknown if the call was done.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.kind == Kind::Interrupted
+    }
+
+    /// As the error of `operation`.
+    pub(crate) fn at(self, operation: Operation) -> Error {
+        let at = At { backend: BACKEND, operation };
+        let source: BoxError = Box::new(self.cause);
+        match self.kind {
+            Kind::Invalid => Error::Invalid { at, reason: source.to_string() },
+            Kind::Unavailable => Error::Unavailable { at, source },
+            Kind::Interrupted => Error::Interrupted { at, source },
+            Kind::Full => Error::Full { at, source },
+            Kind::Denied => Error::Denied { at, source },
+            Kind::Unusable => Error::Unusable { at, source },
+        }
+    }
+
+    fn of(kind: Kind, words: impl Into<String>) -> Self {
+        let words: String = words.into();
+        Self { kind, cause: Cause { words: words.into(), source: None } }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        let (kind, words) = classify(&error);
+        let cause = Cause { words: words.into(), source: Some(Arc::new(error)) };
+        Self { kind, cause }
+    }
+}
+
+/// What an error of SQLite's means, and what to do about it.
+fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
+    use ErrorCode as Code;
+    let Some(found) = error.sqlite_error() else {
+        return (Kind::Unusable, "the file holds what relq never writes; run an audit");
+    };
+    match found.code {
+        Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed => {
+            (
+                Kind::Unavailable,
+                "another process holds the file's lock for too long; let it finish, or \
+             raise the busy timeout",
+            )
+        }
+        Code::DiskFull => (Kind::Full, FULL),
+        Code::SystemIoFailure if is_about_space(found) => (Kind::Full, FULL),
+        Code::SystemIoFailure => {
+            (Kind::Unavailable, "the disk failed to read or write; check it")
+        }
+        Code::OutOfMemory => (Kind::Unavailable, "this process is out of memory"),
+        Code::ReadOnly => (
+            Kind::Denied,
+            "the file or its folder is read-only; allow this user to write to both",
+        ),
+        Code::PermissionDenied | Code::AuthorizationForStatementDenied => {
+            (Kind::Denied, "allow this user to read and write the file")
+        }
+        Code::CannotOpen => (
+            Kind::Denied,
+            "the file cannot be opened; check that its folder exists and that this \
+             user may read and write both",
+        ),
+        Code::DatabaseCorrupt => (
+            Kind::Unusable,
+            "the file is damaged; keep a copy and restore a backup, or try the \
+             .recover command of the sqlite3 program",
+        ),
+        Code::NotADatabase => (Kind::Unusable, "the file is not a SQLite database"),
+        Code::TooBig => (Kind::Invalid, "it is larger than SQLite can store"),
+        _ => (Kind::Unusable, "SQLite refused a statement of relq's"),
+    }
+}
+
+const FULL: &str = "the disk is full; free some space";
+
+/// Whether an I/O error is that of the shared memory file not fitting the disk.
+fn is_about_space(error: &ffi::Error) -> bool {
+    error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl error::Error for Cause {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_deref().map(|error| error as &(dyn error::Error + 'static))
+    }
+}

@@ -1,0 +1,160 @@
+//! The database thread: it owns a connection, and calls come to it over a channel, so
+//! that no async thread ever waits for a disk or a lock.
+//!
+//! The thread ends, and closes its connection, once its lane is dropped and the
+//! calls that were sent are done.
+
+use std::{
+    path::PathBuf,
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
+};
+
+use queue_core::QueueName;
+use tokio::sync::oneshot;
+
+use crate::call::{Call, Pending, request};
+use crate::config::SqliteConfig;
+use crate::connection::{self, FileIdentity};
+use crate::failure::Failure;
+use crate::group::Desk;
+use crate::statements;
+use crate::wake::Bell;
+
+/// A group stops growing once it touches that many jobs, so that the first of its
+/// callers does not wait for all the world.
+const GROUP_WEIGHT: usize = 4096;
+
+/// What a lane works on.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    /// None for memory.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) queue: QueueName,
+    pub(crate) bell: Bell,
+    pub(crate) config: SqliteConfig,
+}
+
+/// The way to a database thread.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    inbox: Sender<Vec<Box<dyn Pending>>>,
+}
+
+impl Lane {
+    /// Opens a connection on a thread of its own.
+    pub(crate) async fn start(site: Site) -> Result<Self, Failure> {
+        let (inbox, calls) = mpsc::channel();
+        let (opened, answer) = oneshot::channel();
+        thread::Builder::new()
+            .name("relq-sqlite".to_owned())
+            .spawn(move || match Keeper::open(site) {
+                Ok(keeper) => {
+                    if opened.send(Ok(())).is_ok() {
+                        keeper.serve(&calls);
+                    }
+                }
+                // A caller that has gone does not want to know why.
+                Err(failure) => drop(opened.send(Err(failure))),
+            })
+            .map_err(|error| {
+                Failure::unavailable(format!("no thread can be started: {error}"))
+            })?;
+        answer.await.unwrap_or_else(|_| Err(ended()))?;
+        Ok(Self { inbox })
+    }
+
+    /// Has a call done and waits for its answer.
+    pub(crate) async fn call<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+        let (pending, reply) = request(call);
+        self.send(vec![pending])?;
+        reply.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Has two calls done, one after the other and in one group.
+    pub(crate) async fn call_both<A: Call, B: Call>(
+        &self,
+        first: A,
+        second: B,
+    ) -> (Result<A::Answer, Failure>, Result<B::Answer, Failure>) {
+        let (first, first_reply) = request(first);
+        let (second, second_reply) = request(second);
+        if let Err(failure) = self.send(vec![first, second]) {
+            return (Err(failure.clone()), Err(failure));
+        }
+        let first = first_reply.await.unwrap_or_else(|_| Err(ended()));
+        let second = second_reply.await.unwrap_or_else(|_| Err(ended()));
+        (first, second)
+    }
+
+    fn send(&self, calls: Vec<Box<dyn Pending>>) -> Result<(), Failure> {
+        self.inbox.send(calls).map_err(|_| {
+            Failure::unavailable("the database thread has ended; open the queue again")
+        })
+    }
+}
+
+fn ended() -> Failure {
+    Failure::interrupted("the database thread ended before it answered")
+}
+
+/// The thread's side: the connection, and the file it was opened on.
+struct Keeper {
+    desk: Desk,
+    file: Option<(PathBuf, Option<FileIdentity>)>,
+}
+
+impl Keeper {
+    fn open(site: Site) -> Result<Self, Failure> {
+        let conn = connection::open(site.file.as_deref(), &site.config)?;
+        let queue = statements::queue_key(&conn, &site.queue)?;
+        let file = site.file.map(|path| {
+            let identity = FileIdentity::of(&path).ok().flatten();
+            (path, identity)
+        });
+        let Site { bell, config, .. } = site;
+        let desk = Desk { conn, queue, environment: config.environment, bell };
+        Ok(Self { desk, file })
+    }
+
+    fn serve(&self, inbox: &Receiver<Vec<Box<dyn Pending>>>) {
+        while let Ok(mut group) = inbox.recv() {
+            gather(&mut group, inbox);
+            if let Err(failure) = self.check_file() {
+                for call in group {
+                    call.finish(Err(failure.clone()));
+                }
+                continue;
+            }
+            while !group.is_empty() {
+                group = self.desk.serve(group);
+            }
+        }
+    }
+
+    /// A file that was deleted or replaced under an open connection takes writes
+    /// that nobody will ever read: an Ok for them would be a lie (R1).
+    fn check_file(&self) -> Result<(), Failure> {
+        let Some((path, Some(opened))) = &self.file else { return Ok(()) };
+        if matches!(FileIdentity::of(path), Ok(Some(found)) if found == *opened) {
+            return Ok(());
+        }
+        Err(Failure::unusable(format!(
+            "{} was deleted, moved or replaced while it was open; open the queue again",
+            path.display(),
+        )))
+    }
+}
+
+/// Takes what waits already, up to the weight of a group.
+fn gather(group: &mut Vec<Box<dyn Pending>>, inbox: &Receiver<Vec<Box<dyn Pending>>>) {
+    let weight_of = |calls: &[Box<dyn Pending>]| {
+        calls.iter().map(|call| call.weight()).sum::<usize>()
+    };
+    let mut weight = weight_of(group);
+    while weight < GROUP_WEIGHT {
+        let Ok(more) = inbox.try_recv() else { return };
+        weight += weight_of(&more);
+        group.extend(more);
+    }
+}

@@ -1,0 +1,98 @@
+//! The queue, as operators see it.
+
+use async_trait::async_trait;
+use queue_core::{
+    Audit, Cancelled, Error, JobId, Operation, Operator, Page, PeekRequest, Redriven,
+    Stats, Which,
+};
+
+use crate::audit::Inspect;
+use crate::call::Call;
+use crate::dead::{PurgeDead, Redrive, Select};
+use crate::failure::Failure;
+use crate::peek::{Count, Peek};
+use crate::queue::SqliteQueue;
+use crate::steer::{Cancel, Purge, Steer};
+
+impl SqliteQueue {
+    async fn read<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+        self.reading_lane().await?.call(call).await
+    }
+
+    async fn redrive_pages(&self, which: &Which) -> Result<Redriven, Failure> {
+        let which = which.clone();
+        let mut total = Redriven::default();
+        let mut rest = self.lane().call(Select { which }).await?;
+        while let Some(selection) = rest {
+            let page = self.lane().call(Redrive(selection)).await?;
+            total.moved += page.done.moved;
+            total.duplicates += page.done.duplicates;
+            rest = page.rest;
+        }
+        Ok(total)
+    }
+
+    async fn purge_dead_pages(&self, which: &Which) -> Result<u64, Failure> {
+        let which = which.clone();
+        let mut total = 0;
+        let mut rest = self.lane().call(Select { which }).await?;
+        while let Some(selection) = rest {
+            let page = self.lane().call(PurgeDead(selection)).await?;
+            total += page.done;
+            rest = page.rest;
+        }
+        Ok(total)
+    }
+
+    async fn purge_pages(&self) -> Result<u64, Failure> {
+        let mut total = 0;
+        loop {
+            let page = self.lane().call(Purge).await?;
+            total += page.jobs;
+            if !page.more {
+                return Ok(total);
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Operator for SqliteQueue {
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.read(Count).await.map_err(|it| it.at(Operation::Stats))
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        let call = Peek::new(ask).map_err(|it| it.at(Operation::Peek))?;
+        self.read(call).await.map_err(|it| it.at(Operation::Peek))
+    }
+
+    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+        self.redrive_pages(which).await.map_err(|it| it.at(Operation::Redrive))
+    }
+
+    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+        self.purge_dead_pages(which).await.map_err(|it| it.at(Operation::Purge))
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.purge_pages().await.map_err(|it| it.at(Operation::Purge))
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
+        let call = Cancel { job: job.clone() };
+        self.lane().call(call).await.map_err(|it| it.at(Operation::Cancel))
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.lane().call(Steer::Pause).await.map_err(|it| it.at(Operation::Pause))
+    }
+
+    async fn resume(&self) -> Result<(), Error> {
+        self.lane().call(Steer::Resume).await.map_err(|it| it.at(Operation::Resume))
+    }
+
+    async fn audit(&self) -> Result<Audit, Error> {
+        self.read(Inspect).await.map_err(|it| it.at(Operation::Audit))
+    }
+}

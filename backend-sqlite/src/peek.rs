@@ -1,0 +1,130 @@
+//! Stats and peek: looking without touching.
+
+use std::num::NonZeroU32;
+
+use queue_core::{
+    Bytes, JobId, JobState, JobView, Page, PageCursor, PeekRequest, Priority,
+    StateDetail, Stats, Timestamp, UniqueKey, WorkerId,
+};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::headers;
+use crate::statements::{PeekKey, Peeked};
+use crate::store::Store;
+
+/// Jobs of one page at most: their payloads are held in memory.
+const LARGEST_PAGE: u32 = 1000;
+
+/// How many jobs are where.
+pub(crate) struct Count;
+
+impl Call for Count {
+    type Answer = Stats;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Stats>, Failure> {
+        store.stats().map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Stats, Failure> {
+        store.stats()
+    }
+}
+
+/// One page of the jobs in a state.
+pub(crate) struct Peek {
+    state: JobState,
+    after: PeekKey,
+    limit: u32,
+}
+
+impl Peek {
+    /// Reads the request; a cursor of another backend's is refused.
+    pub(crate) fn new(ask: &PeekRequest) -> Result<Self, Failure> {
+        let after = match &ask.after {
+            None => PeekKey(i64::MIN, i64::MIN),
+            Some(cursor) => read_cursor(cursor).ok_or_else(|| {
+                Failure::invalid("the page cursor is not one that this backend made")
+            })?,
+        };
+        let largest = NonZeroU32::new(LARGEST_PAGE).unwrap_or(NonZeroU32::MIN);
+        Ok(Self { state: ask.state, after, limit: ask.limit.min(largest).get() })
+    }
+
+    fn page(&self, store: &Store<'_>) -> Result<Page, Failure> {
+        let rows = store.peek(self.state, self.after, self.limit)?;
+        let is_full = u32::try_from(rows.len()) == Ok(self.limit);
+        let next = rows.last().filter(|_| is_full).map(|row| write_cursor(row.key));
+        let jobs = rows.into_iter().map(|row| view(self.state, row));
+        Ok(Page { jobs: jobs.collect::<Result<_, _>>()?, next })
+    }
+}
+
+impl Call for Peek {
+    type Answer = Page;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Page>, Failure> {
+        self.page(store).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Page, Failure> {
+        self.page(store)
+    }
+}
+
+fn write_cursor(PeekKey(first, second): PeekKey) -> PageCursor {
+    PageCursor(Bytes::from(format!("{first}:{second}")))
+}
+
+fn read_cursor(cursor: &PageCursor) -> Option<PeekKey> {
+    let (first, second) = std::str::from_utf8(&cursor.0).ok()?.split_once(':')?;
+    Some(PeekKey(first.parse().ok()?, second.parse().ok()?))
+}
+
+/// Shows what can be read of a job: one that is damaged is looked at, not hidden.
+fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
+    let detail = detail(state, &row)?;
+    let id = JobId::new(&row.id).ok();
+    let mut view = JobView::new(id, row.payload.unwrap_or_default(), detail);
+    view.attempt = row.attempt;
+    view.max_attempts = row.max_attempts;
+    view.priority = Priority::new(row.priority).unwrap_or_default();
+    view.unique = row.unique_key.and_then(|key| UniqueKey::new(key).ok());
+    view.expires_at = row.expires_at.map(Timestamp::from_unix_ms);
+    view.headers = headers::decode(row.headers.as_deref()).unwrap_or_default();
+    view.last_error = row.last_error;
+    Ok(view)
+}
+
+fn detail(state: JobState, row: &Peeked) -> Result<StateDetail, Failure> {
+    let known = match state {
+        JobState::Ready => Some(StateDetail::Ready),
+        JobState::Scheduled => row
+            .at
+            .map(|due| StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) }),
+        JobState::Leased => leased(row),
+        JobState::Dead => dead(row),
+    };
+    known.ok_or_else(|| {
+        Failure::unusable(format!("job {} is damaged; run an audit", row.id))
+    })
+}
+
+fn leased(row: &Peeked) -> Option<StateDetail> {
+    Some(StateDetail::Leased {
+        worker: WorkerId::new(row.worker.as_deref()?).ok()?,
+        since: Timestamp::from_unix_ms(row.since?),
+        until: Timestamp::from_unix_ms(row.at?),
+    })
+}
+
+fn dead(row: &Peeked) -> Option<StateDetail> {
+    Some(StateDetail::Dead {
+        reason: row.reason.clone()?,
+        since: Timestamp::from_unix_ms(row.since?),
+    })
+}

@@ -1,0 +1,207 @@
+//! Push: all of the call's jobs, or none.
+//!
+//! Each job meets the questions in this order, and the first that answers it ends it:
+//! is its id known (R4), is its unique key held (R16), and otherwise it is stored.
+//! The call is one savepoint, so a job that fails takes all of them back (R5).
+
+use std::ops::RangeFrom;
+
+use queue_core::{
+    DuplicateOf, JobId, JobState, NewJob, OnDuplicate, PushToken, Pushed, Unique,
+};
+
+use crate::answers;
+use crate::call::Call;
+use crate::claim::EXPIRED;
+use crate::failure::Failure;
+use crate::headers;
+use crate::statements::{Holder, JobRow};
+use crate::store::{Store, WINDOW, ms};
+
+/// Scheduled jobs that one call makes ready at most before it goes on.
+pub(crate) const PROMOTED_AT_ONCE: u32 = 1000;
+/// Memories of each kind that one call forgets at most.
+pub(crate) const SWEPT_AT_ONCE: u32 = 100;
+
+/// Five bits each: enough milliseconds for a thousand years.
+const TIME_DIGITS: u32 = 9;
+/// Five bits each: sixty, so that two calls of one millisecond differ.
+const RANDOM_DIGITS: usize = 12;
+
+/// A push of jobs that were checked.
+pub(crate) struct Push {
+    pub(crate) jobs: Vec<NewJob>,
+    pub(crate) token: Option<PushToken>,
+}
+
+impl Call for Push {
+    type Answer = Vec<Pushed>;
+
+    fn weight(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Vec<Pushed>, Failure> {
+        let Some(token) = &self.token else {
+            return self.store_all(store, &ordered_token(store));
+        };
+        if let Some(answers) = self.first_answers(store, token)? {
+            return Ok(answers);
+        }
+        let answers = self.store_all(store, token)?;
+        let (text, until) = (answers::encode(token, &answers), store.ms_after(WINDOW));
+        store.add_push_call(token.as_str(), answers.len(), &text, until)?;
+        Ok(answers)
+    }
+}
+
+impl Push {
+    /// What the first call with this token answered, if this is not the first.
+    fn first_answers(
+        &self,
+        store: &Store<'_>,
+        token: &PushToken,
+    ) -> Result<Option<Vec<Pushed>>, Failure> {
+        let Some((jobs, text)) = store.find_push_call(token.as_str())? else {
+            return Ok(None);
+        };
+        if jobs != self.jobs.len() {
+            return Err(Failure::invalid(format!(
+                "the push token was used for a call of {jobs} jobs, and this one has \
+                 {}; give each call a token of its own",
+                self.jobs.len(),
+            )));
+        }
+        let answers = answers::decode(token, jobs, &text);
+        answers.map(Some).ok_or_else(|| {
+            Failure::unusable("the answers of an earlier push are damaged")
+        })
+    }
+
+    fn store_all(
+        &self,
+        store: &Store<'_>,
+        token: &PushToken,
+    ) -> Result<Vec<Pushed>, Failure> {
+        if self.remembers() {
+            store.sweep(SWEPT_AT_ONCE)?;
+        }
+        let mut turns = self.turns(store)?;
+        store.wake_claims();
+        let mut answers = Vec::with_capacity(self.jobs.len());
+        for (index, job) in self.jobs.iter().enumerate() {
+            let new = New {
+                job,
+                id: job.id.clone().unwrap_or_else(|| token.job_id(index)),
+                may_be_known: job.id.is_some() || self.token.is_some(),
+                turn: if job.delay.is_zero() { turns.next() } else { None },
+            };
+            answers.push(new.push(store)?);
+        }
+        Ok(answers)
+    }
+
+    /// Whether this call leaves memories, and so has to sweep up old ones.
+    fn remembers(&self) -> bool {
+        self.token.is_some() || self.jobs.iter().any(|job| job.id.is_some())
+    }
+
+    /// Turns for all jobs that are ready at once, behind all that are due by now.
+    fn turns(&self, store: &Store<'_>) -> Result<RangeFrom<i64>, Failure> {
+        let ready = self.jobs.iter().filter(|job| job.delay.is_zero()).count();
+        if ready == 0 {
+            return Ok(0..);
+        }
+        store.promote_due(PROMOTED_AT_ONCE)?;
+        let count = u32::try_from(ready).expect("below the limit on batches");
+        Ok(store.take_turns(count)?..)
+    }
+}
+
+/// A job on its way in.
+struct New<'a> {
+    job: &'a NewJob,
+    id: JobId,
+    /// Whether the id may be that of an earlier job; relq's own ids are new.
+    may_be_known: bool,
+    /// The place among the ready; none for a job with a delay.
+    turn: Option<i64>,
+}
+
+impl New<'_> {
+    fn push(self, store: &Store<'_>) -> Result<Pushed, Failure> {
+        if self.may_be_known && store.is_id_taken(self.id.as_str())? {
+            return Ok(Pushed::Duplicate { existing: self.id, by: DuplicateOf::Id });
+        }
+        if let Some(unique) = &self.job.unique
+            && let Some(holder) = find_live_holder(store, unique.key.as_str())?
+        {
+            return self.yield_to(&holder, unique, store);
+        }
+        let job = store.add_job(&self.row(store))?;
+        let headers = headers::encode(&self.job.headers);
+        store.add_body(job, &self.job.payload, headers.as_deref())?;
+        Ok(Pushed::Stored(self.id))
+    }
+
+    fn yield_to(
+        &self,
+        holder: &Holder,
+        unique: &Unique,
+        store: &Store<'_>,
+    ) -> Result<Pushed, Failure> {
+        let moves = unique.on_duplicate == OnDuplicate::Reschedule;
+        if moves && holder.state == JobState::Scheduled.as_str() {
+            store.reschedule(holder.job, store.ms_after(self.job.delay))?;
+        }
+        let existing = JobId::new(&holder.id).map_err(|error| {
+            Failure::unusable(format!("the holder of a unique key is damaged: {error}"))
+        })?;
+        Ok(Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey })
+    }
+
+    fn row<'a>(&'a self, store: &Store<'_>) -> JobRow<'a> {
+        let job = self.job;
+        JobRow {
+            id: self.id.as_str(),
+            keeps_id: job.id.is_some(),
+            priority: job.priority.level(),
+            turn: self.turn,
+            due: self.turn.is_none().then(|| store.ms_after(job.delay)),
+            max_attempts: job.max_attempts.get(),
+            lease_ms: job.lease.map(ms),
+            expires_at: job.expires_in.map(|after| store.ms_after(after)),
+            unique_key: job.unique.as_ref().map(|unique| unique.key.as_str()),
+        }
+    }
+}
+
+/// The job that holds a unique key. One that has expired is buried and holds it no
+/// longer (R16).
+pub(crate) fn find_live_holder(
+    store: &Store<'_>,
+    key: &str,
+) -> Result<Option<Holder>, Failure> {
+    let Some(holder) = store.find_holder(key)? else { return Ok(None) };
+    let is_leased = holder.state == JobState::Leased.as_str();
+    match holder.expires_at {
+        Some(at) if at <= store.now_ms() && !is_leased => {
+            store.bury(holder.job, EXPIRED, None)?;
+            Ok(None)
+        }
+        _ => Ok(Some(holder)),
+    }
+}
+
+/// Names a call that brought no token of its own. The name begins with the time, so
+/// that the ids of new jobs stand together at the end of their index.
+fn ordered_token(store: &Store<'_>) -> PushToken {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+    let ms = store.now_ms().max(0).unsigned_abs();
+    let time: String = (0..TIME_DIGITS)
+        .rev()
+        .map(|place| char::from(DIGITS[(ms >> (5 * place) & 31) as usize]))
+        .collect();
+    PushToken::new(time + &store.random.text(RANDOM_DIGITS))
+        .expect("letters and digits, and few")
+}

@@ -1,0 +1,251 @@
+//! The queue, as workers and producers see it.
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use queue_core::{
+    Capabilities, ClaimRequest, Delivery, Environment, Error, Extended, NewJob,
+    Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
+    ReliableQueue, Settled, Settlement, Turn, WorkerId,
+};
+use tokio::sync::{OnceCell, watch};
+
+use crate::claim::{Claim, Poll, Pulse};
+use crate::config::SqliteConfig;
+use crate::connection;
+use crate::extend::{Extend, Leave};
+use crate::failure::Failure;
+use crate::lane::{Lane, Site};
+use crate::push::Push;
+use crate::recover::Recover;
+use crate::settle::Settle;
+use crate::wake::Bell;
+
+/// A queue in a SQLite file.
+///
+/// Any number of queues, handles and processes share one file. A handle has a thread
+/// of its own that ends when the handle is dropped.
+///
+/// ```
+/// use backend_sqlite::{SqliteConfig, SqliteQueue};
+/// use queue_core::{QueueName, ReliableQueueExt as _};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let emails = QueueName::new("emails")?;
+/// let queue = SqliteQueue::open(SqliteConfig::memory(), emails).await?;
+/// queue.push_one("hello".into()).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct SqliteQueue {
+    site: Site,
+    capabilities: Capabilities,
+    lane: Arc<Lane>,
+    /// For what reads a lot, so that it holds up no worker; opened when first asked.
+    reading: OnceCell<Arc<Lane>>,
+}
+
+impl SqliteQueue {
+    /// Opens the queue `queue`, making file, tables and queue where they are missing.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a configuration that makes no sense,
+    /// [`Error::Unusable`] for a file that is not relq's, damaged, or of a newer
+    /// relq, [`Error::Denied`] for one that may not be written, [`Error::Full`] and
+    /// [`Error::Unavailable`] for a full disk and a file that is locked for too long.
+    /// A file that is refused is left as it is.
+    pub async fn open(config: SqliteConfig, queue: QueueName) -> Result<Self, Error> {
+        Self::open_site(config, queue)
+            .await
+            .map_err(|failure| failure.at(Operation::Connect))
+    }
+
+    async fn open_site(
+        config: SqliteConfig,
+        queue: QueueName,
+    ) -> Result<Self, Failure> {
+        config.check()?;
+        let file = connection::resolve(&config.location)?;
+        let bell = match &file {
+            Some(file) => Bell::of(file, &queue),
+            None => Bell::alone(),
+        };
+        Self::start(Site { file, queue, bell, config }).await
+    }
+
+    async fn start(site: Site) -> Result<Self, Failure> {
+        let lane = Lane::start(site.clone()).await?;
+        let capabilities = site.config.capabilities();
+        let reading = OnceCell::new();
+        Ok(Self { site, capabilities, lane: Arc::new(lane), reading })
+    }
+
+    /// The lane of those that write.
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// The lane of those that only read. What is in memory has one connection.
+    pub(crate) async fn reading_lane(&self) -> Result<&Lane, Failure> {
+        if self.site.file.is_none() {
+            return Ok(&self.lane);
+        }
+        let start = || async { Lane::start(self.site.clone()).await.map(Arc::new) };
+        self.reading.get_or_try_init(start).await.map(|lane| &**lane)
+    }
+
+    fn claim_call(&self, ask: &ClaimRequest) -> Claim {
+        let most = ask.max.min(self.capabilities.limits.max_batch);
+        let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
+        Claim { ask: ask.clone(), most }
+    }
+
+    /// Claims until there is something or the wait is over.
+    async fn claim_patiently(
+        &self,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Failure> {
+        let clock = self.environment().clock();
+        let deadline = clock.elapsed().saturating_add(ask.wait);
+        let mut bell = self.site.bell.listen();
+        loop {
+            bell.mark_unchanged();
+            let claimed = self.lane.call(self.claim_call(ask)).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            if !claimed.deliveries.is_empty() || (left.is_zero() && !claimed.more) {
+                return Ok(claimed.deliveries);
+            }
+            if !claimed.more {
+                self.wait_for_work(&mut bell, claimed.pulse, left).await?;
+            }
+        }
+    }
+
+    /// Returns when a claim is worth another try: the bell rang, another process
+    /// wrote, a scheduled job is due, or the wait is over.
+    async fn wait_for_work(
+        &self,
+        bell: &mut watch::Receiver<u64>,
+        pulse: Pulse,
+        wait: Duration,
+    ) -> Result<(), Failure> {
+        let clock = self.environment().clock();
+        let wait = pulse.due_in.map_or(wait, |due| due.min(wait));
+        let end = clock.elapsed().saturating_add(wait);
+        loop {
+            let left = end.saturating_sub(clock.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            tokio::select! {
+                _ = bell.changed() => return Ok(()),
+                () = clock.sleep(left.min(self.site.config.poll_interval)) => {}
+            }
+            if self.lane.call(Poll).await? != pulse.version {
+                return Ok(());
+            }
+        }
+    }
+
+    fn environment(&self) -> &Environment {
+        &self.site.config.environment
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for SqliteQueue {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.capabilities.check_push(jobs, token.is_some())?;
+        let call = Push { jobs: jobs.to_vec(), token: token.cloned() };
+        self.lane.call(call).await.map_err(|it| it.at(Operation::Push))
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.capabilities.check_claim(ask)?;
+        self.claim_patiently(ask).await.map_err(|it| it.at(Operation::Claim))
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.capabilities.check_batch(Operation::Settle, done.len())?;
+        let call = Settle { done: done.to_vec() };
+        self.lane.call(call).await.map_err(|it| it.at(Operation::Settle))
+    }
+
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let settle_fits = self.capabilities.check_batch(Operation::Settle, done.len());
+        if settle_fits.is_err() || self.capabilities.check_claim(ask).is_err() {
+            let at_once = ask.clone().wait(Duration::ZERO);
+            return Turn {
+                settled: self.settle(done).await,
+                claimed: self.claim(&at_once).await,
+            };
+        }
+        let settle = Settle { done: done.to_vec() };
+        let (settled, claimed) =
+            self.lane.call_both(settle, self.claim_call(ask)).await;
+        Turn {
+            settled: settled.map_err(|it| it.at(Operation::Settle)),
+            claimed: claimed
+                .map(|it| it.deliveries)
+                .map_err(|it| it.at(Operation::Claim)),
+        }
+    }
+
+    async fn extend(
+        &self,
+        _worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        self.capabilities.check_lease(Operation::Extend, lease)?;
+        self.capabilities.check_batch(Operation::Extend, held.len())?;
+        let call = Extend { held: held.to_vec(), lease };
+        self.lane.call(call).await.map_err(|it| it.at(Operation::Extend))
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let call = Leave { worker: worker.clone() };
+        self.lane.call(call).await.map_err(|it| it.at(Operation::Leave))
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let call = Recover { page };
+        self.lane.call(call).await.map_err(|it| it.at(Operation::Recover))
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        if self.site.file.is_none() {
+            let lane = Arc::clone(&self.lane);
+            let (site, capabilities) = (self.site.clone(), self.capabilities.clone());
+            let reading = OnceCell::new();
+            return Ok(Arc::new(Self { site, capabilities, lane, reading }));
+        }
+        let sibling = Self::start(self.site.clone()).await;
+        Ok(Arc::new(sibling.map_err(|failure| failure.at(Operation::Connect))?))
+    }
+}
+
+impl fmt::Debug for SqliteQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqliteQueue({self})")
+    }
+}
+
+impl fmt::Display for SqliteQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queue = &self.site.queue;
+        match &self.site.file {
+            Some(file) => write!(f, "queue {queue} in sqlite:{}", file.display()),
+            None => write!(f, "queue {queue} in sqlite::memory:"),
+        }
+    }
+}

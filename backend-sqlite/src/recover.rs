@@ -1,0 +1,62 @@
+//! Recover: one page of what time has done, leases first.
+
+use std::num::NonZeroU32;
+
+use queue_core::{JobState, Recovered};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::push::SWEPT_AT_ONCE;
+use crate::store::Store;
+
+/// One page of recovery.
+pub(crate) struct Recover {
+    pub(crate) page: NonZeroU32,
+}
+
+impl Call for Recover {
+    type Answer = Recovered;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn weight(&self) -> usize {
+        usize::try_from(self.page.get()).unwrap_or(usize::MAX)
+    }
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Recovered>, Failure> {
+        let nothing_done = outlook(store, Recovered::default())?;
+        let is_idle = !nothing_done.more && !store.has_outdated()?;
+        Ok(is_idle.then_some(nothing_done))
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Recovered, Failure> {
+        store.sweep(SWEPT_AT_ONCE)?;
+        let page = self.page.get();
+        let states = store.recover_expired(page)?;
+        let taken = count(states.len());
+        let ready = JobState::Ready.as_str();
+        let requeued = count(states.iter().filter(|state| *state == ready).count());
+        let promoted = match page - taken {
+            0 => 0,
+            room => count(store.promote_due(room)?),
+        };
+        if requeued + promoted > 0 {
+            store.wake_claims();
+        }
+        let buried = taken - requeued;
+        outlook(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
+    }
+}
+
+/// Adds to what was done what is left to do, and when.
+fn outlook(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
+    let (lease, delay) = store.next_ends()?;
+    let next = [lease, delay].into_iter().flatten().min();
+    let more = next.is_some_and(|at| at <= store.now_ms());
+    Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
+}
+
+/// A number of rows, of which no statement here changes more than a page.
+fn count(rows: usize) -> u32 {
+    u32::try_from(rows).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,171 @@
+//! Whose file it is, which version of the schema it has, and the way to the newest.
+//!
+//! The file's header names its owner (`application_id`) and its version
+//! (`user_version`). Both are set in the transaction that makes the tables, and that
+//! one runs with a rollback journal, so the header in the file itself tells the
+//! truth before SQLite is let near it: a file that is not relq's is not touched.
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Read},
+    path::Path,
+};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::failure::Failure;
+
+/// `relq` in ASCII.
+const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
+
+/// Each step takes the schema from its index to the version after it. A step that
+/// was released is never changed; a new version is a new step.
+const STEPS: &[&str] = &[include_str!("../sql/schema_1.sql")];
+
+/// What every SQLite database begins with.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const HEADER_BYTES: u64 = 100;
+/// Where the header has the application id.
+const APPLICATION_ID_AT: usize = 68;
+
+/// Refuses a file that is not relq's, without writing to it. A file that does not
+/// exist or is empty is free to take.
+pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
+    let header = match read_header(path) {
+        Ok(header) => header,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    if header.is_empty() {
+        return Ok(());
+    }
+    if !header.starts_with(MAGIC) {
+        return Err(foreign(path, "is not a SQLite database"));
+    }
+    let id = header.get(APPLICATION_ID_AT..).and_then(|rest| rest.first_chunk::<4>());
+    match id.map(|id| u32::from_be_bytes(*id)) {
+        Some(APPLICATION_ID) => Ok(()),
+        Some(_) => Err(foreign(path, "is the database of another program")),
+        None => Err(foreign(path, "is cut off within its first bytes")),
+    }
+}
+
+/// Makes the tables, or brings them to the newest version, in one transaction.
+pub(crate) fn prepare(conn: &mut Connection) -> Result<(), Failure> {
+    migrate(conn, STEPS)
+}
+
+fn migrate(conn: &mut Connection, steps: &[&str]) -> Result<(), Failure> {
+    if version(conn, steps)? == steps.len() {
+        return Ok(());
+    }
+    let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    for step in &steps[version(&transaction, steps)?..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", steps.len())?;
+    transaction.commit().map_err(Failure::of_commit)
+}
+
+/// The version that the file has; zero for a new one.
+fn version(conn: &Connection, steps: &[&str]) -> Result<usize, Failure> {
+    let version: i64 =
+        conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let newest = steps.len();
+    match usize::try_from(version) {
+        Ok(0) => refuse_foreign_tables(conn).map(|()| 0),
+        Ok(version) if version <= newest => Ok(version),
+        _ => Err(Failure::unusable(format!(
+            "the file has schema version {version}, and this program knows only up to \
+             {newest}; use the newer relq that wrote it",
+        ))),
+    }
+}
+
+fn refuse_foreign_tables(conn: &Connection) -> Result<(), Failure> {
+    let tables: i64 =
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 {
+        return Ok(());
+    }
+    Err(Failure::unusable("the file has tables that are not relq's; name another file"))
+}
+
+fn read_header(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    File::open(path)?.take(HEADER_BYTES).read_to_end(&mut header)?;
+    Ok(header)
+}
+
+fn foreign(path: &Path, what: &str) -> Failure {
+    let path = path.display();
+    Failure::unusable(format!("{path} {what}; it is left as it is, name another file"))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let words = format!("{} cannot be read: {error}", path.display());
+    match error.kind() {
+        ErrorKind::PermissionDenied => Failure::denied(words),
+        _ => Failure::unusable(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Connection {
+        Connection::open_in_memory().unwrap()
+    }
+
+    #[test]
+    fn an_older_schema_is_brought_to_the_newest() {
+        let mut conn = memory();
+        migrate(&mut conn, &["CREATE TABLE a (x);"]).unwrap();
+        conn.execute("INSERT INTO a VALUES (7)", []).unwrap();
+
+        let steps = ["CREATE TABLE a (x);", "ALTER TABLE a ADD COLUMN y DEFAULT 8;"];
+        migrate(&mut conn, &steps).unwrap();
+
+        let row = conn.query_row("SELECT x + y FROM a", [], |row| row.get::<_, i64>(0));
+        assert_eq!(row.unwrap(), 15);
+        assert_eq!(version(&conn, &steps).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_old_schema_whole() {
+        let mut conn = memory();
+        migrate(&mut conn, &["CREATE TABLE a (x);"]).unwrap();
+
+        let steps = ["CREATE TABLE a (x);", "CREATE TABLE b (x); CREATE TABLE a (x);"];
+        migrate(&mut conn, &steps).unwrap_err();
+
+        assert_eq!(version(&conn, &steps).unwrap(), 1);
+        let tables = "SELECT count(*) FROM sqlite_schema";
+        assert_eq!(conn.query_row(tables, [], |row| row.get(0)), Ok(1));
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused() {
+        let mut conn = memory();
+        conn.pragma_update(None, "user_version", STEPS.len() + 1).unwrap();
+
+        let error = prepare(&mut conn).unwrap_err();
+
+        let message = error.at(queue_core::Operation::Connect).full_message();
+        assert!(message.contains("use the newer relq"), "{message}");
+    }
+
+    #[test]
+    fn tables_of_another_program_are_refused() {
+        let mut conn = memory();
+        conn.execute_batch("CREATE TABLE theirs (x)").unwrap();
+
+        prepare(&mut conn).unwrap_err();
+
+        let id = conn.pragma_query_value(None, "application_id", |row| row.get(0));
+        assert_eq!(id, Ok(0));
+    }
+}

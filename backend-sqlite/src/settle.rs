@@ -1,0 +1,115 @@
+//! Settle: what a worker says of jobs that it holds. The token decides (R7).
+
+use std::time::Duration;
+
+use queue_core::{Receipt, Settled, Settlement, Verdict};
+
+use crate::call::Call;
+use crate::claim::job_of;
+use crate::failure::Failure;
+use crate::push::PROMOTED_AT_ONCE;
+use crate::statements::{Ended, Held};
+use crate::store::Store;
+
+/// Settlements of one call.
+pub(crate) struct Settle {
+    pub(crate) done: Vec<Settlement>,
+}
+
+impl Call for Settle {
+    type Answer = Vec<Settled>;
+
+    fn weight(&self) -> usize {
+        self.done.len()
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Vec<Settled>, Failure> {
+        let mut ended = Ended::default();
+        let answers = self.done.iter().map(|it| settle_one(store, it, &mut ended));
+        let answers = answers.collect::<Result<_, _>>()?;
+        store.count_ended(ended)?;
+        Ok(answers)
+    }
+}
+
+fn settle_one(
+    store: &Store<'_>,
+    settlement: &Settlement,
+    ended: &mut Ended,
+) -> Result<Settled, Failure> {
+    let Some((job, held)) = find_held(store, &settlement.receipt)? else {
+        return Ok(Settled::LeaseLost);
+    };
+    match &settlement.verdict {
+        Verdict::Done => {
+            ended.finished += 1;
+            store.remove_job(job, held.id_to_keep())?;
+        }
+        Verdict::Discard => {
+            ended.discarded += 1;
+            store.remove_job(job, held.id_to_keep())?;
+        }
+        Verdict::Retry { after, error } => retry(store, job, &held, *after, error)?,
+        Verdict::Dead { error } => store.bury(job, error, Some(error))?,
+        Verdict::GiveBack => give_back(store, job)?,
+    }
+    Ok(Settled::Applied)
+}
+
+/// The job that a receipt holds and what settles it; none when the lease was lost.
+fn find_held(
+    store: &Store<'_>,
+    receipt: &Receipt,
+) -> Result<Option<(i64, Held)>, Failure> {
+    let Some(job) = job_of(receipt.token()) else { return Ok(None) };
+    let held = store.find_lease(job, receipt.token())?;
+    Ok(held.map(|held| (job, held)))
+}
+
+fn retry(
+    store: &Store<'_>,
+    job: i64,
+    held: &Held,
+    after: Duration,
+    error: &str,
+) -> Result<(), Failure> {
+    if held.attempt >= held.max_attempts {
+        let Held { attempt, max_attempts, .. } = held;
+        let reason =
+            format!("out of attempts: attempt {attempt} of {max_attempts} failed");
+        return store.bury(job, &reason, Some(error));
+    }
+    store.wake_claims();
+    if after.is_zero() {
+        store.promote_due(PROMOTED_AT_ONCE)?;
+        return store.retry_now(job, error);
+    }
+    store.retry_at(job, store.ms_after(after), error)
+}
+
+fn give_back(store: &Store<'_>, job: i64) -> Result<(), Failure> {
+    store.wake_claims();
+    store.give_back(job)
+}
+
+/// Gives back what was claimed and never reached its caller.
+pub(crate) struct GiveBack {
+    pub(crate) receipts: Vec<Receipt>,
+}
+
+impl Call for GiveBack {
+    type Answer = ();
+
+    fn weight(&self) -> usize {
+        self.receipts.len()
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
+        for receipt in &self.receipts {
+            if let Some((job, _)) = find_held(store, receipt)? {
+                give_back(store, job)?;
+            }
+        }
+        Ok(())
+    }
+}

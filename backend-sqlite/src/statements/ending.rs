@@ -1,0 +1,83 @@
+//! The ways out of a state: settled, given back, buried, removed.
+
+use rusqlite::params;
+
+use super::sql;
+use crate::failure::Failure;
+use crate::store::{Store, WINDOW};
+
+impl Store<'_> {
+    /// Removes a job with its body. A client-made id is remembered (R4).
+    pub(crate) fn remove_job(
+        &self,
+        job: i64,
+        id_to_keep: Option<&str>,
+    ) -> Result<(), Failure> {
+        self.change(sql!("job_remove"), [job])?;
+        self.remove_body(job)?;
+        if let Some(id) = id_to_keep {
+            let until = self.ms_after(WINDOW);
+            self.change(sql!("id_remember"), params![self.queue, id, until])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove_body(&self, job: i64) -> Result<(), Failure> {
+        self.change(sql!("body_remove"), [job])?;
+        Ok(())
+    }
+
+    /// Buries a job; without an error it keeps the last one it had.
+    pub(crate) fn bury(
+        &self,
+        job: i64,
+        reason: &str,
+        error: Option<&str>,
+    ) -> Result<(), Failure> {
+        self.change(sql!("job_bury"), params![job, self.now_ms(), reason, error])?;
+        Ok(())
+    }
+
+    /// Takes a failed job back for a later time (ms).
+    pub(crate) fn retry_at(
+        &self,
+        job: i64,
+        due: i64,
+        error: &str,
+    ) -> Result<(), Failure> {
+        let turn: Option<i64> = None;
+        self.change(sql!("job_retry"), params![job, "scheduled", due, turn, error])?;
+        Ok(())
+    }
+
+    /// Takes a failed job back at once, to the back of the queue.
+    pub(crate) fn retry_now(&self, job: i64, error: &str) -> Result<(), Failure> {
+        let turn = self.take_turns(1)?;
+        let due: Option<i64> = None;
+        self.change(sql!("job_retry"), params![job, "ready", due, turn, error])?;
+        Ok(())
+    }
+
+    pub(crate) fn give_back(&self, job: i64) -> Result<(), Failure> {
+        self.change(sql!("job_give_back"), [job])?;
+        Ok(())
+    }
+
+    pub(crate) fn count_ended(&self, ended: Ended) -> Result<(), Failure> {
+        if ended == Ended::default() {
+            return Ok(());
+        }
+        let Ended { finished, discarded, cancelled } = ended;
+        let params = params![self.queue, finished, discarded, cancelled];
+        self.change(sql!("queue_count"), params)?;
+        Ok(())
+    }
+}
+
+/// How many jobs a call ended, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ended {
+    pub(crate) finished: u32,
+    pub(crate) discarded: u32,
+    pub(crate) cancelled: u32,
+}

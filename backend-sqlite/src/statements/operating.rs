@@ -1,0 +1,223 @@
+//! What an operator reads and writes.
+
+use queue_core::{JobState, Stats};
+use rusqlite::{Row, params};
+
+use super::sql;
+use crate::failure::Failure;
+use crate::store::Store;
+
+/// Where a page of a state begins: the two sort keys of the last job seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PeekKey(pub(crate) i64, pub(crate) i64);
+
+/// A job as it stands in the file, in any state.
+pub(crate) struct Peeked {
+    pub(crate) key: PeekKey,
+    pub(crate) id: String,
+    pub(crate) payload: Option<Vec<u8>>,
+    pub(crate) headers: Option<Vec<u8>>,
+    pub(crate) attempt: u32,
+    pub(crate) max_attempts: u32,
+    pub(crate) priority: u8,
+    pub(crate) unique_key: Option<String>,
+    pub(crate) expires_at: Option<i64>,
+    pub(crate) last_error: Option<String>,
+    pub(crate) at: Option<i64>,
+    pub(crate) since: Option<i64>,
+    pub(crate) worker: Option<String>,
+    pub(crate) reason: Option<String>,
+}
+
+/// The place of a dead job among the dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeadKey {
+    pub(crate) since: i64,
+    pub(crate) job: i64,
+}
+
+impl DeadKey {
+    /// Before all others.
+    pub(crate) const START: Self = Self { since: i64::MIN, job: i64::MIN };
+}
+
+/// A dead job.
+pub(crate) struct Buried {
+    pub(crate) key: DeadKey,
+    pub(crate) id: String,
+    pub(crate) keeps_id: bool,
+    pub(crate) unique_key: Option<String>,
+}
+
+/// A job that can be cancelled.
+pub(crate) struct Found {
+    pub(crate) job: i64,
+    pub(crate) keeps_id: bool,
+    pub(crate) state: String,
+    pub(crate) token: Option<Vec<u8>>,
+    /// When it is due, or its lease ends (ms).
+    pub(crate) at: Option<i64>,
+}
+
+impl Store<'_> {
+    pub(crate) fn stats(&self) -> Result<Stats, Failure> {
+        self.read(sql!("stats"), params![self.queue, self.now_ms()], |row| {
+            let mut stats = Stats::new();
+            stats.ready = row.get(0)?;
+            stats.scheduled = row.get(1)?;
+            stats.leased = row.get(2)?;
+            stats.overdue = row.get(3)?;
+            stats.dead = row.get(4)?;
+            stats.finished = row.get(5)?;
+            stats.discarded = row.get(6)?;
+            stats.cancelled = row.get(7)?;
+            stats.paused = row.get(8)?;
+            let due: Option<i64> = row.get(9)?;
+            stats.next_due_in = due.map(|due| self.until(due));
+            Ok(stats)
+        })
+    }
+
+    pub(crate) fn peek(
+        &self,
+        state: JobState,
+        after: PeekKey,
+        most: u32,
+    ) -> Result<Vec<Peeked>, Failure> {
+        let sql = match state {
+            JobState::Ready => sql!("peek_ready"),
+            JobState::Scheduled => sql!("peek_scheduled"),
+            JobState::Leased => sql!("peek_leased"),
+            JobState::Dead => sql!("peek_dead"),
+        };
+        self.list(sql, params![self.queue, after.0, after.1, most], read_peeked)
+    }
+
+    /// The dead job that was buried last.
+    pub(crate) fn last_dead(&self) -> Result<Option<DeadKey>, Failure> {
+        self.find(sql!("dead_last"), [self.queue], |row| {
+            Ok(DeadKey { since: row.get(0)?, job: row.get(1)? })
+        })
+    }
+
+    /// Dead jobs from behind `after` up to `last`.
+    pub(crate) fn dead_page(
+        &self,
+        after: DeadKey,
+        last: DeadKey,
+        most: usize,
+    ) -> Result<Vec<Buried>, Failure> {
+        let (DeadKey { since, job }, DeadKey { since: last_since, job: last_job }) =
+            (after, last);
+        let params = params![self.queue, since, job, last_since, last_job, most];
+        self.list(sql!("dead_page"), params, read_buried)
+    }
+
+    pub(crate) fn find_dead(&self, id: &str) -> Result<Option<Buried>, Failure> {
+        self.find(sql!("dead_find"), params![self.queue, id], read_buried)
+    }
+
+    pub(crate) fn redrive(&self, job: i64, turn: i64) -> Result<(), Failure> {
+        self.change(sql!("dead_redrive"), params![job, turn, self.now_ms()])?;
+        Ok(())
+    }
+
+    pub(crate) fn find_to_cancel(&self, id: &str) -> Result<Option<Found>, Failure> {
+        self.find(sql!("cancel_find"), params![self.queue, id], |row| {
+            Ok(Found {
+                job: row.get(0)?,
+                keeps_id: row.get(1)?,
+                state: row.get(2)?,
+                token: row.get(3)?,
+                at: row.get(4)?,
+            })
+        })
+    }
+
+    /// Remembers until that time (ms) that the job of a lease was cancelled.
+    pub(crate) fn remember_cancelled(
+        &self,
+        token: &[u8],
+        until: i64,
+    ) -> Result<(), Failure> {
+        self.change(sql!("cancelled_add"), params![token, self.queue, until])?;
+        Ok(())
+    }
+
+    /// Stops claims, or lets them go on.
+    pub(crate) fn set_paused(&self, paused: i64) -> Result<(), Failure> {
+        self.change(sql!("queue_pause"), params![self.queue, paused])?;
+        Ok(())
+    }
+
+    /// Removes up to `most` jobs with their bodies and answers how many.
+    pub(crate) fn purge_page(&self, most: usize) -> Result<usize, Failure> {
+        let jobs: Vec<i64> =
+            self.list(sql!("purge_page"), params![self.queue, most], |row| row.get(0))?;
+        jobs.iter().try_for_each(|job| self.remove_body(*job))?;
+        Ok(jobs.len())
+    }
+
+    /// Begins the counters anew and forgets all ids, answers and leases.
+    pub(crate) fn forget_all(&self) -> Result<(), Failure> {
+        self.change(sql!("queue_reset"), [self.queue])?;
+        self.change(sql!("purge_ended_ids"), [self.queue])?;
+        self.change(sql!("purge_push_calls"), [self.queue])?;
+        self.change(sql!("purge_cancelled_leases"), [self.queue])?;
+        Ok(())
+    }
+
+    /// What SQLite finds wrong with the file, a sentence each.
+    pub(crate) fn check_file(&self) -> Result<Vec<String>, Failure> {
+        let found: Vec<String> =
+            self.list("PRAGMA integrity_check", [], |row| row.get(0))?;
+        Ok(found.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// What does not fit together in the tables, a sentence each.
+    pub(crate) fn check_tables(&self) -> Result<Vec<String>, Failure> {
+        self.list(sql!("audit"), [self.queue], |row| row.get(0))
+    }
+
+    /// All headers that jobs have, with the ids of the jobs.
+    pub(crate) fn each_headers(
+        &self,
+        mut see: impl FnMut(&str, &[u8]),
+    ) -> Result<(), Failure> {
+        let mut statement = self.conn.prepare_cached(sql!("audit_headers"))?;
+        let mut rows = statement.query([self.queue])?;
+        while let Some(row) = rows.next()? {
+            let (id, headers): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            see(&id, &headers);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn count_jobs(&self) -> Result<u64, Failure> {
+        self.read(sql!("audit_count"), [self.queue], |row| row.get(0))
+    }
+}
+
+fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
+    Ok(Peeked {
+        key: PeekKey(row.get(0)?, row.get(1)?),
+        id: row.get(2)?,
+        payload: row.get(3)?,
+        headers: row.get(4)?,
+        attempt: row.get(5)?,
+        max_attempts: row.get(6)?,
+        priority: row.get(7)?,
+        unique_key: row.get(8)?,
+        expires_at: row.get(9)?,
+        last_error: row.get(10)?,
+        at: row.get(11)?,
+        since: row.get(12)?,
+        worker: row.get(13)?,
+        reason: row.get(14)?,
+    })
+}
+
+fn read_buried(row: &Row<'_>) -> rusqlite::Result<Buried> {
+    let key = DeadKey { since: row.get(0)?, job: row.get(1)? };
+    Ok(Buried { key, id: row.get(2)?, keeps_id: row.get(3)?, unique_key: row.get(4)? })
+}

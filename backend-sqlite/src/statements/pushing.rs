@@ -1,0 +1,138 @@
+//! What a push reads and writes.
+
+use rusqlite::params;
+
+use super::sql;
+use crate::failure::Failure;
+use crate::store::Store;
+
+/// A new row of `jobs`.
+pub(crate) struct JobRow<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) keeps_id: bool,
+    pub(crate) priority: u8,
+    /// The place of a ready job; none for a scheduled one.
+    pub(crate) turn: Option<i64>,
+    /// The time of a scheduled job (ms); none for a ready one.
+    pub(crate) due: Option<i64>,
+    pub(crate) max_attempts: u16,
+    pub(crate) lease_ms: Option<i64>,
+    pub(crate) expires_at: Option<i64>,
+    pub(crate) unique_key: Option<&'a str>,
+}
+
+/// The job that holds a unique key.
+pub(crate) struct Holder {
+    pub(crate) job: i64,
+    pub(crate) id: String,
+    pub(crate) state: String,
+    pub(crate) expires_at: Option<i64>,
+}
+
+impl Store<'_> {
+    /// The number of jobs and the answers of the push call with that token.
+    pub(crate) fn find_push_call(
+        &self,
+        token: &str,
+    ) -> Result<Option<(usize, String)>, Failure> {
+        let params = params![self.queue, token, self.now_ms()];
+        self.find(sql!("push_call_find"), params, |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    pub(crate) fn add_push_call(
+        &self,
+        token: &str,
+        jobs: usize,
+        answers: &str,
+        until: i64,
+    ) -> Result<(), Failure> {
+        let params = params![self.queue, token, jobs, answers, until];
+        self.change(sql!("push_call_add"), params)?;
+        Ok(())
+    }
+
+    /// Whether a job has that id, or had it a short while ago.
+    pub(crate) fn is_id_taken(&self, id: &str) -> Result<bool, Failure> {
+        let params = params![self.queue, id, self.now_ms()];
+        self.read(sql!("id_find"), params, |row| row.get(0))
+    }
+
+    pub(crate) fn find_holder(&self, key: &str) -> Result<Option<Holder>, Failure> {
+        self.find(sql!("unique_holder_find"), params![self.queue, key], |row| {
+            Ok(Holder {
+                job: row.get(0)?,
+                id: row.get(1)?,
+                state: row.get(2)?,
+                expires_at: row.get(3)?,
+            })
+        })
+    }
+
+    /// Stores a job and answers its key.
+    pub(crate) fn add_job(&self, job: &JobRow<'_>) -> Result<i64, Failure> {
+        let state = if job.due.is_some() { "scheduled" } else { "ready" };
+        let params = params![
+            self.queue,
+            job.id,
+            job.keeps_id,
+            state,
+            job.priority,
+            job.turn,
+            job.due,
+            job.max_attempts,
+            job.lease_ms,
+            job.expires_at,
+            job.unique_key,
+        ];
+        self.change(sql!("job_add"), params)?;
+        Ok(self.conn.last_insert_rowid())
+    }
+
+    pub(crate) fn add_body(
+        &self,
+        job: i64,
+        payload: &[u8],
+        headers: Option<&[u8]>,
+    ) -> Result<(), Failure> {
+        self.change(sql!("body_add"), params![job, payload, headers])?;
+        Ok(())
+    }
+
+    pub(crate) fn reschedule(&self, job: i64, due: i64) -> Result<(), Failure> {
+        self.change(sql!("job_reschedule"), params![job, due])?;
+        Ok(())
+    }
+
+    /// Makes up to `most` due jobs ready and answers how many.
+    pub(crate) fn promote_due(&self, most: u32) -> Result<usize, Failure> {
+        let now = self.now_ms();
+        let due = sql!("due_count");
+        let count: u32 =
+            self.read(due, params![self.queue, now, most], |row| row.get(0))?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let turn = self.take_turns(count)?;
+        self.change(sql!("due_promote"), params![self.queue, now, turn, count])
+    }
+
+    /// The first of `count` turns that are nobody else's. Callers promote what is
+    /// due before they take turns for jobs that become ready only now (R13).
+    pub(crate) fn take_turns(&self, count: u32) -> Result<i64, Failure> {
+        self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
+    }
+
+    /// Whether there is something to forget.
+    pub(crate) fn has_outdated(&self) -> Result<bool, Failure> {
+        self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
+    }
+
+    /// Forgets up to `most` of each kind of what need not be remembered.
+    pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
+        let params = params![self.now_ms(), most];
+        self.change(sql!("sweep_ended_ids"), params)?;
+        self.change(sql!("sweep_push_calls"), params)?;
+        self.change(sql!("sweep_cancelled_leases"), params)?;
+        Ok(())
+    }
+}

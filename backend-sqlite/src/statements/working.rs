@@ -1,0 +1,144 @@
+//! What claims, heartbeats and reapers read and write.
+
+use rusqlite::{Row, params};
+
+use super::sql;
+use crate::failure::Failure;
+use crate::store::Store;
+
+/// What a claim would find.
+pub(crate) struct Look {
+    pub(crate) is_paused: bool,
+    pub(crate) has_ready: bool,
+    /// When the next scheduled job is due (ms).
+    pub(crate) due: Option<i64>,
+}
+
+/// A ready job with its body.
+pub(crate) struct ReadyRow {
+    pub(crate) job: i64,
+    pub(crate) id: String,
+    pub(crate) priority: u8,
+    pub(crate) attempt: u32,
+    pub(crate) max_attempts: u16,
+    pub(crate) lease_ms: Option<u64>,
+    pub(crate) expires_at: Option<i64>,
+    /// None when the body is missing.
+    pub(crate) payload: Option<Vec<u8>>,
+    pub(crate) headers: Option<Vec<u8>>,
+}
+
+/// The job that a lease holds.
+pub(crate) struct Held {
+    pub(crate) id: String,
+    pub(crate) keeps_id: bool,
+    pub(crate) attempt: u32,
+    pub(crate) max_attempts: u32,
+}
+
+impl Store<'_> {
+    /// A number that changes when another connection changes the file.
+    pub(crate) fn data_version(&self) -> Result<i64, Failure> {
+        self.read("PRAGMA data_version", [], |row| row.get(0))
+    }
+
+    pub(crate) fn look_for_work(&self) -> Result<Look, Failure> {
+        self.read(sql!("claim_look"), [self.queue], |row| {
+            Ok(Look {
+                is_paused: row.get(0)?,
+                has_ready: row.get(1)?,
+                due: row.get(2)?,
+            })
+        })
+    }
+
+    pub(crate) fn next_ready(&self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
+        self.list(sql!("ready_next"), params![self.queue, most], read_ready)
+    }
+
+    /// Leases a ready job until that time (ms).
+    pub(crate) fn lease(
+        &self,
+        job: i64,
+        token: &[u8],
+        worker: &str,
+        until: i64,
+    ) -> Result<(), Failure> {
+        let params = params![job, token, worker, self.now_ms(), until];
+        self.change(sql!("job_lease"), params)?;
+        Ok(())
+    }
+
+    /// The job that this lease holds; none when the lease was lost.
+    pub(crate) fn find_lease(
+        &self,
+        job: i64,
+        token: &[u8],
+    ) -> Result<Option<Held>, Failure> {
+        self.find(sql!("lease_find"), params![job, token, self.queue], |row| {
+            Ok(Held {
+                id: row.get(0)?,
+                keeps_id: row.get(1)?,
+                attempt: row.get(2)?,
+                max_attempts: row.get(3)?,
+            })
+        })
+    }
+
+    /// Whether the lease was still held and now runs until that time (ms).
+    pub(crate) fn extend_lease(
+        &self,
+        job: i64,
+        token: &[u8],
+        until: i64,
+    ) -> Result<bool, Failure> {
+        let params = params![job, token, self.queue, until];
+        Ok(self.change(sql!("lease_extend"), params)? == 1)
+    }
+
+    pub(crate) fn was_cancelled(&self, token: &[u8]) -> Result<bool, Failure> {
+        let params = params![token, self.queue, self.now_ms()];
+        self.read(sql!("cancelled_find"), params, |row| row.get(0))
+    }
+
+    pub(crate) fn holds_any(&self, worker: &str) -> Result<bool, Failure> {
+        self.read(sql!("worker_holds"), params![self.queue, worker], |row| row.get(0))
+    }
+
+    /// Gives back all that a worker holds and answers how many jobs.
+    pub(crate) fn leave(&self, worker: &str) -> Result<usize, Failure> {
+        self.change(sql!("worker_leave"), params![self.queue, worker])
+    }
+
+    /// Takes back up to `most` jobs whose lease has ended; answers their new states.
+    pub(crate) fn recover_expired(&self, most: u32) -> Result<Vec<String>, Failure> {
+        let params = params![self.queue, self.now_ms(), most];
+        self.list(sql!("expired_recover"), params, |row| row.get(0))
+    }
+
+    /// When the next lease and the next delay end (ms).
+    pub(crate) fn next_ends(&self) -> Result<(Option<i64>, Option<i64>), Failure> {
+        self.read(sql!("next_end"), [self.queue], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+}
+
+fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
+    Ok(ReadyRow {
+        job: row.get(0)?,
+        id: row.get(1)?,
+        priority: row.get(2)?,
+        attempt: row.get(3)?,
+        max_attempts: row.get(4)?,
+        lease_ms: row.get(5)?,
+        expires_at: row.get(6)?,
+        payload: row.get(7)?,
+        headers: row.get(8)?,
+    })
+}
+
+impl Held {
+    /// The id, if it is to be remembered after the job's end.
+    pub(crate) fn id_to_keep(&self) -> Option<&str> {
+        self.keeps_id.then_some(&self.id)
+    }
+}

@@ -1,0 +1,95 @@
+//! Cancel, pause, resume and purge.
+
+use queue_core::{Cancelled, JobId, JobState, Timestamp};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::statements::{Ended, Found};
+use crate::store::{Store, WINDOW};
+
+/// Jobs that one transaction of a purge removes at most.
+const PURGED_AT_ONCE: usize = 1000;
+
+/// Ends a job for good.
+pub(crate) struct Cancel {
+    pub(crate) job: JobId,
+}
+
+impl Call for Cancel {
+    type Answer = Cancelled;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Cancelled>, Failure> {
+        let found = store.find_to_cancel(self.job.as_str())?;
+        Ok(if found.is_none() { Some(Cancelled::NotFound) } else { None })
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Cancelled, Failure> {
+        let id = self.job.as_str();
+        let Some(found) = store.find_to_cancel(id)? else {
+            return Ok(Cancelled::NotFound);
+        };
+        let state = state_of(&found)?;
+        if let (Some(token), Some(lease_end)) = (&found.token, found.at) {
+            let end = Timestamp::from_unix_ms(lease_end).max(store.now);
+            store.remember_cancelled(token, end.plus(WINDOW).unix_ms())?;
+        }
+        store.remove_job(found.job, found.keeps_id.then_some(id))?;
+        store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
+        Ok(Cancelled::Removed(state))
+    }
+}
+
+fn state_of(found: &Found) -> Result<JobState, Failure> {
+    [JobState::Scheduled, JobState::Ready, JobState::Leased]
+        .into_iter()
+        .find(|state| state.as_str() == found.state)
+        .ok_or_else(|| Failure::unusable("a job is in no known state; run an audit"))
+}
+
+/// Whether claims go on.
+pub(crate) enum Steer {
+    Pause,
+    Resume,
+}
+
+impl Call for Steer {
+    type Answer = ();
+
+    fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Pause => store.set_paused(1),
+            Self::Resume => {
+                store.wake_claims();
+                store.set_paused(0)
+            }
+        }
+    }
+}
+
+/// Removes one page of the queue's jobs, and with the last all that it remembers.
+pub(crate) struct Purge;
+
+/// What one page of a purge did.
+pub(crate) struct Purged {
+    pub(crate) jobs: u64,
+    pub(crate) more: bool,
+}
+
+impl Call for Purge {
+    type Answer = Purged;
+
+    fn weight(&self) -> usize {
+        PURGED_AT_ONCE
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Purged, Failure> {
+        let jobs = store.purge_page(PURGED_AT_ONCE)?;
+        let more = jobs == PURGED_AT_ONCE;
+        if !more {
+            store.forget_all()?;
+        }
+        Ok(Purged { jobs: u64::try_from(jobs).unwrap_or(u64::MAX), more })
+    }
+}

@@ -1,0 +1,49 @@
+//! What a call works on: a connection inside a transaction, and the moment it is.
+
+use std::{cell::Cell, time::Duration};
+
+use queue_core::{Randomness, Timestamp};
+use rusqlite::Connection;
+
+/// How long ids and answers are remembered (R4), and cancelled leases after they
+/// would have ended.
+pub(crate) const WINDOW: Duration = Duration::from_secs(5 * 60);
+
+/// One queue of the file, inside one transaction.
+pub(crate) struct Store<'a> {
+    pub(crate) conn: &'a Connection,
+    /// The queue's key in the file.
+    pub(crate) queue: i64,
+    /// Read once, after the transaction began: the store's clock (R18).
+    pub(crate) now: Timestamp,
+    pub(crate) random: &'a dyn Randomness,
+    /// Set when waiting claims have something to look at.
+    pub(crate) wakes: &'a Cell<bool>,
+}
+
+impl Store<'_> {
+    /// Asks that waiting claims are woken once the transaction is committed.
+    pub(crate) fn wake_claims(&self) {
+        self.wakes.set(true);
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now.unix_ms()
+    }
+
+    /// `duration` from now, in milliseconds since the Unix epoch.
+    pub(crate) fn ms_after(&self, duration: Duration) -> i64 {
+        self.now_ms().saturating_add(ms(duration))
+    }
+
+    /// How long until that time; zero when it has passed.
+    pub(crate) fn until(&self, ms: i64) -> Duration {
+        Timestamp::from_unix_ms(ms).since(self.now)
+    }
+}
+
+/// In milliseconds, rounded up, so that nothing is early (R14).
+pub(crate) fn ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+}
