@@ -1,1 +1,16 @@
-//! stub
+#![doc = include_str!("../README.md")]
+
+mod audit;
+mod cancel;
+mod config;
+mod keys;
+mod lease;
+mod operator;
+mod peek;
+mod queue;
+mod scripts;
+mod settle;
+mod wait;
+
+pub use config::{InvalidUrl, RedisConfig, ZsetConfig};
+pub use queue::ZsetQueue;

@@ -50,6 +50,13 @@ const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE;
 #[error("malformed entry: {0}")]
 pub struct Malformed(&'static str);
 
+impl Malformed {
+    /// What is wrong with it.
+    pub fn reason(self) -> &'static str {
+        self.0
+    }
+}
+
 /// A job as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -157,6 +164,13 @@ pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
     }
     out.extend_from_slice(&job.payload);
     out
+}
+
+/// The id's bytes of an entry that a script has looked at, whatever they are.
+pub fn id_of(element: &Bytes) -> Bytes {
+    let length = element.get(FIXED).copied().map_or(0, usize::from);
+    let start = (FIXED + 1).min(element.len());
+    element.slice(start..(start + length).min(element.len()))
 }
 
 /// What a bare payload gets in the step that leases it: all up to the id's length,

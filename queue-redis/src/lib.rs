@@ -14,11 +14,9 @@ mod script;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use redis::Value;
-
 pub use config::{InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};
 pub use doorbell::{Doorbell, Ring};
 pub use keys::KeyPrefix;
 pub use reply::Reply;
-pub use script::{Call, Script};
+pub use script::{Call, Script, code_of};

@@ -18,6 +18,11 @@ impl Reply {
         Self { at, value }
     }
 
+    /// An answer of nothing, where a part of an answer is missing.
+    pub fn nothing(conn: &crate::Conn) -> Self {
+        Self { at: conn.at(queue_core::Operation::Claim), value: Value::Nil }
+    }
+
     /// Whether there is nothing.
     pub fn is_nil(&self) -> bool {
         self.value == Value::Nil

@@ -90,9 +90,11 @@ impl Call<'_> {
 }
 
 fn is_unknown_script(error: &Error) -> bool {
-    use std::error::Error as _;
-    error
-        .source()
-        .and_then(|source| source.downcast_ref::<RedisError>())
-        .is_some_and(|error| error.code() == Some("NOSCRIPT"))
+    code_of(error) == Some("NOSCRIPT")
+}
+
+/// The code that the server's error answer began with.
+pub fn code_of(error: &Error) -> Option<&str> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<RedisError>()?.code()
 }

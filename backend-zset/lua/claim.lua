@@ -1,0 +1,109 @@
+#!lua flags=allow-oom
+-- Lease ready jobs: urgent ones, then those of normal priority, then the rest.
+--
+-- KEYS[1] ready   LIST    elements of normal priority, oldest on the right
+-- KEYS[2] handed  LIST    the same, moved here by a doorbell, so older
+-- KEYS[3] ranked  ZSET    id -> rank, of ready jobs of other priorities
+-- KEYS[4] later   ZSET    id -> due (ms)
+-- KEYS[5] leased  ZSET    lease -> end (ms)
+-- KEYS[6] jobs    HASH    id -> entry, of every job that is in no list
+-- KEYS[7] unique  HASH    unique key -> holder
+-- KEYS[8] paused  STRING  there while claims are paused
+-- KEYS[9] wake    LIST    at most one token, for the doorbells
+-- ARGV[1] worker
+-- ARGV[2] nonce of this call
+-- ARGV[3] lease (ms)
+-- ARGV[4] how many at most
+-- ARGV[5] header of an entry for a bare payload, up to the id's length
+--
+-- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
+-- entry, ...}, the entries as they are leased now.
+local ready, handed, ranked, later = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local leased, jobs, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local wanted, bare_header = tonumber(ARGV[4]), ARGV[5]
+
+local time = redis.call('TIME')
+local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
+local now_ms = time[1] * 1000 + time[2] / 1000
+
+-- Most queues most of the time have none of these: one question for all four.
+local is_plain = redis.call('EXISTS', paused, later, ranked, handed) == 0
+local due_in_ms = -1
+if not is_plain then
+  if redis.call('EXISTS', paused) == 1 then return {now_us, 1, -1} end
+  local due = redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
+  if due then due_in_ms = math.max(0, math.ceil(due - now_ms)) end
+end
+
+local elements, ranked_ids = {}, {}
+
+local function look_at_ranked(from, to)
+  local room = wanted - #elements
+  if is_plain or room == 0 then return end
+  local ids = redis.call('ZRANGE', ranked, from, to, 'BYSCORE', 'LIMIT', 0, room)
+  if #ids == 0 then return end
+  local entries = redis.call('HMGET', jobs, unpack(ids))
+  for i, id in ipairs(ids) do
+    ranked_ids[#ranked_ids + 1] = id
+    if entries[i] then elements[#elements + 1] = entries[i] end
+  end
+end
+
+local function look_at_list(list)
+  local room = wanted - #elements
+  if room == 0 then return 0 end
+  local tail = redis.call('LRANGE', list, -room, -1)
+  for i = #tail, 1, -1 do elements[#elements + 1] = tail[i] end
+  return #tail
+end
+
+look_at_ranked('-inf', NORMAL_RANKS)
+local from_handed = is_plain and 0 or look_at_list(handed)
+local from_ready = look_at_list(ready)
+look_at_ranked(NORMAL_RANKS, '+inf')
+if #elements == 0 then return {now_us, 0, due_in_ms} end
+
+-- The id and new entry of a job without options on its first delivery: most are.
+local function lease_fresh(element)
+  if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or element:sub(9, 10) == '\0\0' then return nil end
+  local id_bytes = element:byte(11) or 0
+  if id_bytes == 0 or #element < 11 + id_bytes then return nil end
+  local id = element:sub(12, 11 + id_bytes)
+  return {id = id, attempt = 0, flags = 0}, '\245RQ\1\0\5\0\1' .. element:sub(9)
+end
+
+local function lease_any(element, i)
+  local job = read_entry(element)
+  if job then return job, with_attempt(element, job.attempt + 1) end
+  job = {id = nonce .. '-bare-' .. i, attempt = 0, flags = 0}
+  return job, bare_header .. string.char(#job.id) .. job.id .. element
+end
+
+local answer, fields, ends, ids = {now_us, 0, due_in_ms}, {}, {}, {}
+for i, element in ipairs(elements) do
+  local job, entry = lease_fresh(element)
+  if not job then job, entry = lease_any(element, i) end
+  -- While it is leased it cannot expire, so its key is not free then either.
+  if job.unique_key and (job.expires_at or 0) > 0 then
+    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, 0))
+  end
+  local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
+  fields[2 * i - 1], fields[2 * i] = job.id, entry
+  ends[2 * i - 1] = now_ms + (job.lease_ms or lease_ms)
+  ends[2 * i] = string.format('%s/%s/%s-%04d%s/%s', worker, now_us, nonce, i, kind, job.id)
+  ids[i], answer[i + 3] = job.id, entry
+end
+
+redis.call('HSET', jobs, unpack(fields))
+local written = redis.pcall('ZADD', leased, unpack(ends))
+if type(written) == 'table' and written.err then
+  -- A script is not undone when it fails: nothing may be left of those from a list.
+  if #ranked_ids == 0 then redis.call('HDEL', jobs, unpack(ids)) end
+  return written
+end
+if #ranked_ids > 0 then redis.call('ZREM', ranked, unpack(ranked_ids)) end
+if from_handed > 0 then redis.call('LTRIM', handed, 0, -from_handed - 1) end
+if from_ready > 0 then redis.call('LTRIM', ready, 0, -from_ready - 1) end
+if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then ring(wake) end
+return answer

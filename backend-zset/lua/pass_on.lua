@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- Let another doorbell ring, because nobody heard this one.
+--
+-- KEYS[1] handed  LIST  elements moved by a doorbell
+-- KEYS[2] ready   LIST  where they came from
+-- KEYS[3] wake    LIST  at most one token, for the doorbells
+-- ARGV[1] how many elements at most
+--
+-- Returns how many elements went back.
+local handed, ready, wake = KEYS[1], KEYS[2], KEYS[3]
+local most = tonumber(ARGV[1])
+
+local moved = 0
+while moved < most and redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT') do
+  moved = moved + 1
+end
+ring(wake)
+return moved

@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- Remove every job and all that the queue remembers; it stays paused if it is.
+--
+-- KEYS[1] ready   LIST  elements of normal priority
+-- KEYS[2] handed  LIST  the same, moved by a doorbell
+-- KEYS[3] ranked  ZSET  ready jobs of other priorities
+-- KEYS[4] later   ZSET  scheduled jobs
+-- KEYS[5] leased  ZSET  leases
+-- KEYS[6] dead    ZSET  dead jobs
+-- KEYS[7...]      all other keys of the queue but `paused`
+--
+-- Returns how many jobs there were.
+local jobs = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2])
+for i = 3, 6 do jobs = jobs + redis.call('ZCARD', KEYS[i]) end
+redis.call('UNLINK', unpack(KEYS))
+return jobs

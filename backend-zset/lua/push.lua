@@ -1,0 +1,105 @@
+#!lua
+-- Store jobs that use an option, or the jobs of a call that can be repeated.
+--
+-- KEYS[1] ready    LIST  elements of normal priority, newest on the left
+-- KEYS[2] ranked   ZSET  id -> rank, of ready jobs of other priorities
+-- KEYS[3] later    ZSET  id -> due (ms)
+-- KEYS[4] jobs     HASH  id -> entry, of every job that is in no list
+-- KEYS[5] unique   HASH  unique key -> holder
+-- KEYS[6] ids      ZSET  client-made id -> when it may be forgotten (ms)
+-- KEYS[7] calls    ZSET  call token -> when it may be forgotten (ms)
+-- KEYS[8] answers  HASH  call token -> answer
+-- KEYS[9] wake     LIST  at most one token, for the doorbells
+-- ARGV[1] call token, or empty
+-- ARGV[2] how long tokens are remembered (ms)
+-- ARGV[3...] for each job: id, entry, delay (ms), expiry (ms from now, 0 for none),
+--            priority, unique key or empty, 'keep' or 'reschedule', '1' if the
+--            client made the id else '0'
+--
+-- Returns the duplicates as {position from 0, 'id' or 'unique', id of the job that
+-- exists, ...}, or the error RELQTOKEN when the token belongs to another call.
+local keys = {ready = KEYS[1], ranked = KEYS[2], later = KEYS[3], jobs = KEYS[4], wake = KEYS[9]}
+local unique, ids, calls, answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local token, window_ms = ARGV[1], tonumber(ARGV[2])
+local FIELDS, count = 8, (#ARGV - 2) / 8
+local now_ms = server_ms()
+
+-- A key of another type fails here, before the first write.
+redis.call('LLEN', keys.ready)
+redis.call('LLEN', keys.wake)
+redis.call('HLEN', keys.jobs)
+for _, key in ipairs({keys.ranked, keys.later, ids, calls}) do redis.call('ZCARD', key) end
+for _, key in ipairs({unique, answers}) do redis.call('HLEN', key) end
+
+if token ~= '' then
+  local forget_at = redis.call('ZSCORE', calls, token)
+  if forget_at and tonumber(forget_at) > now_ms then
+    local first = cmsgpack.unpack(redis.call('HGET', answers, token))
+    if first.count ~= count then
+      return redis.error_reply('RELQTOKEN the token is that of a call with other jobs')
+    end
+    return first.duplicates
+  end
+end
+
+local duplicates, plain = {}, {}
+
+local function is_duplicate(i, job)
+  if job.is_indexed then
+    local forget_at = redis.call('ZSCORE', ids, job.id)
+    if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
+  end
+  local holder = job.unique_key ~= '' and holder_of(unique, job.unique_key, now_ms)
+  if not holder then return nil end
+  if job.on_duplicate == 'reschedule' and redis.call('ZSCORE', keys.later, holder.id) then
+    redis.call('ZADD', keys.later, now_ms + job.delay_ms, holder.id)
+    ring(keys.wake)
+  end
+  return 'unique', holder.id
+end
+
+local function store(job, entry)
+  local expires_at = 0
+  if job.expires_in_ms > 0 then
+    expires_at = math.ceil(now_ms + job.expires_in_ms)
+    entry = with_expiry(entry, read_entry(entry), expires_at)
+  end
+  if job.is_indexed then redis.call('ZADD', ids, '+inf', job.id) end
+  if job.unique_key ~= '' then
+    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, expires_at))
+  end
+  if job.delay_ms > 0 then
+    redis.call('HSET', keys.jobs, job.id, entry)
+    redis.call('ZADD', keys.later, now_ms + job.delay_ms, job.id)
+    -- Who sleeps until the next one is due has to hear of an earlier one.
+    if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys.wake) end
+  elseif job.priority == NORMAL then
+    plain[#plain + 1] = entry
+  else
+    make_ready(keys, job, entry, 'back')
+  end
+end
+
+for i = 0, count - 1 do
+  local at = 3 + i * FIELDS
+  local job = {
+    id = ARGV[at], delay_ms = tonumber(ARGV[at + 2]), expires_in_ms = tonumber(ARGV[at + 3]),
+    priority = tonumber(ARGV[at + 4]), unique_key = ARGV[at + 5],
+    on_duplicate = ARGV[at + 6], is_indexed = ARGV[at + 7] == '1',
+  }
+  local by, existing = is_duplicate(i, job)
+  if by then
+    duplicates[#duplicates + 1] = i
+    duplicates[#duplicates + 1] = by
+    duplicates[#duplicates + 1] = existing
+  else
+    store(job, ARGV[at + 1])
+  end
+end
+if #plain > 0 then redis.call('LPUSH', keys.ready, unpack(plain)) end
+
+if token ~= '' then
+  redis.call('ZADD', calls, now_ms + window_ms, token)
+  redis.call('HSET', answers, token, cmsgpack.pack({count = count, duplicates = duplicates}))
+end
+return duplicates

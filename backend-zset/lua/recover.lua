@@ -1,0 +1,50 @@
+#!lua flags=allow-oom
+-- Make a page of jobs ready whose lease has expired; bury those on their last attempt.
+--
+-- KEYS[1] leased  ZSET  lease -> end (ms)
+-- KEYS[2] jobs    HASH  id -> entry
+-- KEYS[3] ready   LIST  elements of normal priority, oldest on the right
+-- KEYS[4] ranked  ZSET  id -> rank, of ready jobs of other priorities
+-- KEYS[5] dead    ZSET  id -> since (ms)
+-- KEYS[6] errors  HASH  id -> a letter for why, and the last error
+-- KEYS[7] unique  HASH  unique key -> holder
+-- KEYS[8] wake    LIST  at most one token, for the doorbells
+-- ARGV[1] how many at most
+--
+-- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
+-- ends or -1}.
+local leased, jobs = KEYS[1], KEYS[2]
+local keys = {
+  jobs = jobs, ready = KEYS[3], ranked = KEYS[4], dead = KEYS[5], errors = KEYS[6],
+  unique = KEYS[7], wake = KEYS[8],
+}
+local page = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+local requeued, buried = 0, 0
+
+local function recover(job, entry)
+  if job.attempt >= job.max_attempts then
+    local last = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2)
+    bury(keys, job, 'c' .. last, now_ms)
+    buried = buried + 1
+  else
+    hold_until_expiry(keys.unique, job)
+    make_ready(keys, job, entry, 'front')
+    requeued = requeued + 1
+  end
+end
+
+local overdue =
+  redis.call('ZRANGE', leased, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
+-- From the last to the first, so that the first is at the very front in the end.
+for i = math.min(#overdue, page), 1, -1 do
+  local entry = redis.call('HGET', jobs, id_of(overdue[i]))
+  local job = read_entry(entry or '')
+  if job then recover(job, entry) end
+  redis.call('ZREM', leased, overdue[i])
+end
+
+local next_end = redis.call('ZRANGE', leased, 0, 0, 'WITHSCORES')[2]
+local next_in_ms = next_end and math.max(0, math.ceil(next_end - now_ms)) or -1
+return {requeued, buried, #overdue > page and 1 or 0, next_in_ms}

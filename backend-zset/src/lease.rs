@@ -1,0 +1,87 @@
+//! The name of a lease: a member of the sorted set, and the token of a receipt.
+//!
+//! ```text
+//!  worker / since (us) / nonce of the claim - number kind / id
+//!  \________________ token of the receipt ______________/
+//! ```
+//!
+//! No two leases share a name (R7): the nonce is the claim call's own. The worker
+//! comes first, so that `leave` finds all that is its own by prefix. The kind is `t`
+//! for a job with something to clean up behind it (a unique key, an id of the
+//! client's, an earlier failure) and `p` for a plain one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{Receipt, Timestamp, WorkerId};
+use queue_redis::entry::{Entry, id_of};
+
+/// What all leases of one claim share.
+#[derive(Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) worker: &'a WorkerId,
+    pub(crate) since_us: &'a str,
+    pub(crate) nonce: &'a str,
+}
+
+impl Claim<'_> {
+    /// The token of the lease at `position`, from 0, of the claim's answer.
+    pub(crate) fn token(&self, position: usize, element: &Bytes) -> Bytes {
+        const FLAGS: usize = 4;
+        const ATTEMPT: std::ops::Range<usize> = 6..8;
+        let has_ties = element[FLAGS] % 4 != 0;
+        let kind = if has_ties || element[ATTEMPT] != [0, 1] { 't' } else { 'p' };
+        let Self { worker, since_us, nonce } = self;
+        format!("{worker}/{since_us}/{nonce}-{:04}{kind}", position + 1).into()
+    }
+}
+
+/// The member of the sorted set that a receipt stands for.
+pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
+    join(receipt.token(), receipt.job().as_str().as_bytes())
+}
+
+/// The member of a lease whose job cannot be read, so that it has no receipt.
+pub(crate) fn member_of_unreadable(token: &Bytes, element: &Bytes) -> Vec<u8> {
+    join(token, &id_of(element))
+}
+
+/// Whether ending the job touches more than the job itself.
+pub(crate) fn has_ties(receipt: &Receipt) -> bool {
+    receipt.token().ends_with(b"t")
+}
+
+/// What a member of the sorted set says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) worker: WorkerId,
+    pub(crate) since: Timestamp,
+    pub(crate) order: String,
+    pub(crate) id: Bytes,
+}
+
+impl Lease {
+    /// Reads a member, or `None` when relq did not write it.
+    pub(crate) fn parse(member: &Bytes) -> Option<Self> {
+        let mut parts = member.splitn(4, |byte| *byte == b'/');
+        let mut text = || std::str::from_utf8(parts.next()?).ok();
+        let (worker, since_us, nonce) = (text()?, text()?, text()?);
+        let id = member.slice_ref(parts.next()?);
+        let since_us: u64 = since_us.parse().ok()?;
+        Some(Self {
+            worker: WorkerId::new(worker).ok()?,
+            since: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+            order: format!("{since_us:020}/{nonce}"),
+            id,
+        })
+    }
+}
+
+/// Whether the entry may be delivered at `now`, or has expired (R17).
+pub(crate) fn has_expired(entry: &Entry, now: Timestamp) -> bool {
+    entry.expires_at.is_some_and(|expires_at| expires_at <= now)
+}
+
+fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
+    [token, b"/", id].concat()
+}

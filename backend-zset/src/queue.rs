@@ -1,0 +1,370 @@
+//! The worker's side.
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use queue_core::{
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, JobId, LeaseScope,
+    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Timestamp,
+    Turn, WorkerId,
+};
+use queue_redis::{Conn, code_of, command, entry, entry::Entry};
+
+use crate::{
+    ZsetConfig,
+    keys::Keys,
+    lease::{self, Claim, Lease},
+    scripts::{Claimed, Failure, NewEntry, Store},
+    settle,
+    wait::{Bells, Outlook, RECHECK},
+};
+
+/// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
+pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+
+static CAPABILITIES: Capabilities = Capabilities {
+    backend: "zset",
+    claimed: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+        Capability::Cluster,
+    ],
+    priorities: Priority::LOWEST..=Priority::HIGHEST,
+    lateness: RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits {
+        max_payload: 16 * 1024 * 1024,
+        max_headers: 64 * 1024,
+        max_batch: MAX_BATCH,
+    },
+};
+
+/// A queue on Redis: a list of ready jobs and a sorted set of leased ones.
+///
+/// Cheap to share: put it in an [`Arc`].
+pub struct ZsetQueue {
+    pub(crate) store: Store,
+    bells: Bells,
+}
+
+impl ZsetQueue {
+    /// Connects to the server and opens the queue of that name. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
+    /// older than 7.0 or a database that does not exist.
+    pub async fn connect(config: ZsetConfig, queue: QueueName) -> Result<Self, Error> {
+        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
+        Ok(Self::on(conn, queue))
+    }
+
+    fn on(conn: Conn, queue: QueueName) -> Self {
+        let store = Store { conn, keys: Keys::new(queue) };
+        Self { bells: Bells::new(&store), store }
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &QueueName {
+        &self.store.keys.queue
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for ZsetQueue {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        CAPABILITIES.check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.ids_for(jobs, token);
+        if token.is_some() || jobs.iter().any(needs_script) {
+            return self.push_by_script(jobs, ids, token).await;
+        }
+        let encode = |(job, id)| entry::encode(job, id);
+        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
+        self.store.append(&entries).await?;
+        Ok(ids.into_iter().map(Pushed::Stored).collect())
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        CAPABILITIES.check_claim(ask)?;
+        let clock = self.store.conn.environment().clock();
+        let deadline = clock.elapsed() + ask.wait;
+        loop {
+            let (deliveries, outlook) = self.claim_now(ask).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            if !deliveries.is_empty() || left.is_zero() {
+                return Ok(deliveries);
+            }
+            self.bells.wait(outlook, left).await;
+        }
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        settle::settle(&self.store, done).await
+    }
+
+    /// Both are written to the connection together, so they share a round trip.
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let claim = async {
+            CAPABILITIES.check_claim(ask)?;
+            self.claim_now(ask).await.map(|(deliveries, _)| deliveries)
+        };
+        let (settled, claimed) = tokio::join!(self.settle(done), claim);
+        Turn { settled, claimed }
+    }
+
+    async fn extend(
+        &self,
+        _worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        CAPABILITIES.check_lease(Operation::Extend, lease)?;
+        let mut answers = Vec::with_capacity(held.len());
+        for page in held.chunks(MAX_BATCH.get() as usize) {
+            let (until, lost, cancelled) = self.store.extend(page, lease).await?;
+            let start = answers.len();
+            answers.resize(start + page.len(), Extended::Until(until));
+            lost.iter().for_each(|at| answers[start + at] = Extended::LeaseLost);
+            cancelled.iter().for_each(|at| answers[start + at] = Extended::Cancelled);
+        }
+        Ok(answers)
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let pattern = format!("{worker}/*");
+        let mut leases = self.find_leases(Operation::Leave, &pattern).await?;
+        leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));
+        let leases: Vec<_> =
+            leases.into_iter().map(|(member, lease)| (member.into(), lease.id)).collect();
+        let mut jobs = leases.len();
+        // The last page first, so that the job held longest is foremost in the end.
+        for page in leases.rchunks(MAX_BATCH.get() as usize) {
+            jobs -= self.store.give_back(Operation::Leave, page).await?.len();
+        }
+        Ok(Released { jobs: jobs as u64 })
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let page = page.min(MAX_BATCH).get();
+        let (expired, due, forgot) = tokio::join!(
+            self.store.recover(page),
+            self.store.promote(Operation::Recover, page),
+            self.store.forget(page),
+        );
+        let (expired, due) = (expired?, due?);
+        Ok(Recovered {
+            promoted: due.promoted,
+            more: expired.more || due.more || forgot?,
+            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
+            ..expired
+        })
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.sibling().await?;
+        Ok(Arc::new(Self::on(conn, self.name().clone())))
+    }
+}
+
+impl fmt::Display for ZsetQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zset queue {} at {}", self.name(), self.store.conn)
+    }
+}
+
+impl fmt::Debug for ZsetQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ZsetQueue({self})")
+    }
+}
+
+/// Whether the job is more than an element of the ready list.
+fn needs_script(job: &NewJob) -> bool {
+    job.id.is_some()
+        || job.unique.is_some()
+        || job.expires_in.is_some()
+        || !job.delay.is_zero()
+        || job.priority != Priority::NORMAL
+}
+
+impl ZsetQueue {
+    fn ids_for(&self, jobs: &[NewJob], token: Option<&PushToken>) -> Vec<JobId> {
+        let random = || PushToken::random(self.store.conn.environment().random());
+        let token = token.cloned().unwrap_or_else(random);
+        let id = |(at, job): (usize, &NewJob)| {
+            job.id.clone().unwrap_or_else(|| token.job_id(at))
+        };
+        jobs.iter().enumerate().map(id).collect()
+    }
+
+    async fn push_by_script(
+        &self,
+        jobs: &[NewJob],
+        ids: Vec<JobId>,
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let entries: Vec<_> = jobs
+            .iter()
+            .zip(&ids)
+            .map(|(job, id)| NewEntry { job, id, entry: entry::encode(job, id) })
+            .collect();
+        let answer = self.store.push(&entries, token).await;
+        let mut duplicates = answer.map_err(token_of_another_call)?.into_iter();
+        drop(entries);
+        let mut pushed: Vec<_> = ids.into_iter().map(Pushed::Stored).collect();
+        while let (Some(at), Some(by), Some(existing)) =
+            (duplicates.next(), duplicates.next(), duplicates.next())
+        {
+            let at = usize::try_from(at.count()?).unwrap_or(usize::MAX);
+            if let Some(answer) = pushed.get_mut(at) {
+                *answer = settle::duplicate(&self.store, by, existing)?;
+            }
+        }
+        Ok(pushed)
+    }
+
+    /// Claims without waiting, promoting what is due on the way.
+    async fn claim_now(
+        &self,
+        ask: &ClaimRequest,
+    ) -> Result<(Vec<Delivery>, Outlook), Error> {
+        loop {
+            let max = ask.max.min(MAX_BATCH).get();
+            let nonce = self.store.conn.environment().random().text(12);
+            let claimed = self.store.claim(ask, max, &nonce).await?;
+            let outlook =
+                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+            let found = claimed.entries.len();
+            let deliveries = self.deliver(ask, &nonce, claimed).await?;
+            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
+            if !deliveries.is_empty() {
+                if is_due {
+                    self.promote_beside(max).await;
+                }
+                return Ok((deliveries, outlook));
+            }
+            if is_due {
+                self.store.promote(Operation::Claim, max).await?;
+            } else if found == 0 {
+                return Ok((deliveries, outlook));
+            }
+        }
+    }
+
+    /// Promotes while deliveries are on their way already. Should it fail, they are
+    /// not to be lost for it: the next claim finds the same jobs due.
+    async fn promote_beside(&self, page: u32) {
+        if let Err(error) = self.store.promote(Operation::Claim, page).await {
+            tracing::debug!(%error, "due jobs are left to the next claim");
+        }
+    }
+
+    /// Turns leased entries into deliveries. What has expired or cannot be read is
+    /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
+    async fn deliver(
+        &self,
+        ask: &ClaimRequest,
+        nonce: &str,
+        claimed: Claimed,
+    ) -> Result<Vec<Delivery>, Error> {
+        let since_us: u64 = claimed.since_us.parse().unwrap_or(u64::MAX);
+        let now = Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us));
+        let claim = Claim { worker: &ask.worker, since_us: &claimed.since_us, nonce };
+        let mut deliveries = Vec::with_capacity(claimed.entries.len());
+        let mut failures = Vec::new();
+        for (at, element) in claimed.entries.iter().enumerate() {
+            let token = claim.token(at, element);
+            match read(element, now) {
+                Ok(entry) => deliveries.push(delivery(entry, token, ask.lease)),
+                Err((why, error)) => failures.push(Failure {
+                    lease: lease::member_of_unreadable(&token, element),
+                    id: entry::id_of(element),
+                    after: None,
+                    why,
+                    error,
+                }),
+            }
+        }
+        if !failures.is_empty() {
+            self.store.fail(Operation::Claim, &failures).await?;
+        }
+        Ok(deliveries)
+    }
+
+    /// All leases whose name matches a glob pattern.
+    pub(crate) async fn find_leases(
+        &self,
+        operation: Operation,
+        pattern: &str,
+    ) -> Result<Vec<(Bytes, Lease)>, Error> {
+        let mut found = std::collections::HashMap::new();
+        let mut cursor = String::from("0");
+        loop {
+            let mut cmd = command("ZSCAN");
+            cmd.arg(&self.store.keys.leased).arg(&cursor);
+            cmd.arg("MATCH").arg(pattern).arg("COUNT").arg(MAX_BATCH.get());
+            let mut reply = self.store.conn.call(operation, &cmd).await?.list()?;
+            let (Some(members), Some(next)) = (reply.pop(), reply.pop()) else {
+                return Ok(found.into_iter().collect());
+            };
+            for member in members.list()?.into_iter().step_by(2) {
+                let member = member.bytes()?;
+                if let Some(lease) = Lease::parse(&member) {
+                    found.insert(member, lease);
+                }
+            }
+            cursor = next.text()?;
+            if cursor == "0" {
+                return Ok(found.into_iter().collect());
+            }
+        }
+    }
+}
+
+/// The entry, or the letter and words for why it cannot be delivered.
+fn read(element: &Bytes, now: Timestamp) -> Result<Entry, (char, &'static str)> {
+    let entry = Entry::decode(element).map_err(|error| ('m', error.reason()))?;
+    if entry.is_bare && Entry::is_marked(&entry.payload) {
+        let why = Entry::decode(&entry.payload).err();
+        return Err(('m', why.map_or("unreadable", |error| error.reason())));
+    }
+    if lease::has_expired(&entry, now) {
+        return Err(('x', ""));
+    }
+    Ok(entry)
+}
+
+fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
+    let receipt = Receipt::new(entry.id, u32::from(entry.attempt), token);
+    Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))
+        .max_attempts(entry.max_attempts)
+        .priority(entry.priority)
+        .headers(entry.headers)
+}
+
+fn token_of_another_call(error: Error) -> Error {
+    if code_of(&error) == Some("RELQTOKEN") {
+        let reason = "the push token is that of a call with other jobs".to_owned();
+        return Error::Invalid { at: error.at(), reason };
+    }
+    error
+}
