@@ -1,16 +1,17 @@
 //! From a URL to a queue: the one list of backends.
 
-mod address;
 mod error;
 mod guess;
-mod open;
+mod redact;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::{pin::Pin, sync::Arc};
 
 use queue_core::{Environment, Queue, QueueName};
 
-use address::{Address, redacted};
 pub use error::ConnectError;
+use redact::redacted;
 
 /// The Redis backend that a plain `redis://` means.
 const PLAIN_REDIS: &str = "zset";
@@ -34,14 +35,31 @@ enum Place {
     Redis,
 }
 
-type Open = for<'a> fn(Address<'a>, QueueName, Environment) -> Opening<'a>;
+type Open = for<'a> fn(&'a str, QueueName, Environment) -> Opening<'a>;
 type Opening<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
 
+macro_rules! if_compiled_in {
+    ($feature:literal, $open:expr) => {{
+        #[cfg(feature = $feature)]
+        {
+            Some($open)
+        }
+        #[cfg(not(feature = $feature))]
+        {
+            None
+        }
+    }};
+}
+
 /// All backends, compiled in or not.
 const BACKENDS: &[Backend] = &[
-    Backend { name: "sqlite", place: Place::File, open: open::SQLITE },
-    Backend { name: "zset", place: Place::Redis, open: open::ZSET },
+    Backend {
+        name: "sqlite",
+        place: Place::File,
+        open: if_compiled_in!("sqlite", sqlite::open),
+    },
+    Backend { name: "zset", place: Place::Redis, open: None },
 ];
 
 /// Opens the queue `queue` on the backend that `url` names.
@@ -81,25 +99,23 @@ pub async fn connect_in(
     url: &str,
     queue: &QueueName,
 ) -> Result<Arc<dyn Queue>, ConnectError> {
-    let (address, open) = find(url)?;
-    open(address, queue.clone(), environment).await
+    find(url)?(url, queue.clone(), environment).await
 }
 
-fn find(url: &str) -> Result<(Address<'_>, Open), ConnectError> {
-    let Some(address) = Address::parse(url) else {
+fn find(url: &str) -> Result<Open, ConnectError> {
+    let Some((scheme, _)) = url.split_once(':') else {
         return Err(unknown_scheme(url, None));
     };
-    let (name, transport) = split(address.scheme);
+    let (name, transport) = split(scheme);
     let place = if transport.is_some() { Place::Redis } else { Place::File };
     let known = BACKENDS.iter().find(|it| it.name == name && it.place == place);
     let Some(backend) = known else {
-        return Err(unknown_scheme(url, Some(address.scheme)));
+        return Err(unknown_scheme(url, Some(scheme)));
     };
     if transport == Some(TLS_TRANSPORT) && cfg!(not(feature = "tls")) {
-        return Err(not_compiled_in(address.scheme, "tls"));
+        return Err(not_compiled_in(scheme, "tls"));
     }
-    let open =
-        backend.open.ok_or_else(|| not_compiled_in(address.scheme, backend.name));
+    let open = backend.open.ok_or_else(|| not_compiled_in(scheme, backend.name));
     Ok((address, open?))
 }
 
@@ -141,6 +157,6 @@ fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
 }
 
 #[cfg(any(feature = "sqlite", feature = "zset"))]
-fn bad_url(address: Address<'_>, reason: impl Into<String>) -> ConnectError {
-    ConnectError::BadUrl { url: redacted(address.whole), reason: reason.into() }
+fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
+    ConnectError::BadUrl { url: redacted(url), reason: reason.into() }
 }

@@ -1,27 +1,4 @@
-//! A URL cut in two, and shown without its secrets.
-
-/// A URL as the list of backends reads it: `scheme:rest?options`.
-#[derive(Clone, Copy)]
-pub(super) struct Address<'a> {
-    pub(super) whole: &'a str,
-    pub(super) scheme: &'a str,
-    pub(super) rest: &'a str,
-}
-
-impl<'a> Address<'a> {
-    /// Cuts at the first colon; `None` when there is none.
-    pub(super) fn parse(whole: &'a str) -> Option<Self> {
-        let (scheme, rest) = whole.split_once(':')?;
-        Some(Self { whole, scheme, rest })
-    }
-
-    /// The part before `?`, and the `name=value` pairs after it.
-    pub(super) fn options(self) -> (&'a str, impl Iterator<Item = (&'a str, &'a str)>) {
-        let (path, query) = self.rest.split_once('?').unwrap_or((self.rest, ""));
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        (path, pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
-    }
-}
+//! A URL shown without its secrets.
 
 /// A URL that may be shown: user, password and options are taken out.
 ///

@@ -1,0 +1,141 @@
+//! The command line: which queue, which command.
+
+mod exec;
+mod values;
+
+use std::sync::Arc;
+
+use clap::{Args, Parser, Subcommand};
+use relq::{Queue, QueueName};
+use tokio::runtime::Runtime;
+
+pub(crate) use values::{positive_duration, priority};
+
+use crate::{
+    audit, cancel, dead, demo,
+    failure::{Failure, Outcome},
+    pause, peek, purge, push, recover, stats, work,
+};
+
+/// Where jobs go when nobody says otherwise.
+const DEFAULT_URL: &str = "sqlite:relq.db";
+
+/// Reliable queues from the command line.
+///
+/// A job that was pushed is kept until a worker has finished it, whoever dies in
+/// between. It may run more than once, so make the work bear repetition.
+#[derive(Parser, Debug)]
+#[command(name = "relq", version, max_term_width = 88, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    target: Target,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+URLs:
+  sqlite:PATH                      a file, made when it is not there
+  sqlite:PATH?synchronous=normal   faster; a power cut may take the last writes
+  zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
+  zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
+
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense.
+RELQ_LOG=info prints more of what goes on.";
+
+/// Which queue is meant.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Which queue")]
+pub(crate) struct Target {
+    /// The store that holds the queue [default: sqlite:relq.db]
+    #[arg(long, env = "RELQ_URL", hide_env_values = true, global = true)]
+    url: Option<String>,
+
+    /// The queue's name
+    #[arg(short, long, value_name = "NAME", default_value = "default", global = true)]
+    pub(crate) queue: QueueName,
+}
+
+impl Target {
+    /// The URL, if one was given on the command line or in `RELQ_URL`.
+    pub(crate) fn given_url(&self) -> Option<&str> {
+        self.url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// The URL that counts.
+    pub(crate) fn url(&self) -> &str {
+        self.given_url().unwrap_or(DEFAULT_URL)
+    }
+
+    /// Opens the queue.
+    pub(crate) async fn open(&self) -> Outcome<Arc<dyn Queue>> {
+        Ok(relq::connect(self.url(), &self.queue).await?)
+    }
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Push(push::Args),
+    Work(work::Args),
+    Stats(stats::Args),
+    Peek(peek::Args),
+    Dead(dead::Args),
+    Cancel(cancel::Args),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Recover(recover::Args),
+    Purge(purge::Args),
+    Audit(audit::Args),
+    Demo(demo::Args),
+    #[command(hide = true)]
+    DemoWorker(demo::WorkerArgs),
+}
+
+impl Cli {
+    /// Reads the command line, or says what is wrong with it and exits with 2.
+    pub(crate) fn from_command_line() -> Self {
+        Self::parse_from(exec::join_words(std::env::args_os()))
+    }
+
+    /// Does what was asked.
+    pub(crate) fn run(self) -> Outcome {
+        let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
+        let runtime = Runtime::new().map_err(cannot)?;
+        let outcome = runtime.block_on(Box::pin(self.command.run(&self.target)));
+        runtime.shutdown_background();
+        outcome
+    }
+}
+
+impl Command {
+    async fn run(self, target: &Target) -> Outcome {
+        match self {
+            Self::Push(args) => Box::pin(args.run(target)).await,
+            Self::Work(args) => Box::pin(args.run(target)).await,
+            Self::Stats(args) => args.run(target).await,
+            Self::Peek(args) => args.run(target).await,
+            Self::Dead(args) => args.run(target).await,
+            Self::Cancel(args) => args.run(target).await,
+            Self::Pause(args) => args.run(target).await,
+            Self::Resume(args) => args.run(target).await,
+            Self::Recover(args) => args.run(target).await,
+            Self::Purge(args) => args.run(target).await,
+            Self::Audit(args) => args.run(target).await,
+            Self::Demo(args) => Box::pin(args.run(target)).await,
+            Self::DemoWorker(args) => Box::pin(args.run(target)).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

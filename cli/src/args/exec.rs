@@ -1,0 +1,84 @@
+//! Where the command of `relq work --exec` ends.
+//!
+//! The words after `--exec` are the command's, up to the next flag of relq's or to
+//! the end. A flag of relq's is any word that begins with two dashes, and `-q`; so
+//! `--exec sh -c 'exit 1' --concurrency 8` is read as it is meant, and a mistyped
+//! `--concurency` is refused, not handed to the command. After `--` all words are
+//! the command's.
+//!
+//! clap either takes words that begin with a dash as values, and then all of them,
+//! or none. So each word of the command is given to it as `--exec=WORD`.
+
+use std::ffi::{OsStr, OsString};
+
+const EXEC: &str = "--exec";
+
+/// Marks the words of the command, before clap reads the line.
+pub(super) fn join_words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined = Vec::new();
+    let mut is_command = false;
+    let mut line = line.peekable();
+    while let Some(word) = line.next() {
+        if word == "--" {
+            joined.push(word);
+            joined.extend(line);
+            return joined;
+        }
+        let has_words = line.peek().is_some_and(|next| !is_flag(next));
+        if word == EXEC && has_words {
+            is_command = true;
+            continue;
+        }
+        is_command &= !is_flag(&word);
+        joined.push(if is_command { marked(&word) } else { word });
+    }
+    joined
+}
+
+fn is_flag(word: &OsStr) -> bool {
+    word.as_encoded_bytes().starts_with(b"--") || word == "-q"
+}
+
+fn marked(word: &OsStr) -> OsString {
+    let mut marked = OsString::from(EXEC);
+    marked.push("=");
+    marked.push(word);
+    marked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(line: &str) -> String {
+        let words = line.split(' ').map(OsString::from);
+        join_words(words).join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn the_command_ends_at_the_next_flag() {
+        assert_eq!(
+            joined("relq work --exec cat --concurrency 8 --until-empty"),
+            "relq work --exec=cat --concurrency 8 --until-empty"
+        );
+        assert_eq!(
+            joined("relq work -q in --exec sh -c x -q other"),
+            "relq work -q in --exec=sh --exec=-c --exec=x -q other"
+        );
+    }
+
+    #[test]
+    fn after_two_dashes_all_is_the_command() {
+        assert_eq!(
+            joined("relq work --exec ls -- --color -q --exec x"),
+            "relq work --exec=ls -- --color -q --exec x"
+        );
+        assert_eq!(joined("relq work --exec -- ls -l"), "relq work --exec -- ls -l");
+    }
+
+    #[test]
+    fn a_payload_is_left_alone() {
+        assert_eq!(joined("relq push -- --exec a"), "relq push -- --exec a");
+        assert_eq!(joined("relq stats"), "relq stats");
+    }
+}

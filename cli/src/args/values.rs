@@ -1,0 +1,23 @@
+//! Values on the command line that clap does not know.
+
+use std::time::Duration;
+
+use relq::Priority;
+
+/// A duration as `5s`, `1h 30m` or `250ms`, above zero.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration =
+        humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration < Duration::from_millis(1) {
+        return Err("it must be at least 1ms".to_owned());
+    }
+    Ok(duration)
+}
+
+/// A priority from 0 to 9.
+pub(crate) fn priority(text: &str) -> Result<Priority, String> {
+    let level = text.parse().ok().and_then(Priority::new);
+    level.ok_or_else(|| {
+        "a priority is a number from 0 to 9, larger is sooner".to_owned()
+    })
+}

@@ -1,0 +1,46 @@
+//! `relq audit`: prove that each job is in exactly one place.
+
+use std::fmt;
+
+use relq::Audit;
+use serde::Serialize;
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::Format,
+};
+
+/// Prove that each job is in exactly one place, or say where not
+///
+/// Reads the whole queue. Exits with 1 when something is wrong.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let Audit { jobs, problems } = target.open().await?.audit().await?;
+        let report = Report { jobs, problems };
+        self.format.show(&report)?;
+        if report.problems.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    jobs: u64,
+    problems: Vec<String>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.problems {
+            writeln!(f, "{problem}")?;
+        }
+        let (jobs, problems) = (self.jobs, self.problems.len());
+        writeln!(f, "{jobs} jobs looked at, {problems} problems")
+    }
+}

@@ -1,0 +1,71 @@
+//! `relq cancel`: end jobs that are not finished.
+
+use relq::{Cancelled, JobId, JobState};
+use serde::Serialize;
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::{Format, JsonArray, Output},
+};
+
+/// End scheduled, ready or leased jobs for good
+///
+/// The worker that holds a leased one is told at its next heartbeat and stops it.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The jobs
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<JobId>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: &'a str,
+    cancelled: bool,
+    was: Option<&'static str>,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let queue = target.open().await?;
+        let mut states = Vec::with_capacity(self.ids.len());
+        for id in &self.ids {
+            states.push(match queue.cancel(id).await? {
+                Cancelled::Removed(state) => Some(state),
+                Cancelled::NotFound => None,
+            });
+        }
+        self.print(&states)?;
+        match states.iter().filter(|state| state.is_none()).count() {
+            0 => Ok(()),
+            missing => Err(Failure::Failed(format!(
+                "{missing} of these ids name no scheduled, ready or leased job"
+            ))),
+        }
+    }
+
+    fn print(&self, states: &[Option<JobState>]) -> Outcome {
+        let answers = self.ids.iter().zip(states).map(|(id, state)| Answer {
+            id: id.as_str(),
+            cancelled: state.is_some(),
+            was: state.map(JobState::as_str),
+        });
+        if self.format.json {
+            let mut array = JsonArray::begin()?;
+            answers.into_iter().try_for_each(|answer| array.item(&answer))?;
+            return array.end();
+        }
+        let mut out = Output::new();
+        for Answer { id, was, .. } in answers {
+            match was {
+                Some(state) => out.text(&format!("{id} cancelled, was {state}\n"))?,
+                None => out.text(&format!("{id} not found\n"))?,
+            }
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,135 @@
+//! `relq dead`: the jobs that were buried.
+
+use std::fmt;
+
+use clap::Subcommand;
+use relq::{JobId, JobState, Redriven, Which};
+use serde::Serialize;
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::Format,
+    peek::Listing,
+};
+
+/// Look at the dead jobs, make them ready again, or remove them
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    /// List them with reason and last error
+    List(Listing),
+    /// Make them ready again, with no attempt counted
+    Redrive(Selection),
+    /// Remove them for good
+    Purge(Selection),
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        match self.action {
+            Action::List(listing) => {
+                let queue = target.open().await?;
+                listing.print(&*queue, JobState::Dead).await
+            }
+            Action::Redrive(selection) => selection.redrive(target).await,
+            Action::Purge(selection) => selection.purge(target).await,
+        }
+    }
+}
+
+/// Which of the dead jobs.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+struct Selection {
+    /// The jobs
+    #[arg(value_name = "ID")]
+    ids: Vec<JobId>,
+
+    /// All of them
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Selection {
+    async fn redrive(self, target: &Target) -> Outcome {
+        let which = self.which()?;
+        let done = target.open().await?.redrive(&which).await?;
+        self.format.show(&RedriveReport::new(done))?;
+        self.complain_of_missing(done.moved + done.duplicates)
+    }
+
+    async fn purge(self, target: &Target) -> Outcome {
+        let which = self.which()?;
+        let purged = target.open().await?.purge_dead(&which).await?;
+        self.format.show(&PurgeReport { purged })?;
+        self.complain_of_missing(purged)
+    }
+
+    fn which(&self) -> Outcome<Which> {
+        match (self.all, self.ids.is_empty()) {
+            (true, _) => Ok(Which::All),
+            (false, false) => Ok(Which::Only(self.ids.clone())),
+            (false, true) => Err(Failure::Usage(
+                "which of the dead jobs? give their ids (see `relq dead list`), or --all"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// An id that names no dead job is most likely a mistake.
+    fn complain_of_missing(&self, found: u64) -> Outcome {
+        let mut asked = self.ids.clone();
+        asked.sort();
+        asked.dedup();
+        let missing = (asked.len() as u64).saturating_sub(found);
+        if missing == 0 {
+            return Ok(());
+        }
+        let message =
+            format!("{missing} of these ids name no dead job: see `relq dead list`");
+        Err(Failure::Failed(message))
+    }
+}
+
+#[derive(Serialize)]
+struct RedriveReport {
+    moved: u64,
+    duplicates: u64,
+}
+
+impl RedriveReport {
+    fn new(done: Redriven) -> Self {
+        Self { moved: done.moved, duplicates: done.duplicates }
+    }
+}
+
+impl fmt::Display for RedriveReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ready again", self.moved)?;
+        if self.duplicates > 0 {
+            let held = "still dead, because another job holds their unique key";
+            writeln!(f, "{} {held}", self.duplicates)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct PurgeReport {
+    purged: u64,
+}
+
+impl fmt::Display for PurgeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} removed", self.purged)
+    }
+}

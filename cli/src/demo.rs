@@ -1,0 +1,212 @@
+//! `relq demo`: the promise, shown. Workers are killed, jobs are not lost.
+
+mod crew;
+mod judge;
+mod record;
+mod report;
+mod show;
+mod worker;
+
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use relq::{Audit, Environment, NewJob, Queue, QueueName, Stats};
+use tempfile::TempDir;
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome, explain},
+    interrupts::Interrupts,
+    output::Format,
+    push::Sender,
+};
+use crew::Crew;
+use judge::Judgement;
+use report::Report;
+use show::Show;
+pub(crate) use worker::Args as WorkerArgs;
+
+/// Between two looks at the queue.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Between two kills, at least and at most.
+const KILL_EVERY: (Duration, Duration) =
+    (Duration::from_millis(200), Duration::from_millis(450));
+
+/// Without a job finished for this long, something is wrong.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Show the promise: kill workers all the time, and lose no job
+///
+/// Pushes numbered jobs into a queue of its own, starts worker processes, kills one
+/// with SIGKILL every few hundred milliseconds and starts another. Each worker writes
+/// down the start and end of each job in a file of its own, and these files, not the
+/// queue's counters, say at the end what was lost. Exits with 1 if anything was.
+///
+/// Runs on a temporary SQLite file unless --url or RELQ_URL names a store; the queue
+/// is removed afterwards.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value = "10000")]
+    jobs: NonZeroU32,
+
+    /// How many worker processes at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    workers: NonZeroU16,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let folder = TempDir::with_prefix("relq-demo-").map_err(|error| {
+            Failure::Failed(format!("no temporary folder can be made: {error}"))
+        })?;
+        let url = choose_url(target, folder.path())?;
+        let demo = Demo::open(url, self.jobs).await?;
+        let interrupts = Interrupts::listen()?;
+        let report = tokio::select! {
+            report = Box::pin(demo.play(&self, folder.path())) => report,
+            () = interrupts.first() => Err(Failure::Failed("stopped by a signal".into())),
+        };
+        demo.clean_up().await?;
+        let report = report?;
+        self.format.show(&report)?;
+        if report.is_clean() {
+            return Ok(());
+        }
+        eprintln!("the workers' records are kept in {}", folder.keep().display());
+        Err(Failure::Reported)
+    }
+}
+
+fn choose_url(target: &Target, folder: &Path) -> Outcome<String> {
+    match target.given_url() {
+        Some(url) if url.starts_with("sqlite::memory:") => Err(Failure::Usage(
+            "the demo's workers are processes of their own, which share no memory: \
+             choose another --url"
+                .to_owned(),
+        )),
+        Some(url) => Ok(url.to_owned()),
+        None => Ok(format!("sqlite:{}", folder.join("demo.db").display())),
+    }
+}
+
+/// A demo under way.
+struct Demo {
+    url: String,
+    name: QueueName,
+    queue: Arc<dyn Queue>,
+    jobs: u64,
+    environment: Environment,
+}
+
+impl Demo {
+    async fn open(url: String, jobs: NonZeroU32) -> Outcome<Self> {
+        let environment = Environment::default();
+        let name = format!("relq-demo-{}", environment.random().text(12));
+        let name = QueueName::new(name).map_err(|error| {
+            Failure::Failed(format!("no name for a queue: {error}"))
+        })?;
+        let queue = relq::connect(&url, &name).await?;
+        Ok(Self { url, name, queue, jobs: jobs.get().into(), environment })
+    }
+
+    async fn play(&self, args: &Args, folder: &Path) -> Outcome<Report> {
+        let show = Show::start(self.jobs, &self.queue);
+        self.push().await?;
+        let clock = self.environment.clock();
+        let began = clock.elapsed();
+        let size = usize::from(args.workers.get());
+        let mut crew = Crew::start(size, &self.url, &self.name, folder)?;
+        self.kill_until_empty(&mut crew, &show).await?;
+        let took = clock.elapsed() - began;
+        let evidence = crew.dismiss().await?;
+        let mut judgement = judge::judge(self.jobs, &evidence);
+        self.compare_with_queue(&mut judgement).await?;
+        show.end();
+        Ok(Report::new(self.jobs, took, judgement))
+    }
+
+    async fn push(&self) -> Outcome {
+        let sender = Sender::new(self.queue.clone(), None);
+        let batch = u64::from(self.queue.capabilities().limits.max_batch.get());
+        let mut from = 0;
+        while from < self.jobs {
+            let to = self.jobs.min(from + batch);
+            let jobs: Vec<_> = (from..to).map(|n| NewJob::new(n.to_string())).collect();
+            let pushed = sender.send(&jobs).await;
+            pushed.map_err(|unsent| Failure::Failed(explain(&unsent.error)))?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Kills while there is work left to take, and returns when none is left at all.
+    async fn kill_until_empty(&self, crew: &mut Crew, show: &Show) -> Outcome {
+        let clock = self.environment.clock();
+        let mut kill_at = clock.elapsed() + self.until_next_kill();
+        let (mut finished, mut progress_at) = (0, clock.elapsed());
+        loop {
+            clock.sleep(LOOK_EVERY).await;
+            crew.check()?;
+            let stats = self.queue.stats().await?;
+            show.update(&stats, crew.kills());
+            if stats.unfinished() == 0 {
+                return Ok(());
+            }
+            let now = clock.elapsed();
+            if stats.finished > finished {
+                (finished, progress_at) = (stats.finished, now);
+            }
+            if now - progress_at > PATIENCE {
+                return Err(stuck(&stats));
+            }
+            if now >= kill_at && stats.ready > 0 {
+                crew.kill_one(&self.environment).await?;
+                kill_at = now + self.until_next_kill();
+            }
+        }
+    }
+
+    fn until_next_kill(&self) -> Duration {
+        let (least, most) = KILL_EVERY;
+        least + (most - least).mul_f64(self.environment.random().fraction())
+    }
+
+    /// The queue's own figures must say the same as the records.
+    async fn compare_with_queue(&self, judgement: &mut Judgement) -> Outcome {
+        let stats = self.queue.stats().await?;
+        if stats.finished != self.jobs || stats.dead != 0 {
+            let Stats { finished, dead, .. } = stats;
+            let problem =
+                format!("the queue counts {finished} finished and {dead} dead");
+            judgement.problems.push(problem);
+        }
+        let Audit { jobs, problems } = self.queue.audit().await?;
+        if jobs != 0 {
+            judgement.problems.push(format!("the audit finds {jobs} jobs left"));
+        }
+        judgement.problems.extend(problems);
+        Ok(())
+    }
+
+    async fn clean_up(&self) -> Outcome {
+        self.queue.purge().await?;
+        Ok(())
+    }
+}
+
+fn stuck(stats: &Stats) -> Failure {
+    let seconds = PATIENCE.as_secs();
+    let (ready, leased) = (stats.ready, stats.leased);
+    Failure::Failed(format!(
+        "no job was finished for {seconds} s, with {ready} ready and {leased} leased"
+    ))
+}

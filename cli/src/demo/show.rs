@@ -1,0 +1,37 @@
+//! The live line of the demo, on a terminal only.
+
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use relq::{Queue, Stats};
+
+const LINE: &str = "{bar:30} {pos}/{len} finished  {msg}  {elapsed}";
+
+/// A line on standard error that is drawn again and again.
+#[derive(Debug)]
+pub(super) struct Show(ProgressBar);
+
+impl Show {
+    /// Says where the demo runs, and draws the line.
+    pub(super) fn start(jobs: u64, queue: &Arc<dyn Queue>) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        eprintln!("{jobs} jobs on {queue}");
+        let style = ProgressStyle::with_template(LINE);
+        let style = style.expect("the template is a constant");
+        Self(ProgressBar::new(jobs).with_style(style))
+    }
+
+    pub(super) fn update(&self, stats: &Stats, kills: usize) {
+        self.0.set_position(stats.finished);
+        self.0.set_message(format!("{} at work, {kills} kills", stats.leased));
+    }
+
+    pub(super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

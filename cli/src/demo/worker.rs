@@ -1,0 +1,86 @@
+//! A worker process of the demo.
+
+use std::{
+    io::{self, Read},
+    path::PathBuf,
+    process,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use relq::{
+    Environment, ReliableQueue,
+    worker::{Failure as JobFailure, JobContext, Worker},
+};
+
+use super::record::{Kind, Recorder};
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+};
+
+/// Short, so that a dead worker's jobs are back soon.
+const LEASE: Duration = Duration::from_secs(1);
+const REAP_EVERY: Duration = Duration::from_millis(500);
+
+const CONCURRENCY: u32 = 16;
+
+/// How long a job takes, at least and at most: long enough that a kill hits some.
+const JOB_TAKES: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_millis(60));
+
+/// Work the demo's jobs and write down their starts and ends
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The file to write to
+    #[arg(long)]
+    records: PathBuf,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        end_with_the_demo();
+        let queue: Arc<dyn ReliableQueue> = target.open().await?;
+        let recorder = Recorder::create(&self.records).map_err(|error| {
+            Failure::Failed(format!("{:?} cannot be made: {error}", self.records))
+        })?;
+        let recorder = Arc::new(recorder);
+        let environment = Environment::default();
+        let worker = Worker::new(queue)
+            .concurrency(CONCURRENCY)
+            .lease(LEASE)
+            .reap_every(REAP_EVERY);
+        let running = worker.run(move |job| {
+            let (recorder, environment) = (Arc::clone(&recorder), environment.clone());
+            async move { work(&job, &recorder, &environment).await }
+        });
+        match Box::pin(running).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::Failed(error.to_string())),
+        }
+    }
+}
+
+async fn work(
+    job: &JobContext,
+    recorder: &Recorder,
+    environment: &Environment,
+) -> Result<(), JobFailure> {
+    let number = std::str::from_utf8(job.payload())?.parse()?;
+    recorder.write(Kind::Start, number)?;
+    let (least, most) = JOB_TAKES;
+    let takes = least + (most - least).mul_f64(environment.random().fraction());
+    environment.clock().sleep(takes).await;
+    recorder.write(Kind::End, number)?;
+    Ok(())
+}
+
+/// Ends this process when the demo does, however that ends: its end of the pipe on
+/// standard input is closed then.
+fn end_with_the_demo() {
+    thread::spawn(|| {
+        let _ = io::stdin().read(&mut [0]);
+        process::exit(1);
+    });
+}

@@ -1,0 +1,88 @@
+//! Why the program did not do what it was asked, and what to do about it.
+
+use std::{io, process::ExitCode};
+
+use relq::{ConnectError, Error, Happened};
+
+/// What a command comes to.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line makes no sense: exit code 2.
+    Usage(String),
+    /// It could not be done: exit code 1.
+    Failed(String),
+    /// It could not be done, and the output said so already: exit code 1.
+    Reported,
+    /// Whoever read the output has gone, as `head` does: nothing to complain of.
+    OutputClosed,
+}
+
+impl Failure {
+    /// Says on standard error what is wrong, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Usage(message) => {
+                eprintln!("relq: {message}");
+                ExitCode::from(2)
+            }
+            Self::Failed(message) => {
+                eprintln!("relq: {message}");
+                ExitCode::FAILURE
+            }
+            Self::Reported => ExitCode::FAILURE,
+            Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Standard output could not be written to.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::OutputClosed;
+        }
+        Self::Failed(format!("cannot write to standard output: {error}"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Failed(explain(&error))
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Queue(error) => error.into(),
+            url => Self::Usage(url.to_string()),
+        }
+    }
+}
+
+/// The message of an error with all its causes, and what to do.
+pub(crate) fn explain(error: &Error) -> String {
+    let message = error.full_message();
+    match remedy(error) {
+        Some(remedy) => format!("{message}; {remedy}"),
+        None => message,
+    }
+}
+
+fn remedy(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Unavailable { .. } => Some(
+            "check that the store of --url is up and can be reached, and try again",
+        ),
+        Error::Denied { .. } => {
+            Some("check the user, password and permissions of --url")
+        }
+        Error::Full { .. } => Some("free some of its memory or disk, and try again"),
+        Error::Unusable { .. } => Some("choose another --url or another --queue"),
+        _ if error.happened() != Happened::No => {
+            Some("look with `relq stats` before you try again")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! Standard output: a line or a JSON value, and quiet when nobody reads it.
+
+use std::io::{self, BufWriter, Stdout, Write};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::{Failure, Outcome};
+
+/// In which form a command answers.
+#[derive(Args, Debug, Clone, Copy)]
+pub(crate) struct Format {
+    /// Print one JSON value in place of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Format {
+    /// Prints an answer that is one thing.
+    pub(crate) fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> Outcome {
+        let mut out = Output::new();
+        if self.json {
+            out.json(answer)?;
+            out.text("\n")?;
+        } else {
+            out.text(&answer.to_string())?;
+        }
+        out.flush()
+    }
+}
+
+/// Standard output with a buffer.
+#[derive(Debug)]
+pub(crate) struct Output(BufWriter<Stdout>);
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self(BufWriter::with_capacity(64 << 10, io::stdout()))
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> Outcome {
+        self.0.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+    }
+
+    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
+        serde_json::to_writer(&mut self.0, value)
+            .map_err(|error| Failure::output(&error.into()))
+    }
+
+    pub(crate) fn flush(&mut self) -> Outcome {
+        self.0.flush().map_err(|error| Failure::output(&error))
+    }
+}
+
+/// A JSON array that is printed item by item, so that it can be of any length.
+#[derive(Debug)]
+pub(crate) struct JsonArray {
+    out: Output,
+    is_empty: bool,
+}
+
+impl JsonArray {
+    pub(crate) fn begin() -> Outcome<Self> {
+        let mut out = Output::new();
+        out.text("[")?;
+        Ok(Self { out, is_empty: true })
+    }
+
+    pub(crate) fn item<T: Serialize>(&mut self, item: &T) -> Outcome {
+        self.out.text(if self.is_empty { "\n" } else { ",\n" })?;
+        self.is_empty = false;
+        self.out.json(item)
+    }
+
+    pub(crate) fn flush(&mut self) -> Outcome {
+        self.out.flush()
+    }
+
+    pub(crate) fn end(mut self) -> Outcome {
+        self.out.text(if self.is_empty { "]\n" } else { "\n]\n" })?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,46 @@
+//! `relq pause` and `relq resume`: whether workers are given jobs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{args::Target, failure::Outcome, output::Format};
+
+/// Stop giving jobs to workers; what they hold goes on
+#[derive(clap::Args, Debug)]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Give jobs to workers again
+#[derive(clap::Args, Debug)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl PauseArgs {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        target.open().await?.pause().await?;
+        self.format.show(&Report { paused: true })
+    }
+}
+
+impl ResumeArgs {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        target.open().await?.resume().await?;
+        self.format.show(&Report { paused: false })
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    paused: bool,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.paused { "paused\n" } else { "running\n" })
+    }
+}

@@ -1,0 +1,153 @@
+//! `relq peek`: look at jobs without touching them.
+
+use std::num::NonZeroU32;
+
+use clap::ValueEnum;
+use relq::{JobState, JobView, PeekRequest, Queue};
+
+use crate::{
+    args::Target,
+    failure::Outcome,
+    output::{Format, JsonArray, Output},
+    table::{Table, terminal_width},
+    view::{self, JobJson},
+};
+
+/// Jobs asked for at once.
+const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
+
+/// Look at jobs without touching them, next to be served first
+///
+/// A payload that is text is shown as such, with control characters escaped; any
+/// other is shown in escapes. With --json it is in `payload` when it is UTF-8 and in
+/// `payload_base64` when it is not; the other of the two is null.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Which jobs
+    #[arg(long, value_enum, default_value = "ready")]
+    state: State,
+
+    #[command(flatten)]
+    listing: Listing,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let queue = target.open().await?;
+        self.listing.print(&*queue, self.state.into()).await
+    }
+}
+
+/// How much of a list is shown, and in which form.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Listing {
+    /// How many jobs at most
+    #[arg(long, value_name = "N", default_value = "20")]
+    limit: NonZeroU32,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+enum State {
+    Ready,
+    Scheduled,
+    Leased,
+    Dead,
+}
+
+impl From<State> for JobState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Ready => Self::Ready,
+            State::Scheduled => Self::Scheduled,
+            State::Leased => Self::Leased,
+            State::Dead => Self::Dead,
+        }
+    }
+}
+
+impl Listing {
+    /// Prints the jobs in `state`.
+    pub(crate) async fn print(&self, queue: &dyn Queue, state: JobState) -> Outcome {
+        if self.format.json {
+            return self.print_json(queue, state).await;
+        }
+        let mut out = Output::new();
+        let mut pages = Pages::new(queue, state, self.limit);
+        while let Some(jobs) = pages.next().await? {
+            out.text(&table(state, &jobs).render(terminal_width()))?;
+        }
+        out.flush()?;
+        if pages.has_more() {
+            eprintln!("there are more; --limit {} shows more", self.limit.get() * 10);
+        }
+        Ok(())
+    }
+
+    async fn print_json(&self, queue: &dyn Queue, state: JobState) -> Outcome {
+        let mut array = JsonArray::begin()?;
+        let mut pages = Pages::new(queue, state, self.limit);
+        while let Some(jobs) = pages.next().await? {
+            jobs.iter().try_for_each(|job| array.item(&JobJson::from(job)))?;
+        }
+        array.end()
+    }
+}
+
+/// The jobs in a state, page by page, up to a limit.
+struct Pages<'a> {
+    queue: &'a dyn Queue,
+    ask: Option<PeekRequest>,
+    left: u32,
+}
+
+impl<'a> Pages<'a> {
+    fn new(queue: &'a dyn Queue, state: JobState, limit: NonZeroU32) -> Self {
+        let ask = PeekRequest::new(state, limit.min(PAGE));
+        Self { queue, ask: Some(ask), left: limit.get() }
+    }
+
+    /// The next page that holds a job.
+    async fn next(&mut self) -> Outcome<Option<Vec<JobView>>> {
+        while let (Some(ask), Some(left)) = (&mut self.ask, NonZeroU32::new(self.left))
+        {
+            ask.limit = left.min(PAGE);
+            let page = self.queue.peek(ask).await?;
+            self.left -=
+                u32::try_from(page.jobs.len()).unwrap_or(u32::MAX).min(self.left);
+            self.ask = page.next.map(|cursor| ask.clone().after(cursor));
+            if !page.jobs.is_empty() {
+                return Ok(Some(page.jobs));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the limit ended the list, and not its end.
+    fn has_more(&self) -> bool {
+        self.ask.is_some()
+    }
+}
+
+fn table(state: JobState, jobs: &[JobView]) -> Table<5> {
+    let detail = match state {
+        JobState::Scheduled => "DUE",
+        JobState::Ready => "",
+        JobState::Leased => "HELD BY",
+        JobState::Dead => "DEAD SINCE",
+    };
+    let mut table = Table::new(["ID", "ATTEMPT", "PRIORITY", detail, "PAYLOAD"]);
+    for job in jobs {
+        let id = job.id.as_ref().map_or("-", |id| id.as_str());
+        table.row([
+            id.to_owned(),
+            format!("{}/{}", job.attempt, job.max_attempts),
+            job.priority.to_string(),
+            view::detail(job),
+            view::printable(&job.payload),
+        ]);
+    }
+    table
+}

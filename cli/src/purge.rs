@@ -1,0 +1,46 @@
+//! `relq purge`: empty a queue.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::Format,
+};
+
+/// Remove every job in every state, and all that the queue remembers
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Yes, all of them
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        if !self.yes {
+            let queue = &target.queue;
+            return Err(Failure::Usage(format!(
+                "purge removes every job of the queue {queue} for good: add --yes"
+            )));
+        }
+        let purged = target.open().await?.purge().await?;
+        self.format.show(&Report { purged })
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    purged: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} removed", self.purged)
+    }
+}

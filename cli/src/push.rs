@@ -1,0 +1,224 @@
+//! `relq push`: one job a payload or a line, in batches, in constant memory.
+
+mod ids;
+mod lines;
+mod progress;
+mod sender;
+
+use std::{
+    ffi::OsString, num::NonZeroU16, os::unix::ffi::OsStringExt, path::PathBuf,
+    time::Duration,
+};
+
+use relq::{Bytes, Happened, JobId, NewJob, Priority, UniqueKey};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    args::{Target, positive_duration, priority},
+    failure::{Failure, Outcome, explain},
+    interrupts::Interrupts,
+    output::Format,
+};
+use ids::Ids;
+use lines::{Limits, Lines};
+use progress::Progress;
+pub(crate) use sender::Sender;
+use sender::Unsent;
+
+/// Push jobs: the payloads given, or one a line of a file
+///
+/// A line is any bytes but the newline; an empty line is a job with an empty
+/// payload, and a last line without a newline counts. Lines are pushed in batches,
+/// each all or nothing; one whose answer was lost is repeated safely. When the push
+/// has to stop, it says how many lines from the start are stored.
+///
+/// Prints the ids as they are stored, one a line; with --json an array of objects
+/// {"id", "stored"}. A job that was refused as a duplicate has the id of the job
+/// that stands for it, and `stored` is false.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The payloads, one job each
+    #[arg(conflicts_with = "file")]
+    payload: Vec<OsString>,
+
+    /// Push each line of this file; - is standard input
+    #[arg(long)]
+    file: Option<PathBuf>,
+
+    /// Lines of the file end with a NUL byte, not a newline
+    #[arg(long, requires = "file")]
+    null: bool,
+
+    /// Make them ready only after this time, such as 5s
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    delay: Option<Duration>,
+
+    /// Bury those not delivered within this time, such as 1h
+    #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
+    expires_in: Option<Duration>,
+
+    /// 0 to 9, larger is sooner [default: 5]
+    #[arg(long, value_parser = priority, value_name = "N")]
+    priority: Option<Priority>,
+
+    /// A key that only one unfinished job may hold
+    #[arg(long, value_name = "KEY", conflicts_with = "unique_payload")]
+    unique: Option<UniqueKey>,
+
+    /// As --unique, with the SHA-256 of each payload as its key
+    #[arg(long)]
+    unique_payload: bool,
+
+    /// Deliveries before a job is buried [default: 25]
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<NonZeroU16>,
+
+    /// A lease of the jobs' own, in place of the worker's
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    lease: Option<Duration>,
+
+    /// An id of your own for one job: pushing it again makes no second job
+    #[arg(long, conflicts_with_all = ["file", "unique_payload"])]
+    id: Option<JobId>,
+
+    /// Print how many were stored, not their ids
+    #[arg(long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(mut self, target: &Target) -> Outcome {
+        self.check()?;
+        let queue = target.open().await?;
+        let interrupts = Interrupts::listen()?;
+        let lines = self.lines(Limits::of(queue.capabilities()))?;
+        let sender = Sender::new(queue, Some(interrupts.clone()));
+        let mut ids = Ids::new(self.quiet, self.format)?;
+        let progress = Progress::start(self.file.as_deref(), self.quiet);
+        let pushed = self.push_all(lines, &sender, &interrupts, &mut ids, &progress);
+        let pushed = Box::pin(pushed).await;
+        progress.clear();
+        ids.end()?;
+        pushed
+    }
+
+    fn check(&self) -> Outcome {
+        let problem = if self.payload.is_empty() && self.file.is_none() {
+            "nothing to push: give payloads, or a file of lines with --file (- is \
+             standard input)"
+        } else if self.id.is_some() && self.payload.len() > 1 {
+            "--id names one job: push the others by calls of their own"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Usage(problem.to_owned()))
+    }
+
+    fn lines(&mut self, limits: Limits) -> Outcome<Lines> {
+        let separator = if self.null { b'\0' } else { b'\n' };
+        match &self.file {
+            Some(path) => Lines::of_file(path, separator, limits),
+            None => {
+                let payloads = std::mem::take(&mut self.payload).into_iter();
+                let bytes = payloads.map(|payload| Bytes::from(payload.into_vec()));
+                Ok(Lines::given(bytes.collect(), limits))
+            }
+        }
+    }
+
+    async fn push_all(
+        &self,
+        mut lines: Lines,
+        sender: &Sender,
+        interrupts: &Interrupts,
+        ids: &mut Ids,
+        progress: &Progress,
+    ) -> Outcome {
+        let mut done = 0;
+        loop {
+            let batch = tokio::select! {
+                biased;
+                () = interrupts.first() => return Err(stopped("by a signal", done, None)),
+                batch = lines.next() => batch,
+            };
+            let payloads = match batch {
+                None => return Ok(()),
+                Some(Err(error)) => {
+                    return Err(stopped(&error.to_string(), done, None));
+                }
+                Some(Ok(payloads)) => payloads,
+            };
+            let bytes: usize = payloads.iter().map(|payload| payload.len() + 1).sum();
+            let jobs = self.jobs(payloads)?;
+            let pushed = tokio::select! {
+                pushed = sender.send(&jobs) => pushed,
+                () = interrupts.second() => {
+                    return Err(stopped("by a second signal", done, Some(jobs.len())));
+                }
+            };
+            match pushed {
+                Ok(pushed) => ids.stored(&pushed)?,
+                Err(unsent) => return Err(unsent.explain(done, jobs.len())),
+            }
+            done += jobs.len();
+            progress.advance(jobs.len(), bytes);
+        }
+    }
+
+    fn jobs(&self, payloads: Vec<Bytes>) -> Outcome<Vec<NewJob>> {
+        payloads.into_iter().map(|payload| self.job(payload)).collect()
+    }
+
+    fn job(&self, payload: Bytes) -> Outcome<NewJob> {
+        let key = if self.unique_payload {
+            Some(payload_key(&payload)?)
+        } else {
+            self.unique.clone()
+        };
+        let mut job = NewJob::new(payload)
+            .delay(self.delay.unwrap_or_default())
+            .priority(self.priority.unwrap_or_default());
+        job.id.clone_from(&self.id);
+        job.expires_in = self.expires_in;
+        job.lease = self.lease;
+        job.max_attempts = self.max_attempts.unwrap_or(job.max_attempts);
+        Ok(match key {
+            Some(key) => job.unique(key),
+            None => job,
+        })
+    }
+}
+
+/// As `sha256sum` prints it, so that a user can compute the key too.
+fn payload_key(payload: &[u8]) -> Outcome<UniqueKey> {
+    let digest = Sha256::digest(payload);
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    UniqueKey::new(hex).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+impl Unsent {
+    fn explain(&self, done: usize, batch: usize) -> Failure {
+        let unknown = (self.happened != Happened::No).then_some(batch);
+        stopped(&explain(&self.error), done, unknown)
+    }
+}
+
+/// Says what is stored, so that nobody has to push it twice or guess.
+fn stopped(why: &str, done: usize, unknown: Option<usize>) -> Failure {
+    let mut message = format!("the push was stopped: {why}; ");
+    match done {
+        0 => message.push_str("no line is stored for certain"),
+        done => message.push_str(&format!(
+            "the first {done} lines are stored, so go on with line {}",
+            done + 1
+        )),
+    }
+    if let Some(batch) = unknown {
+        let (from, to) = (done + 1, done + batch);
+        message.push_str(&format!("; of lines {from} to {to} it is not known"));
+    }
+    Failure::Failed(message)
+}

@@ -1,0 +1,123 @@
+//! What `push` prints: ids as they are stored, or their count.
+
+use std::fmt;
+
+use relq::{DuplicateOf, Pushed};
+use serde::Serialize;
+
+use crate::{
+    failure::{Failure, Outcome},
+    output::{Format, JsonArray, Output},
+};
+
+/// The answers so far. Who stops reading the ids does not stop the push.
+#[derive(Debug)]
+pub(super) struct Ids {
+    to: Option<To>,
+    format: Format,
+    count: Count,
+}
+
+#[derive(Debug)]
+enum To {
+    Text(Output),
+    Json(JsonArray),
+}
+
+#[derive(Serialize, Default, Debug, Clone, Copy)]
+struct Count {
+    stored: u64,
+    duplicates: u64,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: &'a str,
+    stored: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<&'static str>,
+}
+
+impl Ids {
+    pub(super) fn new(quiet: bool, format: Format) -> Outcome<Self> {
+        let to = match (quiet, format.json) {
+            (true, _) => None,
+            (false, true) => Some(To::Json(JsonArray::begin()?)),
+            (false, false) => Some(To::Text(Output::new())),
+        };
+        Ok(Self { to, format, count: Count::default() })
+    }
+
+    /// Takes the answers to one batch.
+    pub(super) fn stored(&mut self, pushed: &[Pushed]) -> Outcome {
+        for answer in pushed {
+            match answer {
+                Pushed::Stored(_) => self.count.stored += 1,
+                Pushed::Duplicate { .. } => self.count.duplicates += 1,
+            }
+        }
+        match self.print(pushed) {
+            Err(Failure::OutputClosed) => {
+                self.to = None;
+                Ok(())
+            }
+            printed => printed,
+        }
+    }
+
+    /// Prints what is left to print.
+    pub(super) fn end(self) -> Outcome {
+        match self.to {
+            Some(To::Json(array)) => array.end(),
+            Some(To::Text(mut out)) => {
+                if self.count.duplicates > 0 {
+                    eprint!("{}", self.count);
+                }
+                out.flush()
+            }
+            None => self.format.show(&self.count),
+        }
+    }
+
+    fn print(&mut self, pushed: &[Pushed]) -> Outcome {
+        match &mut self.to {
+            None => Ok(()),
+            Some(To::Text(out)) => {
+                for answer in pushed {
+                    out.text(answer.job().as_str())?;
+                    out.text("\n")?;
+                }
+                out.flush()
+            }
+            Some(To::Json(array)) => {
+                pushed
+                    .iter()
+                    .try_for_each(|answer| array.item(&Answer::from(answer)))?;
+                array.flush()
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a Pushed> for Answer<'a> {
+    fn from(pushed: &'a Pushed) -> Self {
+        let duplicate_of = match pushed {
+            Pushed::Stored(_) => None,
+            Pushed::Duplicate { by: DuplicateOf::Id, .. } => Some("id"),
+            Pushed::Duplicate { by: DuplicateOf::UniqueKey, .. } => Some("unique"),
+        };
+        let stored = duplicate_of.is_none();
+        Self { id: pushed.job().as_str(), stored, duplicate_of }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.duplicates {
+            0 => writeln!(f, "{}", self.stored),
+            duplicates => {
+                writeln!(f, "{} stored, {duplicates} there already", self.stored)
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! How far a push is, on a terminal only.
+
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    path::Path,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const OF_A_FILE: &str =
+    "{bar:30} {percent:>3}%  {msg} jobs  {binary_bytes_per_sec}  {eta}";
+const OF_A_STREAM: &str = "{spinner} {msg} jobs  {elapsed}";
+
+/// A line on standard error that is drawn again and again.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bar: ProgressBar,
+    jobs: std::cell::Cell<usize>,
+}
+
+impl Progress {
+    /// Draws on standard error when that is a terminal and the ids are not printed
+    /// to one as well.
+    pub(super) fn start(file: Option<&Path>, quiet: bool) -> Self {
+        let ids_are_in_the_way = !quiet && io::stdout().is_terminal();
+        let bar = match file {
+            Some(path) if io::stderr().is_terminal() && !ids_are_in_the_way => {
+                bar(path)
+            }
+            _ => ProgressBar::hidden(),
+        };
+        Self { bar, jobs: std::cell::Cell::new(0) }
+    }
+
+    /// So many more jobs, of so many bytes of input, are stored.
+    pub(super) fn advance(&self, jobs: usize, bytes: usize) {
+        self.jobs.set(self.jobs.get() + jobs);
+        self.bar.inc(bytes as u64);
+        self.bar.set_message(self.jobs.get().to_string());
+    }
+
+    /// Takes the line away.
+    pub(super) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn bar(path: &Path) -> ProgressBar {
+    let style = |template| {
+        ProgressStyle::with_template(template).expect("the template is a constant")
+    };
+    match fs::metadata(path) {
+        Ok(file) if file.is_file() => {
+            ProgressBar::new(file.len()).with_style(style(OF_A_FILE))
+        }
+        _ => ProgressBar::new_spinner().with_style(style(OF_A_STREAM)),
+    }
+}

@@ -1,0 +1,91 @@
+//! One batch, pushed until its answer arrives.
+
+use std::{sync::Arc, time::Duration};
+
+use relq::{
+    Capability, Environment, Error, Happened, NewJob, PushToken, Pushed, Queue,
+    RetryAdvice,
+};
+
+use crate::interrupts::Interrupts;
+
+/// How long a batch is repeated. Within the five minutes in which its token is known.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Before the first repetition; then twice as long each time, up to `LONGEST_PAUSE`.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Pushes batches, each with a token of its own, so that one whose answer was lost
+/// can be repeated (R4).
+#[derive(Debug)]
+pub(crate) struct Sender {
+    queue: Arc<dyn Queue>,
+    environment: Environment,
+    interrupts: Option<Interrupts>,
+}
+
+/// Why a batch was given up, and whether it may be stored all the same.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    pub(crate) error: Error,
+    pub(crate) happened: Happened,
+}
+
+impl Sender {
+    /// A sender that gives up when the program is told to stop, if it can be told.
+    pub(crate) fn new(queue: Arc<dyn Queue>, interrupts: Option<Interrupts>) -> Self {
+        Self { queue, environment: Environment::default(), interrupts }
+    }
+
+    /// Pushes one batch.
+    pub(crate) async fn send(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Unsent> {
+        let has_tokens = self.queue.capabilities().claims(Capability::PushTokens);
+        let token = has_tokens.then(|| PushToken::random(self.environment.random()));
+        let clock = self.environment.clock();
+        let give_up = clock.elapsed() + PATIENCE;
+        let mut happened = Happened::No;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.queue.push(jobs, token.as_ref()).await {
+                Ok(pushed) => return Ok(pushed),
+                Err(error) => error,
+            };
+            if happened == Happened::No {
+                happened = error.happened();
+            }
+            let is_over = clock.elapsed() >= give_up || self.is_told_to_stop();
+            if is_over || !may_repeat(&error, has_tokens) {
+                return Err(Unsent { error, happened });
+            }
+            tracing::warn!("{}; trying again", error.full_message());
+            self.pause(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn is_told_to_stop(&self) -> bool {
+        self.interrupts.as_ref().is_some_and(Interrupts::any)
+    }
+
+    /// Sleeps for half of `longest` to all of it, or until told to stop.
+    async fn pause(&self, longest: Duration) {
+        let share = 0.5 + self.environment.random().fraction() / 2.0;
+        let sleep = self.environment.clock().sleep(longest.mul_f64(share));
+        match &self.interrupts {
+            None => sleep.await,
+            Some(interrupts) => tokio::select! {
+                () = sleep => {}
+                () = interrupts.first() => {}
+            },
+        }
+    }
+}
+
+fn may_repeat(error: &Error, has_token: bool) -> bool {
+    match error.retry_advice() {
+        RetryAdvice::Never => false,
+        RetryAdvice::Safe => true,
+        RetryAdvice::MayRepeat => has_token,
+    }
+}

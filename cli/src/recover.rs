@@ -1,0 +1,50 @@
+//! `relq recover`: what a worker's reaper does, once and by hand.
+
+use std::{fmt, num::NonZeroU32};
+
+use serde::Serialize;
+
+use crate::{args::Target, failure::Outcome, output::Format};
+
+/// Jobs a call, so that no call holds the store for long.
+const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+
+/// Make jobs ready whose worker died or whose time has come
+///
+/// Every worker does this by itself; it is of use when none runs.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let queue = target.open().await?;
+        let mut report = Report::default();
+        loop {
+            let page = queue.recover(PAGE).await?;
+            report.requeued += u64::from(page.requeued);
+            report.buried += u64::from(page.buried);
+            report.promoted += u64::from(page.promoted);
+            if !page.more {
+                return self.format.show(&report);
+            }
+        }
+    }
+}
+
+#[derive(Serialize, Default)]
+struct Report {
+    requeued: u64,
+    buried: u64,
+    promoted: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "requeued  {}", self.requeued)?;
+        writeln!(f, "buried    {}", self.buried)?;
+        writeln!(f, "promoted  {}", self.promoted)
+    }
+}

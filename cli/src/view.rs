@@ -1,0 +1,192 @@
+//! How a job is shown: to people as text that a terminal can bear, to scripts as
+//! JSON.
+
+use std::{borrow::Cow, fmt::Write, time::SystemTime};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use relq::{JobView, StateDetail, Timestamp, WorkerId};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The last moment that a date with four digits of a year can tell.
+const LAST_DATE_MS: i64 = 253_402_300_799_000;
+
+/// Bytes as text, with what is no text or would steer a terminal escaped.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return bytes.escape_ascii().to_string();
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// `text` in at most `width` characters; what is cut leaves a mark.
+pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if text.chars().count() <= width {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.chars().take(width.saturating_sub(1));
+    Cow::Owned(kept.chain(std::iter::once('…')).collect())
+}
+
+/// A time of the store's clock, in UTC.
+pub(crate) fn time(at: Timestamp) -> String {
+    if (0..=LAST_DATE_MS).contains(&at.unix_ms()) {
+        humantime::format_rfc3339_millis(SystemTime::from(at)).to_string()
+    } else {
+        format!("{} ms", at.unix_ms())
+    }
+}
+
+/// Host and process id of a worker, as its id tells them.
+pub(crate) fn host_and_pid(worker: &WorkerId) -> Option<(&str, u32)> {
+    let mut parts = worker.as_str().rsplitn(3, ':');
+    let (_nonce, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((host, pid.parse().ok()?))
+}
+
+/// Why a job is dead, and what its last attempt said if that is more.
+pub(crate) fn reason_and_error(reason: &str, last_error: Option<&str>) -> String {
+    match last_error {
+        Some(error) if !reason.contains(error) => format!("{reason}: {error}"),
+        _ => reason.to_owned(),
+    }
+}
+
+/// A job as JSON.
+///
+/// `payload` is the text of a payload that is valid UTF-8 and null for any other;
+/// `payload_base64` is the other way round. Times are milliseconds since 1970.
+#[derive(Serialize, Debug)]
+pub(crate) struct JobJson<'a> {
+    id: Option<&'a str>,
+    state: &'static str,
+    payload: Option<&'a str>,
+    payload_base64: Option<String>,
+    attempt: u32,
+    max_attempts: u32,
+    priority: u8,
+    unique: Option<&'a str>,
+    expires_at_ms: Option<i64>,
+    headers: Map<String, Value>,
+    last_error: Option<&'a str>,
+    #[serde(flatten)]
+    detail: DetailJson<'a>,
+}
+
+#[derive(Serialize, Debug)]
+#[serde(untagged)]
+enum DetailJson<'a> {
+    Scheduled { due_ms: i64 },
+    Ready {},
+    Leased(LeaseJson<'a>),
+    Dead { reason: &'a str, since_ms: i64 },
+}
+
+#[derive(Serialize, Debug)]
+struct LeaseJson<'a> {
+    worker: &'a str,
+    host: Option<&'a str>,
+    pid: Option<u32>,
+    since_ms: i64,
+    until_ms: i64,
+}
+
+impl<'a> From<&'a JobView> for JobJson<'a> {
+    fn from(job: &'a JobView) -> Self {
+        let text = std::str::from_utf8(&job.payload).ok();
+        let header = |(name, value): (&str, &str)| (name.to_owned(), value.into());
+        Self {
+            id: job.id.as_ref().map(relq::JobId::as_str),
+            state: job.detail.state().as_str(),
+            payload: text,
+            payload_base64: text.is_none().then(|| STANDARD.encode(&job.payload)),
+            attempt: job.attempt,
+            max_attempts: job.max_attempts,
+            priority: job.priority.level(),
+            unique: job.unique.as_ref().map(relq::UniqueKey::as_str),
+            expires_at_ms: job.expires_at.map(Timestamp::unix_ms),
+            headers: job.headers.iter().map(header).collect(),
+            last_error: job.last_error.as_deref(),
+            detail: (&job.detail).into(),
+        }
+    }
+}
+
+impl<'a> From<&'a StateDetail> for DetailJson<'a> {
+    fn from(detail: &'a StateDetail) -> Self {
+        match detail {
+            StateDetail::Scheduled { due } => Self::Scheduled { due_ms: due.unix_ms() },
+            StateDetail::Ready => Self::Ready {},
+            StateDetail::Leased { worker, since, until } => Self::Leased(LeaseJson {
+                worker: worker.as_str(),
+                host: host_and_pid(worker).map(|(host, _)| host),
+                pid: host_and_pid(worker).map(|(_, pid)| pid),
+                since_ms: since.unix_ms(),
+                until_ms: until.unix_ms(),
+            }),
+            StateDetail::Dead { reason, since } => {
+                Self::Dead { reason, since_ms: since.unix_ms() }
+            }
+        }
+    }
+}
+
+/// The job's state in a few words for people.
+pub(crate) fn detail(job: &JobView) -> String {
+    match &job.detail {
+        StateDetail::Ready => String::new(),
+        StateDetail::Scheduled { due } => format!("due {}", time(*due)),
+        StateDetail::Leased { worker, since, .. } => match host_and_pid(worker) {
+            Some((host, pid)) => {
+                format!("host {host}, pid {pid}, since {}", time(*since))
+            }
+            None => format!("worker {worker}, since {}", time(*since)),
+        },
+        StateDetail::Dead { reason, since } => {
+            let mut shown = time(*since);
+            let why = reason_and_error(reason, job.last_error.as_deref());
+            let _ = write!(shown, ", {}", printable(why.as_bytes()));
+            shown
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_cannot_steer_the_terminal() {
+        assert_eq!(printable("hellö".as_bytes()), "hellö");
+        assert_eq!(printable(b"a\x1b[2Jb\nc\0"), "a\\u{1b}[2Jb\\nc\\u{0}");
+        assert_eq!(printable(b"\xff\x00a"), "\\xff\\x00a");
+    }
+
+    #[test]
+    fn a_cut_text_fits_and_shows_it() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn a_time_beyond_all_dates_is_shown_all_the_same() {
+        assert_eq!(time(Timestamp::from_unix_ms(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(Timestamp::from_unix_ms(i64::MAX)), "9223372036854775807 ms");
+    }
+
+    #[test]
+    fn the_worker_id_tells_host_and_pid() {
+        let worker = WorkerId::new("host.example:42:nonce").unwrap();
+        assert_eq!(host_and_pid(&worker), Some(("host.example", 42)));
+        assert_eq!(host_and_pid(&WorkerId::new("other").unwrap()), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! `relq work`: run a command on each job.
+
+mod cannot_start;
+mod command;
+mod group;
+mod program;
+mod stderr_tail;
+mod until_empty;
+
+use std::{
+    ffi::OsString,
+    num::NonZeroU32,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use relq::{
+    Queue, ReliableQueue,
+    worker::{DEFAULT_CONCURRENCY, DEFAULT_LEASE, Summary, Worker, WorkerError},
+};
+
+use crate::{
+    args::{Target, positive_duration},
+    failure::{Failure, Outcome, explain},
+    interrupts::Interrupts,
+};
+use cannot_start::CannotStart;
+use command::JobCommand;
+use program::Program;
+use until_empty::{Found, until_empty};
+
+/// Run a command on each job
+///
+/// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT and
+/// RELQ_QUEUE in its environment; its output goes to the output of relq. When it ends
+/// with 0 the job is done. When it fails, the job is tried again later, up to its
+/// number of attempts, with the end of the command's standard error as its last
+/// error; then it joins the dead jobs (`relq dead list`).
+///
+/// The command runs in a process group of its own. The whole group is told to end
+/// (SIGTERM), and killed a second later, when the job's lease is lost, the job is
+/// cancelled or its time is up; it is killed at once on a hard stop.
+///
+/// The first Ctrl-C or SIGTERM lets running commands finish, a second one kills them
+/// and gives their jobs back. A worker that is killed with SIGKILL cannot end its
+/// commands: its jobs come back when their leases run out.
+#[derive(clap::Args, Debug)]
+#[command(override_usage = USAGE, after_help = EXEC_HELP)]
+pub(crate) struct Args {
+    /// The command, with its arguments up to the next flag of relq's
+    #[arg(long, value_name = "CMD", num_args = 0.., required = true)]
+    exec: Vec<OsString>,
+
+    /// How many commands run at once
+    #[arg(long, value_name = "N", default_value_t = at_least_one(DEFAULT_CONCURRENCY))]
+    concurrency: NonZeroU32,
+
+    /// How long a job is held without a sign of life [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    lease: Option<Duration>,
+
+    /// How long a command may take [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    timeout: Option<Duration>,
+
+    /// End when nothing is ready or leased, and nothing falls due within --max-wait
+    #[arg(long)]
+    until_empty: bool,
+
+    /// How long to wait for scheduled jobs and retries [default: 0s]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        requires = "until_empty",
+        value_parser = humantime::parse_duration
+    )]
+    max_wait: Option<Duration>,
+
+    /// More of the command: all words after two dashes, whatever they look like
+    #[arg(last = true, value_name = "ARG")]
+    more: Vec<OsString>,
+}
+
+const USAGE: &str = "relq work [OPTIONS] --exec <CMD> [ARG]... [OPTIONS] [-- <ARG>...]";
+
+const EXEC_HELP: &str = "\
+The words after --exec are the command's, up to the next word that begins with two
+dashes, or -q. To hand it words of that kind, put them after `--`, at the very end:
+  relq work --exec cat --concurrency 8 --until-empty
+  relq work --exec sh -c 'curl -fsS -d @- http://localhost/in' --concurrency 8
+  relq work --concurrency 8 --exec grep -- --count -q hello";
+
+const fn at_least_one(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).expect("a default is not zero")
+}
+
+impl Args {
+    pub(crate) async fn run(mut self, target: &Target) -> Outcome {
+        let program = self.program()?;
+        let queue = target.open().await?;
+        let interrupts = Interrupts::listen()?;
+        let cannot_start = CannotStart::default();
+        let command = Arc::new(JobCommand {
+            program,
+            queue: target.queue.clone(),
+            timeout: self.timeout,
+            cannot_start: cannot_start.clone(),
+        });
+        let found = Arc::new(OnceLock::new());
+        let worker = self.worker(&queue, &interrupts, &found);
+        let running = worker.halt_on(cannot_start.clone().told()).run(move |job| {
+            let command = Arc::clone(&command);
+            async move { command.run(job).await }
+        });
+        let summary = Box::pin(running).await.map_err(explain_worker)?;
+        say(&summary);
+        if let Some(message) = cannot_start.message() {
+            return Err(Failure::Failed(message));
+        }
+        conclude(found.get(), target)
+    }
+
+    fn program(&mut self) -> Outcome<Program> {
+        let mut words = std::mem::take(&mut self.exec);
+        words.append(&mut self.more);
+        Program::find(words)
+    }
+
+    fn worker(
+        &self,
+        queue: &Arc<dyn Queue>,
+        interrupts: &Interrupts,
+        found: &Arc<OnceLock<Found>>,
+    ) -> Worker {
+        let (first, second) = (interrupts.clone(), interrupts.clone());
+        let queue_of_worker: Arc<dyn ReliableQueue> = Arc::clone(queue) as _;
+        let worker = Worker::new(queue_of_worker)
+            .concurrency(self.concurrency.get())
+            .lease(self.lease.unwrap_or(DEFAULT_LEASE))
+            .stop_on(async move { first.first().await })
+            .halt_on(async move { second.second().await });
+        if !self.until_empty {
+            return worker;
+        }
+        let (queue, found) = (Arc::clone(queue), Arc::clone(found));
+        let max_wait = self.max_wait.unwrap_or_default();
+        worker.stop_on(async move {
+            let ended_by = until_empty(&*queue, max_wait).await;
+            found.get_or_init(|| ended_by);
+        })
+    }
+}
+
+fn explain_worker(error: WorkerError) -> Failure {
+    match error {
+        WorkerError::Claim(error) => Failure::Failed(explain(&error)),
+        WorkerError::Setting(error) => Failure::Usage(error.to_string()),
+        other => match std::error::Error::source(&other) {
+            Some(cause) => Failure::Failed(format!("{other}: {cause}")),
+            None => Failure::Failed(other.to_string()),
+        },
+    }
+}
+
+/// What was done, for the person who started it.
+fn say(summary: &Summary) {
+    let Summary { done, retried, dead, cancelled, lost, given_back, .. } = summary;
+    let counts = [
+        (*retried, "to be tried again"),
+        (*dead, "dead"),
+        (*cancelled, "cancelled"),
+        (*lost, "with their lease lost"),
+        (*given_back, "given back"),
+    ];
+    let mut said = format!("{done} done");
+    for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        said.push_str(&format!(", {count} {words}"));
+    }
+    eprintln!("relq: {said}");
+}
+
+fn conclude(found: Option<&Found>, target: &Target) -> Outcome {
+    let queue = &target.queue;
+    match found {
+        None | Some(Found::Empty) => Ok(()),
+        Some(Found::Paused) => Err(Failure::Failed(format!(
+            "the queue {queue} is paused: `relq resume --queue {queue}` lets it go on"
+        ))),
+        Some(Found::Trouble(message)) => Err(Failure::Failed(message.clone())),
+    }
+}

@@ -1,0 +1,57 @@
+//! The command of `--exec`, looked up before any job is claimed.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::Access;
+
+use crate::failure::{Failure, Outcome};
+
+/// A program that is there, and its arguments.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+}
+
+impl Program {
+    /// Finds the program that the first of `words` names, as a shell would: a mistake
+    /// here must not cost every job an attempt.
+    pub(super) fn find(words: Vec<OsString>) -> Outcome<Self> {
+        let mut words = words.into_iter();
+        let Some(name) = words.next() else {
+            return Err(Failure::Usage("--exec needs a command".to_owned()));
+        };
+        let path = search(&name).ok_or_else(|| not_found(&name))?;
+        Ok(Self { path, arguments: words.collect() })
+    }
+}
+
+fn search(name: &OsStr) -> Option<PathBuf> {
+    if has_slash(name) {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    let folders = env::var_os("PATH")?;
+    let mut paths = env::split_paths(&folders).map(|folder| folder.join(name));
+    paths.find(|path| is_program(path))
+}
+
+fn has_slash(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'/')
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}
+
+fn not_found(name: &OsStr) -> Failure {
+    let why = if has_slash(name) {
+        "is not a program that may be run"
+    } else {
+        "is not found in PATH"
+    };
+    Failure::Usage(format!("the command {name:?} {why}; no job was claimed"))
+}
