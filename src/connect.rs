@@ -112,11 +112,11 @@ fn find(url: &str) -> Result<Open, ConnectError> {
     let Some(backend) = known else {
         return Err(unknown_scheme(url, Some(scheme)));
     };
+    let open = backend.open.ok_or_else(|| not_compiled_in(scheme, backend.name))?;
     if transport == Some(TLS_TRANSPORT) && cfg!(not(feature = "tls")) {
         return Err(not_compiled_in(scheme, "tls"));
     }
-    let open = backend.open.ok_or_else(|| not_compiled_in(scheme, backend.name));
-    Ok((address, open?))
+    Ok(open)
 }
 
 /// The backend's name, and how Redis is reached if the scheme says so.
