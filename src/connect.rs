@@ -5,6 +5,8 @@ mod guess;
 mod redact;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "zset")]
+mod zset;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -59,7 +61,11 @@ const BACKENDS: &[Backend] = &[
         place: Place::File,
         open: if_compiled_in!("sqlite", sqlite::open),
     },
-    Backend { name: "zset", place: Place::Redis, open: None },
+    Backend {
+        name: "zset",
+        place: Place::Redis,
+        open: if_compiled_in!("zset", zset::open),
+    },
 ];
 
 /// Opens the queue `queue` on the backend that `url` names.

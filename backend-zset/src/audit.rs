@@ -55,7 +55,9 @@ async fn read(store: &Store) -> Result<Seen, Error> {
     for (member, _) in pairs(store, "ZSCAN", &keys.leased).await? {
         match Lease::parse(&member) {
             Some(lease) => seen.place(lease.id, "leased"),
-            None => drop(seen.unreadable.insert(format!("unreadable lease {member:?}"))),
+            None => {
+                drop(seen.unreadable.insert(format!("unreadable lease {member:?}")))
+            }
         }
     }
     for (id, _) in pairs(store, "ZSCAN", &keys.dead).await? {
@@ -65,7 +67,8 @@ async fn read(store: &Store) -> Result<Seen, Error> {
     seen.errors = names(pairs(store, "HSCAN", &keys.errors).await?);
     seen.holders = pairs(store, "HSCAN", &keys.unique).await?.into_iter().collect();
     let ids = pairs(store, "ZSCAN", &keys.ids).await?;
-    seen.bound_ids = names(ids.into_iter().filter(|(_, at)| &at[..] == b"inf").collect());
+    seen.bound_ids =
+        names(ids.into_iter().filter(|(_, at)| &at[..] == b"inf").collect());
     Ok(seen)
 }
 
@@ -136,7 +139,8 @@ impl Seen {
         let mut problems = self.unreadable.clone();
         for (id, places) in &self.places {
             let has_entry = self.entries.contains(id);
-            let is_in_list = places.iter().any(|place| matches!(*place, "ready" | "handed"));
+            let is_in_list =
+                places.iter().any(|place| matches!(*place, "ready" | "handed"));
             if places.len() > 1 {
                 problems.insert(format!("job {} is in {places:?}", text(id)));
             } else if is_in_list && has_entry {
@@ -148,10 +152,13 @@ impl Seen {
         }
         let lost = |what: &str, id: &Bytes| format!("{what} {} of no job", text(id));
         let is_gone = |id: &&Bytes| !self.places.contains_key(*id);
-        problems.extend(self.entries.iter().filter(is_gone).map(|id| lost("entry", id)));
+        problems
+            .extend(self.entries.iter().filter(is_gone).map(|id| lost("entry", id)));
         problems.extend(self.errors.iter().filter(is_gone).map(|id| lost("error", id)));
         problems.extend(self.bound_ids.iter().filter(is_gone).map(|id| lost("id", id)));
-        problems.extend(self.holders.iter().filter_map(|(key, holder)| self.unheld(key, holder)));
+        problems.extend(
+            self.holders.iter().filter_map(|(key, holder)| self.unheld(key, holder)),
+        );
         (self.places.len() as u64 + self.bare, problems)
     }
 
@@ -160,7 +167,8 @@ impl Seen {
         let space = holder.iter().position(|byte| *byte == b' ')?;
         let id = holder.slice(space + 1..);
         let places = self.places.get(&id);
-        let is_alive = places.is_some_and(|places| places.iter().any(|at| *at != "dead"));
+        let is_alive =
+            places.is_some_and(|places| places.iter().any(|at| *at != "dead"));
         (!is_alive).then(|| format!("unique key {} is held by no job", text(key)))
     }
 }

@@ -83,7 +83,10 @@ impl Operator for ZsetQueue {
 /// The ids of dead jobs that an operator means, page by page.
 enum DeadIds<'a> {
     /// All that are dead by then (ms); those moved away make room for the next.
-    Until { operation: Operation, time_ms: i64 },
+    Until {
+        operation: Operation,
+        time_ms: i64,
+    },
     Listed(std::slice::Chunks<'a, JobId>),
 }
 
@@ -101,7 +104,10 @@ impl DeadIds<'_> {
             }
             Self::Until { operation, time_ms } => {
                 let mut cmd = command("ZRANGE");
-                cmd.arg(&queue.store.keys.dead).arg("-inf").arg(*time_ms).arg("BYSCORE");
+                cmd.arg(&queue.store.keys.dead)
+                    .arg("-inf")
+                    .arg(*time_ms)
+                    .arg("BYSCORE");
                 cmd.arg("LIMIT").arg(stuck).arg(PAGE);
                 let ids = queue.store.conn.call(*operation, &cmd).await?.list()?;
                 let ids: Vec<_> =

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use queue_core::{
-    Error, JobId, JobState, JobView, Operation, Page, PageCursor, PeekRequest, StateDetail,
-    Timestamp,
+    Error, JobId, JobState, JobView, Operation, Page, PageCursor, PeekRequest,
+    StateDetail, Timestamp,
 };
 use queue_redis::{Reply, command, entry::Entry};
 
@@ -88,7 +88,8 @@ async fn look(
             look_at_set(store, &keys.ranked, range, offset, count, ready).await
         }
         Section::Later => {
-            look_at_set(store, &keys.later, everything(), offset, count, scheduled).await
+            look_at_set(store, &keys.later, everything(), offset, count, scheduled)
+                .await
         }
         Section::Leased => {
             look_at_set(store, &keys.leased, everything(), offset, count, leased).await
@@ -165,7 +166,11 @@ fn ready(id: &Bytes, _: Timestamp, _: Option<&str>) -> Option<(Bytes, StateDetai
     Some((id.clone(), StateDetail::Ready))
 }
 
-fn scheduled(id: &Bytes, due: Timestamp, _: Option<&str>) -> Option<(Bytes, StateDetail)> {
+fn scheduled(
+    id: &Bytes,
+    due: Timestamp,
+    _: Option<&str>,
+) -> Option<(Bytes, StateDetail)> {
     Some((id.clone(), StateDetail::Scheduled { due }))
 }
 
@@ -192,9 +197,11 @@ fn reason(error: &str) -> String {
     let (why, text) = split_letter(error);
     match why {
         Some('a') => format!("it failed on its last attempt: {text}"),
-        Some('c') => "its last attempt ended with its lease: the worker died, froze or \
+        Some('c') => {
+            "its last attempt ended with its lease: the worker died, froze or \
                       was cut off"
-            .to_owned(),
+                .to_owned()
+        }
         Some('f') => format!("it failed for good: {text}"),
         Some('m') => format!("it cannot be read: {text}"),
         Some('x') => "it expired before it was delivered".to_owned(),
@@ -204,7 +211,9 @@ fn reason(error: &str) -> String {
 
 fn last_error(error: &str) -> Option<String> {
     match split_letter(error) {
-        (Some('a' | 'c' | 'e' | 'f'), text) if !text.is_empty() => Some(text.to_owned()),
+        (Some('a' | 'c' | 'e' | 'f'), text) if !text.is_empty() => {
+            Some(text.to_owned())
+        }
         _ => None,
     }
 }

@@ -5,10 +5,10 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use queue_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, JobId, LeaseScope,
-    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Timestamp,
-    Turn, WorkerId,
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, JobId,
+    LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
+    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
+    Settlement, Timestamp, Turn, WorkerId,
 };
 use queue_redis::{Conn, code_of, command, entry, entry::Entry};
 
@@ -153,8 +153,10 @@ impl ReliableQueue for ZsetQueue {
         let pattern = format!("{worker}/*");
         let mut leases = self.find_leases(Operation::Leave, &pattern).await?;
         leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));
-        let leases: Vec<_> =
-            leases.into_iter().map(|(member, lease)| (member.into(), lease.id)).collect();
+        let leases: Vec<_> = leases
+            .into_iter()
+            .map(|(member, lease)| (member.into(), lease.id))
+            .collect();
         let mut jobs = leases.len();
         // The last page first, so that the job held longest is foremost in the end.
         for page in leases.rchunks(MAX_BATCH.get() as usize) {

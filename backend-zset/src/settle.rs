@@ -46,7 +46,9 @@ impl<'a> Groups<'a> {
             match verdict {
                 Verdict::Done if is_tied => groups.finished_tied.push((at, receipt)),
                 Verdict::Done => groups.finished.push((at, receipt)),
-                Verdict::Discard if is_tied => groups.discarded_tied.push((at, receipt)),
+                Verdict::Discard if is_tied => {
+                    groups.discarded_tied.push((at, receipt))
+                }
                 Verdict::Discard => groups.discarded.push((at, receipt)),
                 Verdict::GiveBack => groups.given_back.push((at, receipt)),
                 Verdict::Retry { after, error } => {
@@ -61,7 +63,10 @@ impl<'a> Groups<'a> {
     }
 }
 
-async fn settle_page(store: &Store, page: &[Settlement]) -> Result<Vec<Settled>, Error> {
+async fn settle_page(
+    store: &Store,
+    page: &[Settlement],
+) -> Result<Vec<Settled>, Error> {
     let groups = Groups::of(page);
     // Polled in this order, they are written to the connection together.
     let lost = tokio::try_join!(
@@ -123,7 +128,8 @@ async fn give_back(
     if group.is_empty() {
         return Ok(Vec::new());
     }
-    let lease = |(_, receipt): &(usize, &Receipt)| (lease::member(receipt), id(receipt));
+    let lease =
+        |(_, receipt): &(usize, &Receipt)| (lease::member(receipt), id(receipt));
     let leases: Vec<_> = group.iter().map(lease).collect();
     let lost = store.give_back(Operation::Settle, &leases).await?;
     Ok(in_page(group, &lost))

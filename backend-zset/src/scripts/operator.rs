@@ -17,8 +17,14 @@ impl Store {
     pub(crate) async fn stats(&self) -> Result<Vec<i64>, Error> {
         let keys = &self.keys;
         let call = SCRIPTS.stats.keys(&[
-            &keys.ready, &keys.handed, &keys.ranked, &keys.later, &keys.leased, &keys.dead,
-            &keys.totals, &keys.paused,
+            &keys.ready,
+            &keys.handed,
+            &keys.ranked,
+            &keys.later,
+            &keys.leased,
+            &keys.dead,
+            &keys.totals,
+            &keys.paused,
         ]);
         counts(call.run(&self.conn, Operation::Stats).await?)
     }
@@ -33,8 +39,15 @@ impl Store {
         let call = SCRIPTS
             .cancel
             .keys(&[
-                &keys.later, &keys.ranked, &keys.leased, &keys.jobs, &keys.cancelled,
-                &keys.errors, &keys.unique, &keys.ids, &keys.totals,
+                &keys.later,
+                &keys.ranked,
+                &keys.leased,
+                &keys.jobs,
+                &keys.cancelled,
+                &keys.errors,
+                &keys.unique,
+                &keys.ids,
+                &keys.totals,
             ])
             .arg(job.as_str())
             .arg(lease.map_or(&[][..], |lease| lease))
@@ -61,7 +74,12 @@ impl Store {
     pub(crate) async fn redrive(&self, ids: &[Bytes]) -> Result<Redriven, Error> {
         let keys = &self.keys;
         let mut call = SCRIPTS.redrive.keys(&[
-            &keys.dead, &keys.jobs, &keys.ready, &keys.ranked, &keys.errors, &keys.unique,
+            &keys.dead,
+            &keys.jobs,
+            &keys.ready,
+            &keys.ranked,
+            &keys.errors,
+            &keys.unique,
             &keys.wake,
         ]);
         ids.iter().for_each(|id| call.push_arg(&id[..]));
@@ -85,9 +103,21 @@ impl Store {
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
         let keys = &self.keys;
         let call = SCRIPTS.purge.keys(&[
-            &keys.ready, &keys.handed, &keys.ranked, &keys.later, &keys.leased, &keys.dead,
-            &keys.jobs, &keys.errors, &keys.unique, &keys.ids, &keys.calls, &keys.answers,
-            &keys.cancelled, &keys.totals, &keys.wake,
+            &keys.ready,
+            &keys.handed,
+            &keys.ranked,
+            &keys.later,
+            &keys.leased,
+            &keys.dead,
+            &keys.jobs,
+            &keys.errors,
+            &keys.unique,
+            &keys.ids,
+            &keys.calls,
+            &keys.answers,
+            &keys.cancelled,
+            &keys.totals,
+            &keys.wake,
         ]);
         call.run(&self.conn, Operation::Purge).await?.count()
     }

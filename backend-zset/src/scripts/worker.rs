@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use queue_core::{
-    ClaimRequest, Error, OnDuplicate, Operation, PushToken, Receipt, Recovered, Timestamp,
+    ClaimRequest, Error, OnDuplicate, Operation, PushToken, Receipt, Recovered,
+    Timestamp,
 };
 use queue_redis::{Reply, command, entry, entry::millis};
 
@@ -73,8 +74,15 @@ impl Store {
         let mut call = SCRIPTS
             .push
             .keys(&[
-                &keys.ready, &keys.ranked, &keys.later, &keys.jobs, &keys.unique,
-                &keys.ids, &keys.calls, &keys.answers, &keys.wake,
+                &keys.ready,
+                &keys.ranked,
+                &keys.later,
+                &keys.jobs,
+                &keys.unique,
+                &keys.ids,
+                &keys.calls,
+                &keys.answers,
+                &keys.wake,
             ])
             .arg(token.map_or("", PushToken::as_str))
             .arg(millis(MEMORY));
@@ -108,8 +116,15 @@ impl Store {
         let reply = SCRIPTS
             .claim
             .keys(&[
-                &keys.ready, &keys.handed, &keys.ranked, &keys.later, &keys.leased,
-                &keys.jobs, &keys.unique, &keys.paused, &keys.wake,
+                &keys.ready,
+                &keys.handed,
+                &keys.ranked,
+                &keys.later,
+                &keys.leased,
+                &keys.jobs,
+                &keys.unique,
+                &keys.paused,
+                &keys.wake,
             ])
             .arg(ask.worker.as_str())
             .arg(nonce)
@@ -154,7 +169,11 @@ impl Store {
         let mut call = SCRIPTS
             .finish_tied
             .keys(&[
-                &keys.leased, &keys.jobs, &keys.totals, &keys.unique, &keys.ids,
+                &keys.leased,
+                &keys.jobs,
+                &keys.totals,
+                &keys.unique,
+                &keys.ids,
                 &keys.errors,
             ])
             .arg(how.total())
@@ -174,13 +193,18 @@ impl Store {
     ) -> Result<Vec<usize>, Error> {
         let keys = &self.keys;
         let mut call = SCRIPTS.fail.keys(&[
-            &keys.leased, &keys.jobs, &keys.later, &keys.dead, &keys.errors, &keys.unique,
+            &keys.leased,
+            &keys.jobs,
+            &keys.later,
+            &keys.dead,
+            &keys.errors,
+            &keys.unique,
             &keys.wake,
         ]);
         for failure in failures {
-            let after = failure.after.map_or(-1, |after| {
-                i64::try_from(millis(after)).unwrap_or(i64::MAX)
-            });
+            let after = failure
+                .after
+                .map_or(-1, |after| i64::try_from(millis(after)).unwrap_or(i64::MAX));
             call.push_arg(&failure.lease);
             call.push_arg(&failure.id[..]);
             call.push_arg(after);
@@ -199,7 +223,12 @@ impl Store {
     ) -> Result<Vec<usize>, Error> {
         let keys = &self.keys;
         let mut call = SCRIPTS.give_back.keys(&[
-            &keys.leased, &keys.jobs, &keys.ready, &keys.ranked, &keys.unique, &keys.wake,
+            &keys.leased,
+            &keys.jobs,
+            &keys.ready,
+            &keys.ranked,
+            &keys.unique,
+            &keys.wake,
         ]);
         for (lease, id) in leases {
             call.push_arg(lease);
@@ -219,7 +248,8 @@ impl Store {
         let mut call =
             SCRIPTS.extend.keys(&[&keys.leased, &keys.cancelled]).arg(millis(lease));
         held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        let mut parts = call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
+        let mut parts =
+            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         let until = Timestamp::from_unix_ms(part().number()?);
         Ok((until, positions(part())?, positions(part())?))
@@ -231,8 +261,14 @@ impl Store {
         let call = SCRIPTS
             .recover
             .keys(&[
-                &keys.leased, &keys.jobs, &keys.ready, &keys.ranked, &keys.dead,
-                &keys.errors, &keys.unique, &keys.wake,
+                &keys.leased,
+                &keys.jobs,
+                &keys.ready,
+                &keys.ranked,
+                &keys.dead,
+                &keys.errors,
+                &keys.unique,
+                &keys.wake,
             ])
             .arg(page);
         let counts = counts(call.run(&self.conn, Operation::Recover).await?)?;

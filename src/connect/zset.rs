@@ -1,0 +1,62 @@
+//! `zset+redis://…`, `zset+rediss://…`, `zset+unix://…`, and the same without
+//! `zset+`.
+
+use std::sync::Arc;
+
+use backend_zset::{ZsetConfig, ZsetQueue};
+use queue_core::{Environment, QueueName};
+
+use super::{ConnectError, Opening, bad_url};
+
+const PREFIX: &str = "zset+";
+
+pub(super) fn open(
+    url: &str,
+    queue: QueueName,
+    environment: Environment,
+) -> Opening<'_> {
+    Box::pin(async move {
+        let config = config(url)?.environment(environment);
+        let queue = ZsetQueue::connect(config, queue).await?;
+        Ok(Arc::new(queue) as _)
+    })
+}
+
+fn config(url: &str) -> Result<ZsetConfig, ConnectError> {
+    let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    ZsetConfig::new(address).map_err(|error| bad_url(url, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_may_be_left_out() {
+        for url in ["redis://h", "zset+redis://:p@h:1/2", "zset+unix:///r.sock?db=1"] {
+            assert!(config(url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+        for url in [
+            "redis://:s3cret@host:port/0",
+            "redis://:s3cret@host/zero",
+            "redis://:s3cret@",
+            "zset+redis:s3cret@host",
+            "zset+unix://?pass=s3cret",
+            "redis://host:1:s3cret@x/0/1",
+        ] {
+            let Err(error) = config(url) else { continue };
+            let error = format!("{error} {error:?}");
+            assert!(
+                error.contains("not usable") || error.contains("BadUrl"),
+                "{error}"
+            );
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+        let error = config("redis://:s3cret@host/zero").unwrap_err().to_string();
+        assert!(error.contains("redis://***@host/zero"), "{error}");
+    }
+}
