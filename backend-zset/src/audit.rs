@@ -56,7 +56,7 @@ async fn read(store: &Store) -> Result<Seen, Error> {
         match Lease::parse(&member) {
             Some(lease) => seen.place(lease.id, "leased"),
             None => {
-                drop(seen.unreadable.insert(format!("unreadable lease {member:?}")))
+                seen.unreadable.insert(format!("unreadable lease {member:?}"));
             }
         }
     }

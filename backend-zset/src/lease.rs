@@ -29,7 +29,7 @@ impl Claim<'_> {
     pub(crate) fn token(&self, position: usize, element: &Bytes) -> Bytes {
         const FLAGS: usize = 4;
         const ATTEMPT: std::ops::Range<usize> = 6..8;
-        let has_ties = element[FLAGS] % 4 != 0;
+        let has_ties = !element[FLAGS].is_multiple_of(4);
         let kind = if has_ties || element[ATTEMPT] != [0, 1] { 't' } else { 'p' };
         let Self { worker, since_us, nonce } = self;
         format!("{worker}/{since_us}/{nonce}-{:04}{kind}", position + 1).into()

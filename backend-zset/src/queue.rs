@@ -5,12 +5,12 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use queue_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, JobId,
-    LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
+    Capabilities, Capability, ClaimRequest, Delivery, DuplicateOf, Error, Extended,
+    JobId, LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
     QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
     Settlement, Timestamp, Turn, WorkerId,
 };
-use queue_redis::{Conn, code_of, command, entry, entry::Entry};
+use queue_redis::{Conn, Reply, code_of, command, entry, entry::Entry};
 
 use crate::{
     ZsetConfig,
@@ -238,10 +238,21 @@ impl ZsetQueue {
         {
             let at = usize::try_from(at.count()?).unwrap_or(usize::MAX);
             if let Some(answer) = pushed.get_mut(at) {
-                *answer = settle::duplicate(&self.store, by, existing)?;
+                *answer = self.duplicate(by, existing)?;
             }
         }
         Ok(pushed)
+    }
+
+    /// What the push script says of a duplicate.
+    fn duplicate(&self, by: Reply, existing: Reply) -> Result<Pushed, Error> {
+        let by =
+            if by.text()? == "id" { DuplicateOf::Id } else { DuplicateOf::UniqueKey };
+        let existing = JobId::new(existing.text()?).map_err(|error| {
+            let at = self.store.conn.at(Operation::Push);
+            Error::Unreadable { at, source: Box::new(error) }
+        })?;
+        Ok(Pushed::Duplicate { existing, by })
     }
 
     /// Claims without waiting, promoting what is due on the way.

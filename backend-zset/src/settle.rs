@@ -1,9 +1,10 @@
 //! Carrying out verdicts: one call for each kind of them, all in one round trip.
 
-use queue_core::{
-    DuplicateOf, Error, JobId, Operation, Pushed, Receipt, Settled, Settlement, Verdict,
-};
-use queue_redis::Reply;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, try_join_all};
+use queue_core::{Error, Operation, Receipt, Settled, Settlement, Verdict};
 
 use crate::{
     lease,
@@ -13,6 +14,40 @@ use crate::{
 
 /// The longest error that is kept with a job, in bytes.
 const MAX_ERROR: usize = 4096;
+
+/// What has to be called for a settlement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Finish(Ended),
+    FinishTied(Ended),
+    Fail,
+    GiveBack,
+}
+
+impl Kind {
+    const ALL: [Self; 6] = [
+        Self::Finish(Ended::Finished),
+        Self::FinishTied(Ended::Finished),
+        Self::Finish(Ended::Discarded),
+        Self::FinishTied(Ended::Discarded),
+        Self::Fail,
+        Self::GiveBack,
+    ];
+
+    fn of(settlement: &Settlement) -> Self {
+        let finish = if lease::has_ties(&settlement.receipt) {
+            Self::FinishTied
+        } else {
+            Self::Finish
+        };
+        match settlement.verdict {
+            Verdict::Done => finish(Ended::Finished),
+            Verdict::Discard => finish(Ended::Discarded),
+            Verdict::Retry { .. } | Verdict::Dead { .. } => Self::Fail,
+            Verdict::GiveBack => Self::GiveBack,
+        }
+    }
+}
 
 /// Carries out any number of verdicts and answers for each.
 pub(crate) async fn settle(
@@ -26,151 +61,67 @@ pub(crate) async fn settle(
     Ok(answers)
 }
 
-/// The settlements of a page by what has to be called for them, each with its
-/// position in the page.
-#[derive(Default)]
-struct Groups<'a> {
-    finished: Vec<(usize, &'a Receipt)>,
-    finished_tied: Vec<(usize, &'a Receipt)>,
-    discarded: Vec<(usize, &'a Receipt)>,
-    discarded_tied: Vec<(usize, &'a Receipt)>,
-    failed: Vec<(usize, Failure<'a>)>,
-    given_back: Vec<(usize, &'a Receipt)>,
-}
-
-impl<'a> Groups<'a> {
-    fn of(page: &'a [Settlement]) -> Self {
-        let mut groups = Self::default();
-        for (at, Settlement { receipt, verdict }) in page.iter().enumerate() {
-            let is_tied = lease::has_ties(receipt);
-            match verdict {
-                Verdict::Done if is_tied => groups.finished_tied.push((at, receipt)),
-                Verdict::Done => groups.finished.push((at, receipt)),
-                Verdict::Discard if is_tied => {
-                    groups.discarded_tied.push((at, receipt))
-                }
-                Verdict::Discard => groups.discarded.push((at, receipt)),
-                Verdict::GiveBack => groups.given_back.push((at, receipt)),
-                Verdict::Retry { after, error } => {
-                    groups.failed.push((at, failure(receipt, Some(*after), error)));
-                }
-                Verdict::Dead { error } => {
-                    groups.failed.push((at, failure(receipt, None, error)));
-                }
-            }
-        }
-        groups
-    }
-}
-
 async fn settle_page(
     store: &Store,
     page: &[Settlement],
 ) -> Result<Vec<Settled>, Error> {
-    let groups = Groups::of(page);
-    // Polled in this order, they are written to the connection together.
-    let lost = tokio::try_join!(
-        finish(store, &groups.finished, Ended::Finished),
-        finish_tied(store, &groups.finished_tied, Ended::Finished),
-        finish(store, &groups.discarded, Ended::Discarded),
-        finish_tied(store, &groups.discarded_tied, Ended::Discarded),
-        fail(store, groups.failed),
-        give_back(store, &groups.given_back),
-    )?;
+    let mut calls: Vec<BoxFuture<'_, Result<Vec<usize>, Error>>> = Vec::new();
+    for kind in Kind::ALL {
+        let is_of_kind = |at: &usize| Kind::of(&page[*at]) == kind;
+        let positions: Vec<_> = (0..page.len()).filter(is_of_kind).collect();
+        if !positions.is_empty() {
+            calls.push(Box::pin(carry_out(store, kind, page, positions)));
+        }
+    }
     let mut answers = vec![Settled::Applied; page.len()];
-    let (a, b, c, d, e, f) = lost;
-    for at in [a, b, c, d, e, f].into_iter().flatten() {
-        answers[at] = Settled::LeaseLost;
+    for lost in try_join_all(calls).await?.into_iter().flatten() {
+        answers[lost] = Settled::LeaseLost;
     }
     Ok(answers)
 }
 
-async fn finish(
+/// Settles those at `positions`, all of one kind; answers the positions of the lost.
+async fn carry_out(
     store: &Store,
-    group: &[(usize, &Receipt)],
-    how: Ended,
+    kind: Kind,
+    page: &[Settlement],
+    positions: Vec<usize>,
 ) -> Result<Vec<usize>, Error> {
-    if group.is_empty() {
-        return Ok(Vec::new());
-    }
-    let lost = store.finish(&receipts(group), how).await?;
-    Ok(in_page(group, &lost))
-}
-
-async fn finish_tied(
-    store: &Store,
-    group: &[(usize, &Receipt)],
-    how: Ended,
-) -> Result<Vec<usize>, Error> {
-    if group.is_empty() {
-        return Ok(Vec::new());
-    }
-    let lost = store.finish_tied(&receipts(group), how).await?;
-    Ok(in_page(group, &lost))
-}
-
-async fn fail(
-    store: &Store,
-    group: Vec<(usize, Failure<'_>)>,
-) -> Result<Vec<usize>, Error> {
-    if group.is_empty() {
-        return Ok(Vec::new());
-    }
-    let (positions, failures): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-    let lost = store.fail(Operation::Settle, &failures).await?;
+    let group = positions.iter().map(|at| &page[*at]);
+    let receipts = || group.clone().map(|settlement| &settlement.receipt);
+    let lost = match kind {
+        Kind::Finish(how) => store.finish(&receipts().collect::<Vec<_>>(), how).await?,
+        Kind::FinishTied(how) => {
+            store.finish_tied(&receipts().collect::<Vec<_>>(), how).await?
+        }
+        Kind::Fail => {
+            let failures: Vec<_> = group.filter_map(failure).collect();
+            store.fail(Operation::Settle, &failures).await?
+        }
+        Kind::GiveBack => {
+            let lease = |receipt| (lease::member(receipt), id(receipt));
+            let leases: Vec<_> = receipts().map(lease).collect();
+            store.give_back(Operation::Settle, &leases).await?
+        }
+    };
     Ok(lost.into_iter().filter_map(|at| positions.get(at).copied()).collect())
 }
 
-async fn give_back(
-    store: &Store,
-    group: &[(usize, &Receipt)],
-) -> Result<Vec<usize>, Error> {
-    if group.is_empty() {
-        return Ok(Vec::new());
-    }
-    let lease =
-        |(_, receipt): &(usize, &Receipt)| (lease::member(receipt), id(receipt));
-    let leases: Vec<_> = group.iter().map(lease).collect();
-    let lost = store.give_back(Operation::Settle, &leases).await?;
-    Ok(in_page(group, &lost))
+fn failure(settlement: &Settlement) -> Option<Failure<'_>> {
+    let (after, error): (Option<Duration>, _) = match &settlement.verdict {
+        Verdict::Retry { after, error } => (Some(*after), error),
+        Verdict::Dead { error } => (None, error),
+        Verdict::Done | Verdict::Discard | Verdict::GiveBack => return None,
+    };
+    let receipt = &settlement.receipt;
+    let (lease, id) = (lease::member(receipt), id(receipt));
+    Some(Failure { lease, id, after, why: 'f', error: cut(error) })
 }
 
-fn receipts<'a>(group: &[(usize, &'a Receipt)]) -> Vec<&'a Receipt> {
-    group.iter().map(|(_, receipt)| *receipt).collect()
-}
-
-/// Positions in a group as positions in the page.
-fn in_page(group: &[(usize, &Receipt)], lost: &[usize]) -> Vec<usize> {
-    lost.iter().filter_map(|at| group.get(*at).map(|(in_page, _)| *in_page)).collect()
-}
-
-fn failure<'a>(
-    receipt: &Receipt,
-    after: Option<std::time::Duration>,
-    error: &'a str,
-) -> Failure<'a> {
-    let lease = lease::member(receipt);
-    Failure { lease, id: id(receipt), after, why: 'f', error: cut(error) }
-}
-
-fn id(receipt: &Receipt) -> bytes::Bytes {
-    bytes::Bytes::copy_from_slice(receipt.job().as_str().as_bytes())
+fn id(receipt: &Receipt) -> Bytes {
+    Bytes::copy_from_slice(receipt.job().as_str().as_bytes())
 }
 
 fn cut(error: &str) -> &str {
     &error[..error.floor_char_boundary(MAX_ERROR)]
-}
-
-/// What the push script says of a duplicate.
-pub(crate) fn duplicate(
-    store: &Store,
-    by: Reply,
-    existing: Reply,
-) -> Result<Pushed, Error> {
-    let by = if by.text()? == "id" { DuplicateOf::Id } else { DuplicateOf::UniqueKey };
-    let existing = JobId::new(existing.text()?).map_err(|error| Error::Unreadable {
-        at: store.conn.at(Operation::Push),
-        source: Box::new(error),
-    })?;
-    Ok(Pushed::Duplicate { existing, by })
 }
