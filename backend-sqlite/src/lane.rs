@@ -108,10 +108,7 @@ impl Keeper {
     fn open(site: Site) -> Result<Self, Failure> {
         let conn = connection::open(site.file.as_deref(), &site.config)?;
         let queue = statements::queue_key(&conn, &site.queue)?;
-        let file = site.file.map(|path| {
-            let identity = FileIdentity::of(&path).ok().flatten();
-            (path, identity)
-        });
+        let file = site.file.map(with_identity).transpose()?;
         let Site { bell, config, .. } = site;
         let desk = Desk { conn, queue, environment: config.environment, bell };
         Ok(Self { desk, file })
@@ -143,6 +140,16 @@ impl Keeper {
             "{} was deleted, moved or replaced while it was open; open the queue again",
             path.display(),
         )))
+    }
+}
+
+fn with_identity(path: PathBuf) -> Result<(PathBuf, Option<FileIdentity>), Failure> {
+    match FileIdentity::of(&path) {
+        Ok(identity) => Ok((path, identity)),
+        Err(error) => Err(Failure::unusable(format!(
+            "{} was deleted while it was opened: {error}",
+            path.display(),
+        ))),
     }
 }
 

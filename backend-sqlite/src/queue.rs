@@ -165,6 +165,9 @@ impl ReliableQueue for SqliteQueue {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
         self.capabilities.check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
         let call = Push { jobs: jobs.to_vec(), token: token.cloned() };
         self.lane.call(call).await.map_err(|it| it.at(Operation::Push))
     }
@@ -176,27 +179,29 @@ impl ReliableQueue for SqliteQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         self.capabilities.check_batch(Operation::Settle, done.len())?;
+        if done.is_empty() {
+            return Ok(Vec::new());
+        }
         let call = Settle { done: done.to_vec() };
         self.lane.call(call).await.map_err(|it| it.at(Operation::Settle))
     }
 
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
         let settle_fits = self.capabilities.check_batch(Operation::Settle, done.len());
-        if settle_fits.is_err() || self.capabilities.check_claim(ask).is_err() {
+        let claim_fits = self.capabilities.check_claim(ask);
+        // What one refuses the other still does; and an idle turn takes no lock.
+        if done.is_empty() || settle_fits.is_err() || claim_fits.is_err() {
             let at_once = ask.clone().wait(Duration::ZERO);
-            return Turn {
-                settled: self.settle(done).await,
-                claimed: self.claim(&at_once).await,
-            };
+            let settled = self.settle(done).await;
+            return Turn { settled, claimed: self.claim(&at_once).await };
         }
         let settle = Settle { done: done.to_vec() };
         let (settled, claimed) =
             self.lane.call_both(settle, self.claim_call(ask)).await;
+        let deliveries = claimed.map(|it| it.deliveries);
         Turn {
             settled: settled.map_err(|it| it.at(Operation::Settle)),
-            claimed: claimed
-                .map(|it| it.deliveries)
-                .map_err(|it| it.at(Operation::Claim)),
+            claimed: deliveries.map_err(|it| it.at(Operation::Claim)),
         }
     }
 
@@ -208,6 +213,9 @@ impl ReliableQueue for SqliteQueue {
     ) -> Result<Vec<Extended>, Error> {
         self.capabilities.check_lease(Operation::Extend, lease)?;
         self.capabilities.check_batch(Operation::Extend, held.len())?;
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
         let call = Extend { held: held.to_vec(), lease };
         self.lane.call(call).await.map_err(|it| it.at(Operation::Extend))
     }

@@ -4,6 +4,8 @@
 mod ending;
 mod operating;
 mod pushing;
+#[cfg(test)]
+mod tests;
 mod working;
 
 use queue_core::QueueName;

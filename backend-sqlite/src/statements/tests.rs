@@ -1,0 +1,67 @@
+//! Every statement is looked at as SQLite would carry it out.
+
+use std::{fs, path::Path};
+
+use rusqlite::Connection;
+
+/// What may read whole tables: an audit does nothing else.
+const READS_EVERYTHING: &str = "audit";
+/// What sorts, and no more than one page that an index has put in order already.
+const SORTS_A_PAGE: [&str; 2] = ["due_promote.sql", "peek_ready.sql"];
+
+fn plan(conn: &Connection, sql: &str) -> String {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let mut rows = statement.raw_query();
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        lines.push(row.get::<_, String>("detail").unwrap());
+    }
+    lines.join("\n")
+}
+
+/// All statements but the schema: their file names and texts.
+fn statements() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .filter(|(name, _)| !name.starts_with("schema_"))
+        .collect()
+}
+
+fn tables() -> Connection {
+    let conn = Connection::open_in_memory().unwrap();
+    conn.execute_batch(include_str!("../../sql/schema_1.sql")).unwrap();
+    conn
+}
+
+/// The cost of a call does not grow with the number of jobs, beyond its logarithm.
+#[test]
+fn no_statement_reads_a_whole_table_or_sorts_one() {
+    let conn = tables();
+    let all = statements();
+    assert!(all.len() > 40, "the statements were found");
+
+    for (name, sql) in all {
+        let plan = plan(&conn, &sql);
+        let may_scan = name.starts_with(READS_EVERYTHING);
+        let scans = ["SCAN jobs", "SCAN bodies", "SCAN ended_ids", "SCAN push_calls"];
+        let scanned = scans.iter().any(|scan| plan.contains(scan));
+        let sorted = plan.contains("TEMP B-TREE");
+        assert!(may_scan || !scanned, "{name} reads a whole table:\n{plan}");
+        let may_sort = may_scan || SORTS_A_PAGE.contains(&&*name);
+        assert!(may_sort || !sorted, "{name} sorts:\n{plan}");
+    }
+}
+
+/// A statement without a header does not say what its numbers mean.
+#[test]
+fn every_statement_says_what_it_is_for() {
+    for (name, sql) in statements() {
+        assert!(sql.starts_with("-- "), "{name} has no header");
+    }
+}
