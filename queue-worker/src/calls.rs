@@ -128,6 +128,11 @@ impl Calls {
             .collect()
     }
 
+    /// Drops the claim that has nothing to settle with it, if one waits.
+    pub(crate) fn drop_waiting_claim(&mut self) {
+        self.under_way.retain(|call| call.batch.is_some());
+    }
+
     /// Drops every call; answers what they were settling.
     ///
     /// What a claim leased unseen is given back when the worker leaves.

@@ -88,7 +88,7 @@ impl<H: Handler> ClaimLoop<H> {
     /// Works until asked to stop.
     pub(crate) async fn serve(
         &mut self,
-        shutdown: &Shutdown,
+        shutdown: &mut Shutdown,
         heartbeat: &mut Heartbeat,
     ) -> Result<(), WorkerError> {
         loop {

@@ -57,6 +57,7 @@ mod claim_loop;
 mod context;
 mod error;
 mod failure;
+mod farewell;
 mod handler;
 mod heartbeat;
 mod held;

@@ -11,11 +11,12 @@ use crate::{
     attempt::Program,
     calls::Calls,
     claim_loop::{ClaimLoop, Parts},
+    farewell::{Farewell, Leaving},
     heartbeat::Heartbeat,
     held::Held,
     reaper::Reaper,
     settings::Settings,
-    shutdown::{Farewell, Requests, Shutdown, Signals},
+    shutdown::{Requests, Shutdown, Signals},
     slots::Slots,
 };
 
@@ -178,7 +179,7 @@ impl Worker {
         let environment = settings.environment.clone();
         let worker =
             id.unwrap_or_else(|| WorkerId::of_this_process(environment.random()));
-        let shutdown = Shutdown::listen(requests)?;
+        let mut shutdown = Shutdown::listen(requests)?;
         let held = Arc::new(Held::new(
             always_beating(&*queue, &settings),
             environment.clock().elapsed(),
@@ -209,17 +210,15 @@ impl Worker {
             progress: progress.clone(),
         });
 
-        let served = claim_loop.serve(&shutdown, &mut heartbeat).await;
+        let served = claim_loop.serve(&mut shutdown, &mut heartbeat).await;
         if served.is_err() {
             shutdown.halt();
         }
 
-        let farewell = Farewell {
-            shutdown: &shutdown,
-            queue,
-            worker,
-            environment,
-            progress: progress.clone(),
+        let mut farewell = Farewell {
+            shutdown: &mut shutdown,
+            environment: environment.clone(),
+            leaving: Leaving { queue, worker, environment, progress: progress.clone() },
         };
         farewell.run(&mut claim_loop).await;
         reaping.shutdown().await;
@@ -241,5 +240,18 @@ fn always_beating(queue: &dyn ReliableQueue, settings: &Settings) -> Option<Dura
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Worker({})", self.queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Failure, JobContext};
+
+    /// A worker can be spawned on any runtime.
+    #[test]
+    fn a_run_can_move_between_threads() {
+        fn assert_send<T: Send>(_: impl FnOnce(Worker) -> T) {}
+        assert_send(|worker| worker.run(async |_: JobContext| Ok::<_, Failure>(())));
     }
 }
