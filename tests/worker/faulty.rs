@@ -1,0 +1,207 @@
+//! A real queue whose calls fail, or are answered late, as a test says.
+
+use std::{
+    fmt,
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use relq::{
+    At, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob, Operation,
+    PushToken, Pushed, Receipt, Recovered, Released, ReliableQueue, Settled,
+    Settlement, Turn, WorkerId,
+};
+use tokio::sync::Notify;
+
+/// What goes wrong with one call.
+#[derive(Clone)]
+pub(crate) enum Fault {
+    /// It is not done.
+    Unavailable,
+    /// It is done, and its answer is lost.
+    AnswerLost,
+    /// It is not done, and trying again does not help.
+    Denied,
+    /// It is refused for what it asks.
+    Refused,
+    /// It is done, and answered when the test says so.
+    Late(Arc<Notify>),
+}
+
+/// Decides on the fault of a call by its number, from 0, and how many jobs it is of.
+type Decide = dyn Fn(usize, usize) -> Option<Fault> + Send + Sync;
+
+/// The faults of one kind of call, and how many such calls there were.
+#[derive(Clone)]
+pub(crate) struct Faults {
+    decide: Arc<Decide>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Faults {
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(SeqCst)
+    }
+
+    fn on(
+        &mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) {
+        self.decide = Arc::new(decide);
+    }
+
+    async fn around<T>(
+        &self,
+        operation: Operation,
+        jobs: usize,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let at = At { backend: "faulty", operation };
+        let source = "as the test wants it".into();
+        match (self.decide)(self.calls.fetch_add(1, SeqCst), jobs) {
+            None => call.await,
+            Some(Fault::Unavailable) => Err(Error::Unavailable { at, source }),
+            Some(Fault::AnswerLost) => {
+                call.await?;
+                Err(Error::Interrupted { at, source })
+            }
+            Some(Fault::Denied) => Err(Error::Denied { at, source }),
+            Some(Fault::Refused) => {
+                Err(Error::Invalid { at, reason: "as the test wants it".into() })
+            }
+            Some(Fault::Late(release)) => {
+                let answer = call.await;
+                release.notified().await;
+                answer
+            }
+        }
+    }
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self { decide: Arc::new(|_, _| None), calls: Arc::default() }
+    }
+}
+
+/// The decorator. Its siblings share its faults.
+pub(crate) struct Faulty {
+    inner: Arc<dyn ReliableQueue>,
+    pub(crate) claims: Faults,
+    pub(crate) settlements: Faults,
+    pub(crate) extensions: Faults,
+    pub(crate) recoveries: Faults,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: Arc<dyn ReliableQueue>) -> Self {
+        Self {
+            inner,
+            claims: Faults::default(),
+            settlements: Faults::default(),
+            extensions: Faults::default(),
+            recoveries: Faults::default(),
+        }
+    }
+
+    pub(crate) fn on_claim(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.claims.on(decide);
+        self
+    }
+
+    pub(crate) fn on_settle(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.settlements.on(decide);
+        self
+    }
+
+    pub(crate) fn on_extend(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.extensions.on(decide);
+        self
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl ReliableQueue for Faulty {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.inner.push(jobs, token).await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        let call = self.inner.claim(ask);
+        self.claims.around(Operation::Claim, ask.max.get() as usize, call).await
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        let call = self.inner.settle(done);
+        self.settlements.around(Operation::Settle, done.len(), call).await
+    }
+
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let settled = self.settle(done).await;
+        let at_once = ask.clone().wait(Duration::ZERO);
+        Turn { settled, claimed: self.claim(&at_once).await }
+    }
+
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        let call = self.inner.extend(worker, held, lease);
+        self.extensions.around(Operation::Extend, held.len(), call).await
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.inner.leave(worker).await
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        self.recoveries.around(Operation::Recover, 0, self.inner.recover(page)).await
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        Ok(Arc::new(Self {
+            inner: self.inner.sibling().await?,
+            claims: self.claims.clone(),
+            settlements: self.settlements.clone(),
+            extensions: self.extensions.clone(),
+            recoveries: self.recoveries.clone(),
+        }))
+    }
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Faulty({:?})", self.inner)
+    }
+}
+
+impl fmt::Display for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "faulty {}", self.inner)
+    }
+}

@@ -1,0 +1,181 @@
+//! What every test stands on: a queue on a store of its own, and a worker at work.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use queue_redis::testing::Server;
+use relq::{
+    ClaimRequest, Delivery, JobState, JobView, NewJob, PeekRequest, Queue, QueueName,
+    ReliableQueue, ReliableQueueExt, Stats, WorkerId,
+    worker::{
+        CancellationToken, Handler, Progress, RetryPolicy, Summary, Worker, WorkerError,
+    },
+};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// Longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A lease that ends within a test, and not because the machine is busy.
+pub(crate) const LEASE: Duration = Duration::from_millis(900);
+
+/// A queue on a store that nobody else uses.
+pub(crate) struct Fixture {
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) url: String,
+    pub(crate) store: Place,
+}
+
+/// Where the store is; gone with this.
+pub(crate) enum Place {
+    Folder { _folder: TempDir },
+    Server(Server),
+}
+
+impl Fixture {
+    pub(crate) async fn sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("relq.db").display());
+        Self::open(url, Place::Folder { _folder: folder }).await
+    }
+
+    pub(crate) async fn zset() -> Self {
+        let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+        let server = Server::start_with(&durable);
+        Self::open(format!("zset+{}", server.url()), Place::Server(server)).await
+    }
+
+    async fn open(url: String, store: Place) -> Self {
+        let queue = relq::connect(&url, &queue_name()).await.unwrap();
+        Self { queue, url, store }
+    }
+
+    pub(crate) async fn push(&self, job: impl Into<NewJob>) {
+        self.queue.push_one(job.into()).await.unwrap();
+    }
+
+    pub(crate) async fn push_many(&self, count: usize) {
+        let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
+        self.queue.push_all(&jobs).await.unwrap();
+    }
+
+    pub(crate) async fn stats(&self) -> Stats {
+        self.queue.stats().await.unwrap()
+    }
+
+    /// Claims one job that is ready, as another worker.
+    pub(crate) async fn claim_one(&self) -> Option<Delivery> {
+        let stranger = WorkerId::new("stranger").unwrap();
+        let ask = ClaimRequest::new(stranger, Duration::from_secs(30));
+        self.queue.claim_one(&ask).await.unwrap()
+    }
+
+    pub(crate) async fn dead(&self) -> Vec<JobView> {
+        let all = PeekRequest::new(JobState::Dead, 100.try_into().unwrap());
+        self.queue.peek(&all).await.unwrap().jobs
+    }
+
+    /// Waits until the figures are as they should be.
+    pub(crate) async fn until(&self, is_so: impl Fn(&Stats) -> bool) {
+        let start = Instant::now();
+        loop {
+            let stats = self.stats().await;
+            if is_so(&stats) {
+                return;
+            }
+            assert!(start.elapsed() < LIMIT, "still {stats:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// A worker for tests: short leases, prompt retries.
+    pub(crate) fn worker(&self) -> Worker {
+        worker_on(self.queue.clone())
+    }
+
+    /// Runs `handler` with the settings of [`Fixture::worker`].
+    pub(crate) fn start(&self, handler: impl Handler) -> Running {
+        Running::start(self.worker(), handler)
+    }
+}
+
+pub(crate) fn queue_name() -> QueueName {
+    QueueName::new("work").unwrap()
+}
+
+pub(crate) fn worker_on(queue: Arc<dyn ReliableQueue>) -> Worker {
+    let prompt = Duration::from_millis(1);
+    Worker::new(queue)
+        .lease(LEASE)
+        .reap_every(Duration::from_millis(200))
+        .retry(RetryPolicy::exponential(prompt, prompt).unwrap())
+}
+
+/// A worker at work.
+pub(crate) struct Running {
+    pub(crate) progress: Progress,
+    stop: CancellationToken,
+    halt: CancellationToken,
+    task: JoinHandle<Result<Summary, WorkerError>>,
+}
+
+impl Running {
+    pub(crate) fn start(worker: Worker, handler: impl Handler) -> Self {
+        let (stop, halt) = (CancellationToken::new(), CancellationToken::new());
+        let worker = worker
+            .stop_on(stop.clone().cancelled_owned())
+            .halt_on(halt.clone().cancelled_owned());
+        let progress = worker.progress();
+        let task = tokio::spawn(worker.run(handler));
+        Self { progress, stop, halt, task }
+    }
+
+    /// Asks it to stop in good order, and does not wait.
+    pub(crate) fn ask_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Asks it to stop hard, and does not wait.
+    pub(crate) fn halt(&self) {
+        self.halt.cancel();
+    }
+
+    /// Drops its future.
+    pub(crate) async fn drop_future(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn end(self) -> Result<Summary, WorkerError> {
+        tokio::time::timeout(LIMIT, self.task).await.expect("the worker ends").unwrap()
+    }
+
+    /// Stops it in good order.
+    pub(crate) async fn stop(self) -> Summary {
+        self.ask_to_stop();
+        self.end().await.unwrap()
+    }
+
+    /// Waits until so many handlers run.
+    pub(crate) async fn until_running(&self, handlers: u64) {
+        eventually(|| self.progress.running() == handlers).await;
+    }
+
+    /// Waits until its own counts are as they should be.
+    pub(crate) async fn until(&self, is_so: impl Fn(&Summary) -> bool) {
+        eventually(|| is_so(&self.progress.summary())).await;
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LIMIT, "it does not come true");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

@@ -1,0 +1,200 @@
+//! A job is kept while its handler runs, and let go of when its lease is lost.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+use relq::{
+    Cancelled, ClaimRequest, JobState, NewJob, ReliableQueueExt, WorkerId,
+    worker::{Cancellation, Failure, JobContext},
+};
+use tokio::runtime;
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, LEASE, Running, eventually, queue_name, worker_on},
+};
+
+/// Tries to get hold of jobs that others hold, from a thread and a connection of its
+/// own, until told to end; answers how many it got.
+struct Thief {
+    is_over: Arc<AtomicBool>,
+    thread: thread::JoinHandle<usize>,
+}
+
+impl Thief {
+    fn start(url: &str) -> Self {
+        let (url, is_over) = (url.to_owned(), Arc::new(AtomicBool::new(false)));
+        let ends = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(steal(&url, &ends))
+        });
+        Self { is_over, thread }
+    }
+
+    fn end(self) -> usize {
+        self.is_over.store(true, SeqCst);
+        self.thread.join().unwrap()
+    }
+}
+
+async fn steal(url: &str, is_over: &AtomicBool) -> usize {
+    let queue = relq::connect(url, &queue_name()).await.unwrap();
+    let ask = ClaimRequest::new(WorkerId::new("thief").unwrap(), LEASE);
+    let mut stolen = 0;
+    while !is_over.load(SeqCst) {
+        queue.recover(100.try_into().unwrap()).await.unwrap();
+        stolen += usize::from(queue.claim_one(&ask).await.unwrap().is_some());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stolen
+}
+
+/// R6: heartbeats need nothing of the runtime that runs the handlers.
+pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
+    fixture.push_many(2).await;
+    let running = Arc::new(AtomicUsize::new(0));
+    let entered = Arc::clone(&running);
+
+    let worker = fixture.start(move |_: JobContext| {
+        let entered = Arc::clone(&entered);
+        async move {
+            entered.fetch_add(1, SeqCst);
+            // One on each of the runtime's two threads, for three leases.
+            thread::sleep(LEASE * 3);
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| running.load(SeqCst) == 2).await;
+    let thief = Thief::start(&fixture.url);
+    worker.until(|summary| summary.done == 2).await;
+
+    assert_eq!(thief.end(), 0);
+    assert_eq!(worker.stop().await.done, 2);
+    assert_eq!(running.load(SeqCst), 2);
+}
+
+/// R7: what a handler says after its lease was lost is not sent.
+pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture) {
+    fixture.push("contended").await;
+    let id = WorkerId::new("loser").unwrap();
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&ends);
+
+    let worker = Running::start(
+        fixture.worker().worker_id(id.clone()).grace(Duration::from_secs(60)),
+        move |job: JobContext| {
+            let seen = Arc::clone(&seen);
+            async move {
+                job.cancelled().await;
+                seen.lock().unwrap().push(job.cancellation());
+                Ok::<_, Failure>(())
+            }
+        },
+    );
+    worker.until_running(1).await;
+    fixture.queue.pause().await.unwrap();
+    assert_eq!(fixture.queue.leave(&id).await.unwrap().jobs, 1);
+    worker.until(|summary| summary.lost == 1).await;
+
+    assert_eq!(worker.stop().await.done, 0);
+    assert_eq!(*ends.lock().unwrap(), [Some(Cancellation::LeaseLost)]);
+    let stats = fixture.stats().await;
+    assert_eq!((stats.ready, stats.finished), (1, 0));
+}
+
+/// A cancelled job's handler learns it at the next heartbeat, and nothing is settled.
+pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixture) {
+    fixture.push("unwanted").await;
+    let running = Arc::new(Mutex::new(None));
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let (started, seen) = (Arc::clone(&running), Arc::clone(&ends));
+
+    let worker = fixture.start(move |job: JobContext| {
+        let seen = Arc::clone(&seen);
+        *started.lock().unwrap() = Some(job.id().clone());
+        async move {
+            job.cancelled().await;
+            seen.lock().unwrap().push(job.cancellation());
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| running.lock().unwrap().is_some()).await;
+    let id = running.lock().unwrap().clone().unwrap();
+    let cancelled = fixture.queue.cancel(&id).await.unwrap();
+    worker.until(|summary| summary.cancelled == 1).await;
+
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
+    assert_eq!(worker.stop().await.done, 0);
+    assert_eq!(*ends.lock().unwrap(), [Some(Cancellation::Cancelled)]);
+    let stats = fixture.stats().await;
+    assert_eq!((stats.cancelled, stats.finished, stats.unfinished()), (1, 0, 0));
+}
+
+/// R6: a worker that cannot extend a lease lets go of it by its own clock, before the
+/// store gives the job to another.
+pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
+    fixture.push("cut off").await;
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&ends);
+
+    let deaf =
+        Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable));
+    let worker = Running::start(worker_on(Arc::new(deaf)), move |job: JobContext| {
+        let seen = Arc::clone(&seen);
+        async move {
+            if job.attempt() == 1 {
+                job.cancelled().await;
+                seen.lock().unwrap().push(job.cancellation());
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until(|summary| summary.done == 1).await;
+
+    assert_eq!(worker.stop().await.lost, 1);
+    assert_eq!(*ends.lock().unwrap(), [Some(Cancellation::LeaseLost)]);
+    assert_eq!(fixture.stats().await.finished, 1);
+}
+
+/// R6: each lease beats in its own rhythm, however long the worker's own lease is.
+pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
+    fixture.push(NewJob::new("short").lease(LEASE)).await;
+    fixture.push("long").await;
+
+    let worker = fixture.worker().lease(Duration::from_secs(30));
+    let worker = Running::start(worker, async |job: JobContext| {
+        tokio::time::sleep(LEASE * 2).await;
+        if job.attempt() == 1 { Ok(()) } else { Err("delivered again") }
+    });
+    worker.until_running(2).await;
+    let thief = Thief::start(&fixture.url);
+    worker.until(|summary| summary.done == 2).await;
+
+    assert_eq!(thief.end(), 0);
+    assert_eq!(worker.stop().await.retried, 0);
+}
+
+/// A handler that does not listen to its token holds its slot for the grace time only.
+pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixture) {
+    fixture.push("contended").await;
+    let id = WorkerId::new("loser").unwrap();
+
+    let worker = fixture.worker().worker_id(id.clone()).grace(Duration::ZERO);
+    let worker = Running::start(worker, async |_: JobContext| {
+        std::future::pending::<Result<(), Failure>>().await
+    });
+    worker.until_running(1).await;
+    fixture.queue.pause().await.unwrap();
+    fixture.queue.leave(&id).await.unwrap();
+    worker.until(|summary| summary.lost == 1).await;
+
+    assert_eq!(worker.progress.running(), 0);
+    worker.stop().await;
+}

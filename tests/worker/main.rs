@@ -1,0 +1,77 @@
+//! The promises of the worker, each on every backend: a private SQLite file, and a
+//! private redis-server.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod faulty;
+mod fixture;
+mod leases;
+mod outcomes;
+mod settings;
+mod shutdown;
+mod slots;
+mod trouble;
+
+/// Makes one test of each promise and backend.
+macro_rules! on_every_backend {
+    ($($module:ident: $($promise:ident),+;)+) => {
+        mod sqlite {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    crate::$module::$promise(crate::fixture::Fixture::sqlite().await).await;
+                }
+            )+)+
+        }
+        mod zset {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    crate::$module::$promise(crate::fixture::Fixture::zset().await).await;
+                }
+            )+)+
+        }
+    };
+}
+
+on_every_backend! {
+    outcomes:
+        success_acks,
+        failure_is_retried,
+        retry_waits_as_long_as_the_handler_says,
+        panic_is_a_failure_whose_message_is_kept,
+        timeout_is_a_failure_whose_message_is_kept,
+        unreadable_payload_ends_dead_with_its_bytes,
+        hopeless_failure_is_buried_at_once,
+        discarded_job_is_gone,
+        long_error_is_cut,
+        done_work_is_acked_on_redelivery_without_running,
+        failed_check_runs_nothing_and_acks_nothing;
+    leases:
+        blocked_runtime_keeps_its_jobs,
+        lost_lease_fires_the_token_and_acks_nothing,
+        cancelled_job_fires_the_token_and_acks_nothing,
+        unheard_heartbeats_end_the_lease,
+        own_lease_of_a_job_is_kept,
+        deaf_handler_is_dropped_after_the_grace_time;
+    shutdown:
+        running_handlers_get_their_grace_time,
+        handler_over_its_grace_time_is_given_back_uncounted,
+        claim_in_flight_at_stop_is_given_back,
+        idle_worker_stops_at_once,
+        second_request_stops_hard,
+        handler_that_blocks_keeps_its_lease,
+        dropped_worker_drops_handlers_and_its_jobs_come_back;
+    slots:
+        concurrency_is_never_exceeded,
+        many_slots_run_each_job_once,
+        waiting_claim_holds_back_no_settlement,
+        idle_worker_is_quiet;
+    trouble:
+        settlement_that_failed_is_made_again,
+        settlement_whose_answer_was_lost_runs_nothing_twice,
+        refused_settlement_spoils_no_other,
+        lasting_refusal_loses_no_job,
+        hopeless_first_claim_ends_the_worker,
+        later_trouble_with_claims_passes;
+}

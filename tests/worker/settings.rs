@@ -1,0 +1,56 @@
+//! Settings that make no sense are refused before anything is sent.
+
+use std::{sync::Arc, time::Duration};
+
+use relq::worker::{Failure, JobContext, RetryPolicy, Worker, WorkerError};
+
+use crate::{
+    faulty::Faulty,
+    fixture::{Fixture, Running},
+};
+
+async fn refusal(set: impl FnOnce(Worker) -> Worker) -> String {
+    let fixture = Fixture::sqlite().await;
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let worker = set(Worker::new(counted.clone()));
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Setting(_)), "{error:?}");
+    assert_eq!(counted.claims.calls() + counted.recoveries.calls(), 0);
+    error.to_string()
+}
+
+#[tokio::test]
+async fn zero_concurrency_is_refused() {
+    let error = refusal(|worker| worker.concurrency(0)).await;
+    assert_eq!(error, "the concurrency is 0: give at least 1");
+}
+
+#[tokio::test]
+async fn zero_lease_is_refused() {
+    let error = refusal(|worker| worker.lease(Duration::ZERO)).await;
+    assert_eq!(error, "the lease is 0ns: give at least 1ms");
+}
+
+#[tokio::test]
+async fn endless_durations_are_refused() {
+    let endless = Duration::MAX;
+    let lease = refusal(|worker| worker.lease(endless)).await;
+    let timeout = refusal(|worker| worker.timeout(endless)).await;
+    let grace = refusal(|worker| worker.grace(endless)).await;
+    let interval = refusal(|worker| worker.reap_every(endless)).await;
+    assert_eq!(lease, "the lease is longer than a hundred years");
+    assert_eq!(timeout, "the time-out is longer than a hundred years");
+    assert_eq!(grace, "the grace time is longer than a hundred years");
+    assert_eq!(interval, "the reaper's interval is longer than a hundred years");
+}
+
+#[test]
+fn retry_policy_without_sense_is_refused() {
+    let (short, long) = (Duration::from_secs(1), Duration::from_secs(60));
+    let refused = |first, cap| RetryPolicy::exponential(first, cap).is_err();
+    assert!(refused(Duration::ZERO, long));
+    assert!(refused(long, short));
+    assert!(refused(short, Duration::MAX));
+    assert!(RetryPolicy::exponential(short, long).unwrap().at_least(long * 2).is_err());
+}

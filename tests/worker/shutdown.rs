@@ -1,0 +1,184 @@
+//! R24: a worker that ends leaves nothing half done and nothing to wait for.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use relq::worker::{Failure, JobContext};
+use tokio::sync::Notify;
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, LEASE, Running, eventually, worker_on},
+};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+async fn never_ends(_: JobContext) -> Result<(), Failure> {
+    pending().await
+}
+
+/// R24: what runs may end and is settled; nothing new is begun.
+pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
+    fixture.push_many(3).await;
+    let gate = Arc::new(Notify::new());
+    let open = Arc::clone(&gate);
+
+    let worker = fixture.worker().concurrency(2).grace(LONG);
+    let worker = Running::start(worker, move |_: JobContext| {
+        let open = Arc::clone(&open);
+        async move {
+            open.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(2).await;
+    worker.ask_to_stop();
+    tokio::time::sleep(LEASE).await;
+    gate.notify_waiters();
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!(summary.done, 2);
+    let stats = fixture.stats().await;
+    assert_eq!((stats.finished, stats.ready, stats.leased), (2, 1, 0));
+}
+
+/// R24: what is cut off is ready at once, and it was not an attempt.
+pub(crate) async fn handler_over_its_grace_time_is_given_back_uncounted(
+    fixture: Fixture,
+) {
+    fixture.push("endless").await;
+
+    let worker = fixture.worker().lease(LONG).grace(Duration::from_millis(20));
+    let worker = Running::start(worker, never_ends);
+    worker.until_running(1).await;
+    let summary = worker.stop().await;
+
+    assert_eq!((summary.given_back, summary.lost), (1, 0));
+    assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
+}
+
+/// R24: jobs that arrive after the worker was asked to stop go back unrun.
+pub(crate) async fn claim_in_flight_at_stop_is_given_back(fixture: Fixture) {
+    fixture.push("running").await;
+    let answer = Arc::new(Notify::new());
+    let late = Arc::clone(&answer);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let (gate, ran) = (Arc::new(Notify::new()), Arc::clone(&runs));
+    let open = Arc::clone(&gate);
+
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_claim(move |call, _| (call == 1).then(|| Fault::Late(Arc::clone(&late))));
+    let worker = worker_on(Arc::new(slow)).lease(LONG).grace(LONG);
+    let worker = Running::start(worker, move |_: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        let open = Arc::clone(&open);
+        async move {
+            open.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| runs.load(SeqCst) == 1).await;
+    fixture.push("in flight").await;
+    fixture.until(|stats| stats.leased == 2).await;
+    worker.ask_to_stop();
+    answer.notify_one();
+    fixture.until(|stats| stats.ready == 1).await;
+    gate.notify_one();
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!((summary.done, summary.given_back, runs.load(SeqCst)), (1, 1, 1));
+    assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
+}
+
+/// A claim that waits does not keep a worker from ending.
+pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
+    let worker = fixture.worker().lease(LONG);
+    let worker = Running::start(worker, never_ends);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+
+    let asked = Instant::now();
+    worker.stop().await;
+
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+}
+
+/// A second request does not wait for the grace time, and still gives back.
+pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
+    fixture.push("endless").await;
+
+    let worker = fixture.worker().lease(LONG).grace(LONG);
+    let worker = Running::start(worker, never_ends);
+    worker.until_running(1).await;
+    worker.ask_to_stop();
+    worker.halt();
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!(summary.given_back, 1);
+    assert_eq!(fixture.stats().await.ready, 1);
+}
+
+/// R6: what cannot be stopped is not given to another while it runs.
+pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
+    fixture.push("stubborn").await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&is_over);
+
+    let worker = fixture.worker().lease(LONG).grace(Duration::ZERO);
+    let worker = Running::start(worker, move |_: JobContext| {
+        let ends = Arc::clone(&ends);
+        async move {
+            while !ends.load(SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(1).await;
+    let summary = worker.stop().await;
+    let stats = fixture.stats().await;
+    is_over.store(true, SeqCst);
+
+    assert_eq!((summary.lost, summary.given_back), (1, 0));
+    assert_eq!((stats.leased, stats.ready), (1, 0));
+}
+
+/// Tells when it is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// R22: heartbeats end with the worker's future, so that its jobs come back.
+pub(crate) async fn dropped_worker_drops_handlers_and_its_jobs_come_back(
+    fixture: Fixture,
+) {
+    fixture.push("orphan").await;
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_dropped);
+
+    let worker = fixture.start(move |_: JobContext| {
+        let guard = Dropped(Arc::clone(&flag));
+        async move {
+            pending::<()>().await;
+            drop(guard);
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(1).await;
+    worker.drop_future().await;
+
+    eventually(|| is_dropped.load(SeqCst)).await;
+    fixture.until(|stats| stats.overdue == 1).await;
+    fixture.queue.recover(10.try_into().unwrap()).await.unwrap();
+    assert_eq!(fixture.claim_one().await.unwrap().attempt(), 2);
+}

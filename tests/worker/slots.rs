@@ -1,0 +1,93 @@
+//! Slots: never more handlers than asked for, no fewer than possible, and quiet when
+//! there is nothing to do.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use relq::worker::{Failure, JobContext};
+
+use crate::{
+    faulty::Faulty,
+    fixture::{Fixture, Running, worker_on},
+};
+
+/// A slot is free before its job is claimed (bogardt/bullmq-rs#21).
+pub(crate) async fn concurrency_is_never_exceeded(fixture: Fixture) {
+    fixture.push_many(200).await;
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, peak) = (Arc::clone(&now), Arc::clone(&most));
+
+    let worker = fixture.worker().concurrency(4);
+    let worker = Running::start(worker, move |_: JobContext| {
+        let (running, peak) = (Arc::clone(&running), Arc::clone(&peak));
+        async move {
+            peak.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            running.fetch_sub(1, SeqCst);
+            Ok::<_, Failure>(())
+        }
+    });
+    let leased_at_once = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&leased_at_once);
+    fixture
+        .until(|stats| {
+            seen.fetch_max(usize::try_from(stats.leased).unwrap(), SeqCst);
+            stats.finished == 200
+        })
+        .await;
+
+    assert_eq!(worker.stop().await.done, 200);
+    assert_eq!(most.load(SeqCst), 4);
+    // Those that run, and those that ended and are being settled.
+    assert!(leased_at_once.load(SeqCst) <= 8, "{leased_at_once:?}");
+}
+
+/// Many slots share calls, and each job runs once.
+pub(crate) async fn many_slots_run_each_job_once(fixture: Fixture) {
+    fixture.push_many(5000).await;
+    let runs = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::clone(&runs);
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+
+    let worker = worker_on(counted.clone()).concurrency(512);
+    let worker = Running::start(worker, move |_: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    fixture.until(|stats| stats.finished == 5000).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done, runs.load(SeqCst)), (5000, 5000));
+    assert!(counted.settlements.calls() < 1000, "{}", counted.settlements.calls());
+}
+
+/// A claim that waits for jobs does not keep those that ended from being settled.
+pub(crate) async fn waiting_claim_holds_back_no_settlement(fixture: Fixture) {
+    fixture.push("only").await;
+
+    let worker = fixture.worker().lease(Duration::from_secs(3600));
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    let settled = fixture.until(|stats| stats.finished == 1);
+
+    // A waiting claim takes five seconds.
+    tokio::time::timeout(Duration::from_secs(3), settled).await.unwrap();
+    worker.stop().await;
+}
+
+/// An idle worker waits in one claim at a time, whatever the number of its slots.
+pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let worker = relq::worker::Worker::new(counted.clone()).concurrency(64);
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    worker.stop().await;
+
+    assert_eq!(counted.claims.calls(), 1);
+    assert!(counted.recoveries.calls() <= 2, "{}", counted.recoveries.calls());
+    assert_eq!(counted.extensions.calls() + counted.settlements.calls(), 0);
+}

@@ -1,0 +1,129 @@
+//! A store that fails for a while costs time and no job.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use relq::worker::{Failure, JobContext, WorkerError};
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, Place, Running, worker_on},
+};
+
+async fn succeeds(_: JobContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// R1: a verdict waits until the store takes it (sidekiq#4138: it is not dropped).
+pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
+    fixture.push_many(20).await;
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call < 3).then_some(Fault::Unavailable));
+    let worker = Running::start(worker_on(Arc::new(flaky)), succeeds);
+    fixture.until(|stats| stats.finished == 20).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done, summary.lost), (20, 0));
+}
+
+/// R8: a settlement that was done, its answer lost, is not undone by the second call.
+pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
+    fixture: Fixture,
+) {
+    fixture.push_many(20).await;
+    let runs = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::clone(&runs);
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call < 3).then_some(Fault::AnswerLost));
+    let worker = Running::start(worker_on(Arc::new(flaky)), move |_: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    fixture.until(|stats| stats.finished == 20).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done + summary.lost, runs.load(SeqCst)), (20, 20));
+}
+
+/// R7: a batch that the store refuses is settled one by one.
+pub(crate) async fn refused_settlement_spoils_no_other(fixture: Fixture) {
+    fixture.push_many(20).await;
+
+    let picky = Faulty::new(fixture.queue.clone())
+        .on_settle(|_, jobs| (jobs > 1).then_some(Fault::Refused));
+    let worker = Running::start(worker_on(Arc::new(picky)), succeeds);
+    fixture.until(|stats| stats.finished == 20).await;
+
+    assert_eq!(worker.stop().await.done, 20);
+}
+
+/// R1: what the store will not settle is let go of, and comes back.
+pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
+    fixture.push("cursed").await;
+
+    let refusing = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call == 0).then_some(Fault::Refused));
+    let worker = Running::start(worker_on(Arc::new(refusing)), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.lost, summary.done), (1, 1));
+}
+
+/// R21: what no retry mends is told at once.
+pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_claim(|_, _| Some(Fault::Denied));
+    let worker = Running::start(worker_on(Arc::new(locked)), succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Claim(_)), "{error}");
+}
+
+/// R21: once it has worked, an operator may mend what broke.
+pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
+    fixture.push("before").await;
+
+    let locked = Faulty::new(fixture.queue.clone()).on_claim(|call, _| match call {
+        1 | 2 => Some(Fault::Denied),
+        3 | 4 => Some(Fault::Unavailable),
+        _ => None,
+    });
+    let worker = Running::start(worker_on(Arc::new(locked)), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+    fixture.push("after").await;
+    fixture.until(|stats| stats.finished == 2).await;
+
+    assert_eq!(worker.stop().await.done, 2);
+}
+
+/// R1, R21: a server that dies and comes back with its append-only file finds the
+/// worker still there, and every job is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_restart_is_survived() {
+    let mut fixture = Fixture::zset().await;
+    fixture.push_many(300).await;
+
+    let worker = fixture.start(async |_: JobContext| {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        Ok::<_, Failure>(())
+    });
+    worker.until(|summary| summary.done >= 20).await;
+    for _ in 0..3 {
+        let Place::Server(server) = &mut fixture.store else { unreachable!() };
+        server.kill();
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        server.restart();
+        let done = worker.progress.summary().done;
+        worker.until(|summary| summary.done > done).await;
+    }
+    fixture.until(|stats| stats.unfinished() == 0).await;
+
+    worker.stop().await;
+    let stats = fixture.stats().await;
+    assert_eq!((stats.finished, stats.dead), (300, 0));
+}
