@@ -1,0 +1,229 @@
+//! Requests that make no sense are refused, and change nothing (R5, R21).
+
+use std::time::Duration;
+
+use queue_core::{
+    Error, Happened, MAX_DURATION, NewJob, Operation, RetryAdvice, Settled, Verdict,
+};
+
+use crate::{
+    checks::{delivers, id, key, numbered, settle_all},
+    store::{Actor, HELD, Store},
+};
+
+const TOO_LONG: [Duration; 3] =
+    [MAX_DURATION.saturating_add(Duration::from_millis(1)), MAX_YEARS, Duration::MAX];
+const MAX_YEARS: Duration = Duration::from_secs(u64::MAX / 1000);
+
+/// The call surely did nothing, and repeating it would not help.
+fn assert_invalid<T>(answer: Result<T, Error>, operation: Operation) {
+    let error = answer.err().expect("the request is refused");
+    assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
+    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.retry_advice(), RetryAdvice::Never);
+    assert_eq!(error.at().operation, operation);
+}
+
+async fn refuses(store: &Store, job: NewJob) {
+    let actor = store.actor("producer").await;
+
+    let refused = actor.push(&[NewJob::new("good"), job], None).await;
+
+    assert_invalid(refused, Operation::Push);
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R5: a delay that would wrap round is refused.
+pub(crate) async fn an_endless_delay_is_refused(store: &Store) {
+    for delay in TOO_LONG {
+        refuses(store, NewJob::new("job").delay(delay)).await;
+    }
+}
+
+/// R5: an expiry that would wrap round is refused.
+pub(crate) async fn an_endless_expiry_is_refused(store: &Store) {
+    for expires_in in TOO_LONG {
+        refuses(store, NewJob::new("job").expires_in(expires_in)).await;
+    }
+}
+
+/// R5: a job's own lease of nothing, or of for ever, is refused.
+pub(crate) async fn a_senseless_lease_of_a_job_is_refused(store: &Store) {
+    for lease in
+        TOO_LONG.into_iter().chain([Duration::ZERO, Duration::from_micros(999)])
+    {
+        refuses(store, NewJob::new("job").lease(lease)).await;
+    }
+}
+
+/// R21: a claim by a lease of nothing, or of for ever, is refused and takes nothing.
+pub(crate) async fn a_senseless_lease_is_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+
+    for lease in
+        TOO_LONG.into_iter().chain([Duration::ZERO, Duration::from_micros(999)])
+    {
+        let ask = actor.ask_by(1, lease);
+        assert_invalid(actor.claim(&ask).await, Operation::Claim);
+    }
+
+    assert_eq!(actor.figures().await.ready, 1);
+}
+
+/// R21: a wait for ever is refused.
+pub(crate) async fn an_endless_wait_is_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+
+    for wait in TOO_LONG {
+        assert_invalid(actor.claim(&actor.ask(1).wait(wait)).await, Operation::Claim);
+    }
+}
+
+/// R21: the longest lease is allowed and does not wrap round.
+pub(crate) async fn the_longest_lease_holds(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let ask = actor.ask_by(1, MAX_DURATION);
+    let held = actor.claim(&ask).await.expect("answered").remove(0);
+    actor.keep(&held, MAX_DURATION).await.expect("answered");
+
+    assert_eq!(actor.recover_all().await.requeued, 0);
+
+    actor.finish(&held).await;
+}
+
+/// R21: an extension by nothing, or for ever, is refused and changes nothing.
+pub(crate) async fn a_senseless_extension_is_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+
+    for lease in TOO_LONG.into_iter().chain([Duration::ZERO]) {
+        let answer = actor.keep(&held, lease).await;
+        assert_invalid(answer, Operation::Extend);
+    }
+
+    assert_eq!(actor.recover_all().await.requeued, 0);
+    actor.finish(&held).await;
+}
+
+/// R21: a retry after for ever is refused and leaves the job held, or is held to the
+/// longest delay; the job is neither lost nor ready at once.
+pub(crate) async fn an_endless_retry_loses_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    for after in TOO_LONG {
+        actor.store_one("job").await;
+        let held = actor.take_one().await;
+        let verdict = Verdict::Retry { after, error: "no".to_owned() };
+        let said = [queue_core::Settlement::new(held.receipt, verdict)];
+        let _either = actor.settle(&said).await;
+    }
+
+    actor.recover_all().await;
+
+    let stats = actor.figures().await;
+    assert_eq!((stats.ready, stats.leased + stats.scheduled), (0, 3));
+}
+
+/// R5: more settlements than allowed are refused, and none is carried out.
+pub(crate) async fn too_many_settlements_are_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let one = queue_core::Settlement::new(held.receipt.clone(), Verdict::Done);
+    let many = vec![one; actor.limits().max_batch.get() as usize + 1];
+
+    assert_invalid(actor.settle(&many).await, Operation::Settle);
+
+    actor.finish(&held).await;
+}
+
+/// R5: more extensions than allowed are refused.
+pub(crate) async fn too_many_extensions_are_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let many = vec![held.receipt.clone(); actor.limits().max_batch.get() as usize + 1];
+
+    let answer = actor.extend(actor.worker(), &many, HELD).await;
+
+    assert_invalid(answer, Operation::Extend);
+    actor.finish(&held).await;
+}
+
+/// R21: a claim of more than allowed is refused or gives what is allowed; no job is
+/// lost by it.
+pub(crate) async fn a_greedy_claim_loses_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(20)).await;
+
+    let taken = actor.claim(&actor.ask(u32::MAX)).await.unwrap_or_default();
+
+    let stats = actor.figures().await;
+    assert_eq!(stats.leased, taken.len() as u64);
+    assert_eq!(stats.unfinished(), 20);
+}
+
+/// R6: the largest claim, settlement and extension work.
+pub(crate) async fn the_largest_batches_work(store: &Store) {
+    let actor = store.actor("worker").await;
+    let most = actor.limits().max_batch.get();
+    actor.store(numbered(most as usize)).await;
+
+    let held = actor.take(most).await;
+    let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
+    let heard = actor.extend(actor.worker(), &receipts, HELD).await.expect("answered");
+    let settled = settle_all(&actor, &held, &Verdict::Done).await;
+
+    assert_eq!((held.len(), heard.len()), (most as usize, most as usize));
+    assert_eq!(settled, vec![Settled::Applied; most as usize]);
+}
+
+/// R21: calls about nothing answer nothing.
+pub(crate) async fn empty_calls_are_fine(store: &Store) {
+    let actor = store.actor("worker").await;
+
+    assert_eq!(actor.push(&[], None).await.expect("answered"), []);
+    assert_eq!(actor.settle(&[]).await.expect("answered"), []);
+    let heard = actor.extend(actor.worker(), &[], HELD).await;
+    assert_eq!(heard.expect("answered"), []);
+
+    assert_eq!(actor.figures().await, queue_core::Stats::new());
+}
+
+/// R2, R4, R16: names of the longest length, of any text, are taken as they are.
+pub(crate) async fn the_longest_names_are_taken(store: &Store) {
+    let actor = store.actor("worker").await;
+    let (long_id, long_key) = (id(&"é".repeat(64)), key(&"k".repeat(255)));
+    let job = NewJob::new("job").id(long_id.clone()).unique(long_key);
+    assert_eq!(actor.store_one(job).await, long_id);
+
+    let held = actor.take_one().await;
+
+    assert_eq!(held.job(), &long_id);
+    actor.finish(&held).await;
+}
+
+/// R11: the most attempts that can be asked for are taken.
+pub(crate) async fn the_most_attempts_are_taken(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = NewJob::new("job").max_attempts(std::num::NonZeroU16::MAX);
+    actor.store_one(job).await;
+
+    assert_eq!(actor.take_one().await.max_attempts, std::num::NonZeroU16::MAX);
+}
+
+/// R21: after a refusal the connection works on.
+pub(crate) async fn a_refusal_harms_no_later_call(store: &Store) {
+    let actor: Actor = store.actor("worker").await;
+    let bad = NewJob::new("bad").lease(Duration::ZERO);
+    for _ in 0..20 {
+        let refused = actor.push(std::slice::from_ref(&bad), None).await;
+        assert_invalid(refused, Operation::Push);
+    }
+
+    actor.store_one("good").await;
+
+    delivers(&actor, ["good"]).await;
+}

@@ -1,0 +1,359 @@
+//! The one list of cases. The registry and the tests of each backend are made of it.
+
+/// Hands the list of all cases to another macro, after the arguments given.
+///
+/// An entry is `name: rules => needs @ scope;`. The needs are what a backend must
+/// claim or declare ([`Need`](crate::Need)); where it does not, a probe runs in place
+/// of the case. The scope is `redis` or `embedded` for cases of one
+/// [`Profile`](crate::Profile), and `long` for those that wait for minutes where the
+/// store's time cannot be moved.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __with_cases {
+    ($($to:ident)::+ ! [$($arguments:tt)*]) => {
+        $crate::$($to)::+ ! {
+            [$($arguments)*]
+            no_loss {
+                an_empty_payload_arrives_empty: R2;
+                every_byte_arrives: R2;
+                syntax_of_others_arrives: R2;
+                protocol_like_payloads_arrive: R2;
+                invalid_utf8_arrives: R2;
+                payloads_with_relqs_mark_arrive: R2;
+                marked_payloads_survive_every_state: R2;
+                bytes_and_headers_survive_every_state: R2;
+                the_largest_payload_arrives: R2;
+                a_payload_above_the_limit_is_refused: R2 R5;
+                headers_arrive_in_order: R2;
+                the_largest_headers_arrive: R2;
+                headers_above_the_limit_are_refused: R2 R5;
+                the_largest_batch_is_stored: R5;
+                a_batch_above_the_limit_is_refused: R5;
+                one_invalid_job_refuses_all: R5;
+                equal_payloads_are_two_jobs: R3 R7;
+                an_empty_queue_delivers_nothing: R3;
+                jobs_outlive_their_producer: R1;
+                a_leased_job_is_kept: R1;
+                a_push_answers_in_order: R23;
+            }
+            idempotence {
+                an_id_is_stored_once: R4 => ClientIds;
+                an_id_is_the_jobs_own: R4 => ClientIds;
+                ids_that_begin_alike_are_two: R4 => ClientIds;
+                the_first_of_an_id_in_a_call_wins: R4 => ClientIds;
+                an_id_is_known_while_scheduled: R4 => ClientIds Delay;
+                an_id_is_known_while_leased: R4 => ClientIds;
+                an_id_is_known_while_dead: R4 => ClientIds;
+                an_id_is_known_after_done: R4 => ClientIds;
+                an_id_is_known_after_discard: R4 => ClientIds;
+                an_id_is_known_after_cancel: R4 => ClientIds;
+                a_purge_forgets_ids: R4 => ClientIds;
+                a_refused_push_uses_no_id_up: R4 R5 => ClientIds;
+                racing_pushes_of_an_id_store_one: R4 R12 => ClientIds;
+                an_id_is_forgotten_after_the_window: R4 => ClientIds @ long;
+                an_id_is_known_as_long_as_its_job: R4 => ClientIds @ long;
+                a_token_is_stored_once: R4 => PushTokens;
+                a_token_makes_the_ids: R4 => PushTokens;
+                a_token_repeats_duplicates_too: R4 => ClientIds PushTokens Unique;
+                a_token_is_known_after_its_jobs_ended: R4 => PushTokens Delay;
+                two_tokens_are_two_calls: R4 => PushTokens;
+                a_refused_push_uses_no_token_up: R4 R5 => PushTokens;
+                racing_calls_of_a_token_store_once: R4 R12 => PushTokens;
+                the_largest_batch_can_be_repeated: R4 => PushTokens;
+                a_token_of_no_jobs_is_taken: R4 => PushTokens;
+                a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens;
+                a_token_is_forgotten_after_the_window: R4 => PushTokens @ long;
+            }
+            unique {
+                a_held_key_answers_its_holder: R16 => Unique;
+                keys_that_begin_alike_are_two: R16 => Unique;
+                the_first_of_a_key_in_a_call_wins: R16 => Unique;
+                a_scheduled_job_holds_its_key: R16 => Unique Delay;
+                a_leased_job_holds_its_key: R16 => Unique;
+                a_retry_keeps_the_key: R16 => Unique;
+                a_retried_job_frees_its_key_in_the_end: R16 => Unique;
+                a_lost_lease_keeps_the_key: R16 => Unique;
+                a_give_back_keeps_the_key: R16 => Unique;
+                a_leave_keeps_the_key: R16 => Unique;
+                an_ack_frees_the_key: R16 => Unique;
+                a_discard_frees_the_key: R16 => Unique;
+                a_burial_frees_the_key: R16 => Unique;
+                the_last_retry_frees_the_key: R16 R11 => Unique;
+                the_last_lost_lease_frees_the_key: R16 R11 => Unique;
+                cancelling_a_scheduled_job_frees_its_key: R16 => Unique Delay;
+                cancelling_a_ready_job_frees_its_key: R16 => Unique;
+                cancelling_a_leased_job_frees_its_key: R16 => Unique;
+                a_purge_frees_the_key: R16 => Unique;
+                an_expired_holder_frees_its_key: R16 R17 => Unique Expiry;
+                an_expired_scheduled_holder_frees_its_key: R16 R17 => Unique Delay Expiry;
+                burying_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry;
+                a_leased_holder_does_not_expire: R16 R17 => Unique Expiry;
+                a_stale_ack_frees_no_key: R16 R7 => Unique;
+                a_known_id_comes_before_the_key: R16 R4 => ClientIds Unique;
+                a_duplicate_by_id_takes_no_key: R16 R4 => ClientIds Unique;
+                a_duplicate_by_key_uses_no_id_up: R16 R4 => ClientIds Unique;
+                racing_pushes_of_a_key_store_one: R16 R12 => Unique;
+                a_delayed_unique_job_runs_once: R16 R14 => Unique Delay;
+                a_view_shows_the_key: R16 => Unique;
+            }
+            unique_moves {
+                reschedule_moves_a_scheduled_holder: R16 => Unique Delay;
+                reschedule_can_put_a_holder_off: R16 R14 => Unique Delay;
+                reschedule_to_now_makes_ready: R16 => Unique Delay;
+                reschedule_leaves_a_ready_holder: R16 => Unique Delay;
+                reschedule_leaves_a_leased_holder: R16 => Unique Delay;
+                keep_leaves_a_scheduled_holder: R16 => Unique Delay;
+                a_redriven_job_holds_its_key: R16 => Unique;
+                a_redrive_answers_duplicates: R16 => Unique;
+                a_redrive_of_two_moves_one: R16 => Unique;
+                purging_a_dead_job_leaves_its_successor: R16 => Unique;
+            }
+            one_holder {
+                late_ack_changes_nothing: R7;
+                late_retry_changes_nothing: R7;
+                late_burial_changes_nothing: R7;
+                late_discard_changes_nothing: R7;
+                late_give_back_changes_nothing: R7;
+                late_ack_of_a_ready_job_changes_nothing: R7;
+                a_given_back_receipt_is_stale: R7;
+                a_receipt_is_stale_after_leave: R7;
+                a_retried_receipt_is_stale: R7;
+                a_buried_receipt_is_stale: R7;
+                a_second_ack_is_lost: R7;
+                a_receipt_counts_once_in_a_call: R7;
+                a_stale_receipt_spoils_no_other: R7;
+                one_call_carries_every_verdict: R7;
+                forged_receipts_are_lost: R7;
+                a_held_job_is_not_given_again: R6;
+                racing_workers_share_the_jobs: R6;
+                tasks_may_share_a_connection: R6;
+                racing_acks_of_a_receipt_count_once: R6;
+                an_overdue_ack_is_applied_or_lost: R7;
+                acks_racing_recovery_split_cleanly: R7;
+                a_finished_job_stays_gone: R8;
+                a_sibling_shares_the_queue: R7;
+            }
+            leases {
+                late_extension_changes_nothing: R7;
+                an_extended_lease_holds: R6;
+                an_extension_is_no_longer_than_asked: R6;
+                an_extension_answers_for_each: R7;
+                an_extension_keeps_what_it_names: R10;
+                a_jobs_own_lease_holds: R6 => JobLease;
+                a_jobs_own_lease_ends: R6 R9 => JobLease;
+            }
+            turns {
+                a_turn_settles_and_claims: R7 R8;
+                a_turn_with_a_stale_receipt_goes_on: R7;
+                a_turn_settles_before_it_claims: R7;
+                a_turn_never_waits: R21;
+            }
+            recovery {
+                a_dead_workers_job_comes_back: R9;
+                recovery_spares_the_living: R6 R9;
+                recovery_pages_and_says_more: R9;
+                recovery_of_thousands_loses_none: R9;
+                recovery_says_when_the_next_lease_ends: R9;
+                recovery_says_when_the_next_job_is_due: R9 R14 => Delay;
+                reapers_at_once_requeue_once: R12;
+                an_idle_reaper_changes_nothing: R12;
+                attempts_are_counted: R11;
+                poison_is_buried: R11;
+                recovery_counts_burials: R11;
+                the_last_retry_buries: R11;
+                a_crash_keeps_the_last_error: R11;
+                the_last_attempt_can_be_given_back: R11 R24;
+                attempts_belong_to_the_job: R11;
+                the_shortest_lease_ends: R9;
+            }
+            leaving {
+                leaving_gives_back_at_once: R24;
+                leaving_gives_back_the_unseen: R24 R22;
+                leaving_touches_no_namesake: R24;
+                leaving_touches_no_longer_name: R24;
+                leaving_twice_is_fine: R24;
+                leaving_takes_nothing_from_a_successor: R24 R7;
+                leaving_gives_back_nothing_settled: R24;
+                leaving_gives_back_thousands: R24;
+                a_worker_may_claim_after_leaving: R9 R24;
+            }
+            dropped {
+                a_dropped_waiter_takes_nothing: R22;
+                dropped_claims_lose_nothing: R22;
+                dropped_pushes_are_whole_or_not: R22 R5;
+                dropped_settlements_are_carried_out_or_not: R22 R8;
+                dropped_recoveries_lose_nothing: R22 R12;
+                dropped_turns_lose_nothing: R22;
+            }
+            order {
+                a_batch_keeps_its_order: R13 => Fifo;
+                batches_keep_their_order: R13 => Fifo;
+                a_given_back_job_is_next: R13 => Fifo;
+                given_back_jobs_keep_their_order: R13 => Fifo;
+                a_leavers_jobs_keep_their_order: R13 R24 => Fifo;
+                recovered_jobs_keep_their_order: R13 R9 => Fifo;
+                a_retried_job_goes_to_the_back: R13 => Fifo;
+                a_redriven_job_goes_to_the_back: R13 => Fifo;
+                a_peek_shows_the_order: R13 => Fifo;
+                the_more_urgent_is_first: R15 => Fifo Priority;
+                one_claim_spans_levels: R15 => Fifo Priority;
+                silence_means_normal: R15 => Fifo Priority;
+                equals_keep_their_order: R15 R13 => Fifo Priority;
+                a_level_survives_every_way_back: R15 => Fifo Priority;
+                a_recovered_job_jumps_no_level: R15 R9 => Fifo Priority;
+                a_peek_goes_through_the_levels: R15 => Fifo Priority;
+            }
+            delay {
+                a_delayed_job_is_not_early: R14 => Delay;
+                a_delayed_job_is_on_time: R14 => Delay;
+                recovery_promotes_due_jobs: R14 => Delay;
+                thousands_fall_due_at_once: R14 => Delay;
+                a_delayed_job_blocks_nobody: R14 => Delay;
+                due_jobs_come_in_order_of_time: R14 => Delay Fifo;
+                a_retry_waits_its_time: R14;
+                a_retry_comes_in_time: R14;
+                a_retry_at_once_is_ready: R14;
+                a_delayed_job_keeps_its_level: R14 R15 => Delay Priority;
+                the_longest_delay_is_far_off: R14 => Delay;
+                stats_say_what_is_due_next: R14 R23 => Delay;
+            }
+            expiry {
+                an_expired_job_is_buried: R17 => Expiry;
+                expired_jobs_block_nobody: R17 => Expiry;
+                a_job_in_time_is_delivered: R17 => Expiry;
+                a_running_job_does_not_expire: R17 => Expiry;
+                a_retried_job_expires: R17 => Expiry;
+                a_recovered_job_expires: R17 => Expiry;
+                a_given_back_job_expires: R17 => Expiry;
+                a_scheduled_job_expires: R17 R14 => Delay Expiry;
+                an_expiry_of_zero_is_never_delivered: R17 => Expiry;
+                an_expired_job_survives_redrive: R17 => Expiry;
+                a_view_shows_the_expiry: R17 R23 => Expiry;
+                a_job_is_buried_once: R11 R17 => Expiry;
+            }
+            clocks {
+                a_fast_clock_steals_nothing: R18 => Delay @ redis;
+                a_slow_clock_keeps_nothing: R18 @ redis;
+                a_fast_clocks_lease_ends_in_time: R18 @ redis;
+                a_wrong_producer_is_on_time: R18 R14 R17 => Delay Expiry @ redis;
+                the_given_clock_is_the_stores: R18 => Delay @ embedded;
+            }
+            waiting {
+                a_push_wakes: R21 => BlockingWait;
+                a_push_of_any_level_wakes: R15 R21 => Priority BlockingWait;
+                a_due_job_wakes: R14 => Delay BlockingWait;
+                a_sooner_due_job_wakes: R14 => Delay BlockingWait;
+                a_due_retry_wakes: R14 => BlockingWait;
+                a_give_back_wakes: R24 => BlockingWait;
+                a_leave_wakes: R24 => BlockingWait;
+                a_recovery_wakes: R9 => BlockingWait;
+                a_redrive_wakes: R21 => BlockingWait;
+                a_resume_wakes: R21 => BlockingWait;
+                a_plain_push_wakes: R21 => BlockingWait @ redis;
+                one_push_wakes_as_many_as_it_feeds: R21 => BlockingWait;
+                waiters_may_share_a_connection: R21 => BlockingWait;
+                a_waiting_claim_blocks_no_other_call: R21 => BlockingWait;
+                a_wait_ends_empty_in_time: R21;
+                a_wait_of_zero_answers_at_once: R21;
+                the_shortest_wait_ends: R21;
+                a_claim_that_finds_jobs_does_not_wait: R21;
+                no_wake_up_is_missed: R21 => BlockingWait;
+                another_queues_push_is_not_heard: R19;
+            }
+            neighbours {
+                queues_with_alike_names_are_apart: R19;
+                figures_of_queues_are_apart: R19 R23;
+                a_purge_spares_the_neighbours: R19;
+                a_pause_spares_the_neighbours: R19;
+                leaving_one_queue_keeps_the_others: R19 R24;
+                recovery_spares_the_neighbours: R19 R9;
+                receipts_belong_to_their_queue: R19 R7;
+                ids_and_keys_belong_to_their_queue: R19 R4 R16 => ClientIds PushTokens Unique;
+                operators_reach_their_queue_only: R19;
+                names_that_reach_out_are_refused: R19;
+                the_longest_name_works: R19;
+                plain_pushes_are_jobs: R20 @ redis;
+                plain_pushes_may_be_any_bytes: R20 R2 @ redis;
+                plain_pushes_take_their_turn: R20 R13 => Fifo @ redis;
+                equal_plain_pushes_are_two_jobs: R20 R7 @ redis;
+                plain_pushes_come_back: R20 R9 @ redis;
+                plain_pushes_are_given_back: R20 R24 => Fifo @ redis;
+                plain_pushes_show: R20 R23 @ redis;
+                malformed_entries_are_buried: R3 R20 @ redis;
+                plain_pushes_share_no_id: R20 => ClientIds @ redis;
+            }
+            operator {
+                a_paused_queue_gives_nothing: R23;
+                a_turn_respects_the_pause: R23;
+                a_resumed_queue_goes_on: R23;
+                pausing_twice_is_pausing_once: R23;
+                a_paused_queue_works_otherwise: R23;
+                jobs_fall_due_in_a_pause: R23 R14 => Delay;
+                a_scheduled_job_is_cancelled: R23 => Delay;
+                a_ready_job_is_cancelled: R23 => Priority;
+                a_cancel_takes_no_twin: R23;
+                a_leased_job_is_cancelled: R23;
+                a_cancelled_job_cannot_be_settled: R23 R7;
+                a_cancelled_job_does_not_come_back: R23 R9;
+                a_cancel_of_nothing_finds_nothing: R23;
+                a_second_cancel_finds_nothing: R23;
+                a_cancel_finds_retried_jobs: R23 => Unique;
+                a_peek_shows_each_state: R23 => Delay;
+                a_peek_shows_the_holder: R23;
+                a_peek_shows_the_whole_job: R23 => ClientIds Unique Delay Expiry Priority;
+                a_peek_shows_the_soonest_first: R23 => Delay;
+                pages_show_every_ready_job: R23;
+                pages_show_every_other_job: R23 => Delay;
+                pages_split_no_moment: R23 => Delay;
+                pages_show_thousands: R23;
+                a_peek_at_nothing_is_empty: R23;
+                looking_changes_nothing: R23;
+            }
+            dead_letters {
+                a_dead_letter_says_why: R23;
+                a_long_error_does_no_harm: R23;
+                an_empty_error_does_no_harm: R23;
+                a_dead_letter_stays: R3;
+                a_redriven_job_begins_anew: R23;
+                a_redrive_takes_those_named: R23;
+                a_redrive_passes_unknown_ids_over: R23;
+                naming_none_means_none: R23;
+                thousands_are_redriven: R23;
+                thousands_are_listed: R23;
+                a_purge_of_the_dead_spares_the_living: R23;
+                a_purge_takes_those_named: R23;
+                a_second_purge_finds_nothing: R23;
+                operators_at_once_redrive_once: R12 R23;
+                a_dead_letter_keeps_the_job: R23 => ClientIds;
+            }
+            figures {
+                a_new_queue_is_empty: R23;
+                every_state_is_counted: R23;
+                overdue_leases_are_counted: R23;
+                all_levels_are_counted: R23 => Priority;
+                a_purge_removes_everything: R23 => Delay;
+                a_purged_queue_works: R23 R24;
+                a_purge_removes_thousands: R23;
+                figures_add_up_after_anything: R23 => Delay;
+            }
+            bad_input {
+                an_endless_delay_is_refused: R5 => Delay;
+                an_endless_expiry_is_refused: R5 => Expiry;
+                a_senseless_lease_of_a_job_is_refused: R5 => JobLease;
+                a_senseless_lease_is_refused: R21;
+                an_endless_wait_is_refused: R21;
+                the_longest_lease_holds: R21;
+                a_senseless_extension_is_refused: R21;
+                an_endless_retry_loses_nothing: R21;
+                too_many_settlements_are_refused: R5;
+                too_many_extensions_are_refused: R5;
+                a_greedy_claim_loses_nothing: R21;
+                the_largest_batches_work: R6;
+                empty_calls_are_fine: R21;
+                the_longest_names_are_taken: R2 R4 R16 => ClientIds Unique;
+                the_most_attempts_are_taken: R11;
+                a_refusal_harms_no_later_call: R21;
+            }
+        }
+    };
+}

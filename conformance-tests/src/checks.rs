@@ -1,0 +1,146 @@
+//! What cases judge with.
+
+use std::{collections::BTreeMap, fmt::Debug, future::Future, time::Duration};
+
+use bytes::Bytes;
+use queue_core::{
+    Delivery, DuplicateOf, JobId, JobView, PushToken, Pushed, Settled, Settlement,
+    StateDetail, UniqueKey, Verdict,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::store::Actor;
+
+/// How long `eventually` waits for what should come at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until `look` finds something, for a limited time.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < give_up, "{what} did not come about in {PATIENCE:?}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// How many jobs are leased once the commands of dropped calls have run.
+pub(crate) async fn leased_at_rest(actor: &Actor) -> u64 {
+    let mut last = actor.figures().await.leased;
+    loop {
+        sleep(Duration::from_millis(50)).await;
+        let now = actor.figures().await.leased;
+        if now == last {
+            return now;
+        }
+        last = now;
+    }
+}
+
+/// Claims and finishes until nothing is ready; answers what was delivered.
+pub(crate) async fn drain(actor: &Actor) -> Vec<Delivery> {
+    let mut all = Vec::new();
+    loop {
+        let taken = actor.take(actor.limits().max_batch.get().min(500)).await;
+        if taken.is_empty() {
+            return all;
+        }
+        assert_applied(&settle_all(actor, &taken, &Verdict::Done).await);
+        all.extend(taken);
+    }
+}
+
+/// Drains the queue of exactly these payloads, in whatever order.
+pub(crate) async fn delivers<P: Into<Bytes>>(
+    actor: &Actor,
+    wanted: impl IntoIterator<Item = P>,
+) {
+    let got = payloads(&drain(actor).await);
+    expect_exactly(got, wanted.into_iter().map(Into::into));
+}
+
+/// Says the same of many jobs in one call.
+pub(crate) async fn settle_all(
+    actor: &Actor,
+    held: &[Delivery],
+    verdict: &Verdict,
+) -> Vec<Settled> {
+    let done: Vec<_> = held
+        .iter()
+        .map(|one| Settlement::new(one.receipt.clone(), verdict.clone()))
+        .collect();
+    actor.settle(&done).await.expect("the settlement is answered")
+}
+
+/// Every settlement was carried out.
+pub(crate) fn assert_applied(settled: &[Settled]) {
+    assert!(settled.iter().all(|one| *one == Settled::Applied), "{settled:?}");
+}
+
+/// The same things, each as often, in whatever order.
+pub(crate) fn expect_exactly<T: Ord + Debug>(
+    got: impl IntoIterator<Item = T>,
+    wanted: impl IntoIterator<Item = T>,
+) {
+    let mut counts = BTreeMap::<T, i64>::new();
+    wanted.into_iter().for_each(|one| *counts.entry(one).or_default() -= 1);
+    got.into_iter().for_each(|one| *counts.entry(one).or_default() += 1);
+    counts.retain(|_, count| *count != 0);
+    assert!(counts.is_empty(), "too many (+) or missing (-): {counts:?}");
+}
+
+/// What was delivered, in the order of delivery.
+pub(crate) fn payloads(delivered: &[Delivery]) -> Vec<Bytes> {
+    delivered.iter().map(|one| one.payload.clone()).collect()
+}
+
+/// What is listed, in the order of the list.
+pub(crate) fn listed(jobs: &[JobView]) -> Vec<Bytes> {
+    jobs.iter().map(|one| one.payload.clone()).collect()
+}
+
+/// `count` payloads that tell their place.
+pub(crate) fn numbered(count: usize) -> Vec<Bytes> {
+    (0..count).map(|index| Bytes::from(format!("job {index}"))).collect()
+}
+
+/// Why a job was buried.
+pub(crate) fn reason(view: &JobView) -> &str {
+    match &view.detail {
+        StateDetail::Dead { reason, .. } => reason,
+        other => panic!("not dead: {other:?}"),
+    }
+}
+
+pub(crate) fn id(text: &str) -> JobId {
+    JobId::new(text).expect("cases use valid job ids")
+}
+
+pub(crate) fn key(text: &str) -> UniqueKey {
+    UniqueKey::new(text).expect("cases use valid unique keys")
+}
+
+pub(crate) fn token(text: &str) -> PushToken {
+    PushToken::new(text).expect("cases use valid push tokens")
+}
+
+pub(crate) fn duplicate(existing: &JobId, by: DuplicateOf) -> Pushed {
+    Pushed::Duplicate { existing: existing.clone(), by }
+}
+
+pub(crate) fn retry_after(after: Duration) -> Verdict {
+    Verdict::Retry { after, error: "it failed".to_owned() }
+}
+
+pub(crate) fn retry_now() -> Verdict {
+    retry_after(Duration::ZERO)
+}
+
+pub(crate) fn dead(error: &str) -> Verdict {
+    Verdict::Dead { error: error.to_owned() }
+}

@@ -1,0 +1,125 @@
+//! Clocks that the suite hands to a backend: one that it can move, one that is
+//! wrong.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use queue_core::{Clock, SystemClock, Timestamp};
+use tokio::sync::watch;
+
+/// The machine's clock, and as much further as the suite has moved it.
+///
+/// It runs by itself between the moves, so that a call that waits comes to an end
+/// without being driven. Sleepers notice a move at once.
+#[derive(Debug, Clone)]
+pub(crate) struct MovableClock {
+    moved: watch::Sender<Duration>,
+}
+
+impl MovableClock {
+    pub(crate) fn new() -> Self {
+        Self { moved: watch::Sender::new(Duration::ZERO) }
+    }
+
+    pub(crate) fn advance(&self, duration: Duration) {
+        self.moved.send_modify(|moved| *moved += duration);
+    }
+}
+
+impl Clock for MovableClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus(*self.moved.borrow())
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed() + *self.moved.borrow()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let wake_at = self.elapsed().saturating_add(duration);
+        let (clock, mut moves) = (self.clone(), self.moved.subscribe());
+        Box::pin(async move {
+            while let Some(left) = wake_at.checked_sub(clock.elapsed())
+                && !left.is_zero()
+            {
+                // An error means that the clock is gone; `clock` keeps it.
+                let _ = tokio::time::timeout(left, moves.changed()).await;
+            }
+        })
+    }
+}
+
+/// Which way a clock is wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Skew {
+    /// It shows a later time.
+    Ahead(Duration),
+    /// It shows an earlier time.
+    Behind(Duration),
+}
+
+/// A clock that shows a wrong time of day. Durations are right: that is how the
+/// clocks of real machines are wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WrongClock(pub(crate) Skew);
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let now = SystemClock.now();
+        match self.0 {
+            Skew::Ahead(by) => now.plus(by),
+            Skew::Behind(by) => {
+                let epoch = Timestamp::from_unix_ms(0);
+                epoch.plus(now.since(epoch.plus(by)))
+            }
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        SystemClock.sleep(duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn a_move_wakes_a_sleeper() {
+        let clock = MovableClock::new();
+        let sleeper = tokio::spawn(clock.sleep(HOUR));
+
+        clock.advance(HOUR);
+
+        sleeper.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_sleeper_wakes_without_a_move() {
+        MovableClock::new().sleep(Duration::from_millis(5)).await;
+    }
+
+    #[test]
+    fn a_move_shows_in_both_readings() {
+        let clock = MovableClock::new();
+        let (now, elapsed) = (clock.now(), clock.elapsed());
+
+        clock.advance(HOUR);
+
+        assert!(clock.now().since(now) >= HOUR);
+        assert!(clock.elapsed() >= elapsed + HOUR);
+    }
+
+    #[test]
+    fn a_wrong_clock_is_wrong_by_that_much() {
+        let (ahead, behind) =
+            (WrongClock(Skew::Ahead(HOUR)), WrongClock(Skew::Behind(HOUR)));
+
+        assert!(ahead.now().since(behind.now()) >= 2 * HOUR - Duration::from_secs(1));
+    }
+}

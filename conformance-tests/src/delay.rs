@@ -1,0 +1,169 @@
+//! Delays and retries by the store's clock (R14).
+
+use std::time::Duration;
+
+use queue_core::{JobState, NewJob, Priority};
+use tokio::time::Instant;
+
+use crate::{
+    checks::{delivers, drain, expect_exactly, numbered, payloads, retry_after},
+    store::{BRIEF, HELD, PAST_BRIEF, Store},
+};
+
+/// Milliseconds are cut off, once at the push and once at the claim.
+const ROUNDING: Duration = Duration::from_millis(2);
+
+/// R14: not before its time, whoever asks.
+pub(crate) async fn a_delayed_job_is_not_early(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("later").delay(HELD)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(10).await, []);
+    let stats = actor.figures().await;
+    assert_eq!((stats.scheduled, stats.ready), (1, 0));
+}
+
+/// R14: a waiting worker gets it when it is due, not a moment before.
+pub(crate) async fn a_delayed_job_is_on_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let (delay, lateness) = (Duration::from_millis(700), actor.capabilities().lateness);
+    let pushed = Instant::now();
+    actor.store_one(NewJob::new("later").delay(delay)).await;
+
+    let taken = actor.take_within(1, Duration::from_secs(60)).await;
+
+    let took = pushed.elapsed();
+    assert_eq!(payloads(&taken), ["later"]);
+    assert!(took + ROUNDING >= delay, "early: after {took:?}");
+    assert!(took <= delay + lateness + Duration::from_secs(2), "late: after {took:?}");
+}
+
+/// R14: recovery makes due jobs ready and counts them.
+pub(crate) async fn recovery_promotes_due_jobs(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = numbered(20).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(jobs).await;
+    actor.store_one(NewJob::new("later").delay(HELD)).await;
+    store.advance(PAST_BRIEF).await;
+
+    assert_eq!(actor.recover_all().await.promoted, 20);
+
+    expect_exactly(payloads(&drain(&actor).await), numbered(20));
+    assert_eq!(actor.figures().await.scheduled, 1);
+}
+
+/// R14: more due jobs than one step can hold are all promoted.
+pub(crate) async fn thousands_fall_due_at_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = 8_500;
+    for batch in numbered(many).chunks(500) {
+        actor
+            .store(batch.iter().map(|one| NewJob::new(one.clone()).delay(BRIEF)))
+            .await;
+    }
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    delivers(&actor, numbered(many)).await;
+}
+
+/// R14: those behind a delayed job do not wait for it.
+pub(crate) async fn a_delayed_job_blocks_nobody(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store([NewJob::new("later").delay(HELD), NewJob::new("now")]).await;
+
+    delivers(&actor, ["now"]).await;
+}
+
+/// R14: jobs fall due in the order of their times, whatever that of their pushes.
+pub(crate) async fn due_jobs_come_in_order_of_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    for (payload, delay) in [("third", 60), ("first", 20), ("second", 40)] {
+        let delay = Duration::from_millis(delay);
+        actor.store_one(NewJob::new(payload).delay(delay)).await;
+    }
+    store.advance(BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(payloads(&drain(&actor).await), ["first", "second", "third"]);
+}
+
+/// R14: a retried job is not early.
+pub(crate) async fn a_retry_waits_its_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let waiting = actor.list(JobState::Scheduled, 10).await;
+    assert_eq!(waiting[0].last_error.as_deref(), Some("it failed"));
+    assert_eq!(waiting[0].attempt, 1);
+}
+
+/// R14: a retried job comes when its time is over.
+pub(crate) async fn a_retry_comes_in_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    let again = actor.take_one().await;
+
+    assert_eq!((again.attempt(), again.job()), (2, held.job()));
+}
+
+/// R14: a retry without delay can be claimed at once, with no reaper near.
+pub(crate) async fn a_retry_at_once_is_ready(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(Duration::ZERO)).await;
+
+    let again = actor.take_within(1, Duration::from_secs(5)).await;
+
+    assert_eq!(payloads(&again), ["job"]);
+}
+
+/// R14, R15: a delayed job keeps its level.
+pub(crate) async fn a_delayed_job_keeps_its_level(store: &Store) {
+    let actor = store.actor("worker").await;
+    let urgent = NewJob::new("urgent").priority(Priority::HIGHEST).delay(BRIEF);
+    actor.store([urgent, NewJob::new("normal")]).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(payloads(&drain(&actor).await), ["urgent", "normal"]);
+}
+
+/// R14: the longest delay is allowed and does not wrap round.
+pub(crate) async fn the_longest_delay_is_far_off(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").delay(queue_core::MAX_DURATION)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let next = actor.figures().await.next_due_in.expect("one is scheduled");
+    assert!(next > queue_core::MAX_DURATION - HELD, "{next:?}");
+}
+
+/// R14, R23: the stats say when the next job is due.
+pub(crate) async fn stats_say_what_is_due_next(store: &Store) {
+    let actor = store.actor("worker").await;
+    assert_eq!(actor.figures().await.next_due_in, None);
+    actor.store([NewJob::new("b").delay(HELD * 2), NewJob::new("a").delay(HELD)]).await;
+
+    let next = actor.figures().await.next_due_in.expect("two are scheduled");
+
+    assert!(next <= HELD && next > HELD / 2, "{next:?}");
+}

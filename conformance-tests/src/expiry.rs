@@ -1,0 +1,173 @@
+//! An expired job is buried and not delivered (R17).
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{JobState, NewJob, Verdict, Which};
+
+use crate::{
+    checks::{dead, delivers, drain, numbered, payloads, reason, retry_after},
+    store::{BRIEF, HELD, PAST_BRIEF, Store},
+};
+
+/// R17: an expired job is buried, with that reason.
+pub(crate) async fn an_expired_job_is_buried(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store([NewJob::new("stale").expires_in(BRIEF), NewJob::new("fresh")]).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+    let taken = actor.take(10).await;
+
+    assert_eq!(payloads(&taken), ["fresh"]);
+    let buried = actor.the_dead_one().await;
+    assert_eq!((&buried.payload[..], buried.attempt), (&b"stale"[..], 0));
+    assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
+}
+
+/// R17: a claim meets any number of expired jobs and delivers those behind them.
+pub(crate) async fn expired_jobs_block_nobody(store: &Store) {
+    let actor = store.actor("worker").await;
+    let stale =
+        numbered(1500).into_iter().map(|one| NewJob::new(one).expires_in(BRIEF));
+    let stale: Vec<_> = stale.collect();
+    for batch in stale.chunks(500) {
+        actor.store(batch.to_vec()).await;
+    }
+    actor.store_one("fresh").await;
+    store.advance(PAST_BRIEF * 4).await;
+
+    let taken = actor.take_within(1, Duration::from_secs(10)).await;
+
+    assert_eq!(payloads(&taken), ["fresh"]);
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R17: a job that is delivered in time is not expired.
+pub(crate) async fn a_job_in_time_is_delivered(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(HELD)).await;
+
+    delivers(&actor, ["job"]).await;
+}
+
+/// R17: a delivery that runs when the job expires is settled as ever.
+pub(crate) async fn a_running_job_does_not_expire(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    actor.finish(&held).await;
+
+    assert_eq!(actor.figures().await.dead, 0);
+}
+
+/// R17: a retry after the expiry does not bring the job back.
+pub(crate) async fn a_retried_job_expires(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+    actor.say(&held, retry_after(Duration::ZERO)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let buried = actor.the_dead_one().await;
+    assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
+    assert_eq!(buried.last_error.as_deref(), Some("it failed"));
+}
+
+/// R17: a recovery after the expiry does not bring the job back.
+pub(crate) async fn a_recovered_job_expires(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    actor.take_one_briefly().await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let buried = actor.the_dead_one().await;
+    assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
+}
+
+/// R17: nor does being given back.
+pub(crate) async fn a_given_back_job_expires(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+    actor.say(&held, Verdict::GiveBack).await;
+
+    assert_eq!(actor.take(1).await, []);
+
+    assert_eq!(actor.the_dead_one().await.payload, "job");
+}
+
+/// R17, R14: a job whose expiry comes before its time is buried, not delivered.
+pub(crate) async fn a_scheduled_job_expires(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = NewJob::new("job").delay(BRIEF).expires_in(BRIEF / 2);
+    actor.store_one(job).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let buried = actor.the_dead_one().await;
+    assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
+}
+
+/// R17: an expiry of nothing is never delivered.
+pub(crate) async fn an_expiry_of_zero_is_never_delivered(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(Duration::ZERO)).await;
+    store.advance(Duration::from_millis(5)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R17: a redriven job that has expired is not delivered either, or is redriven
+/// without its expiry, but is never lost.
+pub(crate) async fn an_expired_job_survives_redrive(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    actor.take(1).await;
+
+    actor.redrive(&Which::All).await.expect("answered");
+
+    let delivered = drain(&actor).await.len() as u64;
+    assert_eq!(delivered + actor.figures().await.dead, 1);
+}
+
+/// R17, R23: the view of a job shows its expiry.
+pub(crate) async fn a_view_shows_the_expiry(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store([NewJob::new("a").expires_in(HELD), NewJob::new("b")]).await;
+
+    let ready = actor.list(JobState::Ready, 10).await;
+
+    let shown: Vec<_> = ready.iter().map(|one| one.expires_at.is_some()).collect();
+    assert_eq!(shown, [true, false]);
+}
+
+/// R11, R17: the last attempt may fail after the expiry; the job is buried once.
+pub(crate) async fn a_job_is_buried_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = NewJob::new("job").expires_in(BRIEF).max_attempts(NonZeroU16::MIN);
+    actor.store_one(job).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.say(&held, dead("no")).await;
+    actor.recover_all().await;
+
+    assert_eq!(actor.the_dead_one().await.last_error.as_deref(), Some("no"));
+}

@@ -1,0 +1,350 @@
+//! A push can be repeated: by the job's id, or by the call's token (R4).
+
+use std::time::Duration;
+
+use queue_core::{DuplicateOf, JobState, NewJob, Pushed, Verdict};
+
+use crate::{
+    checks::{dead, delivers, drain, duplicate, id, key, numbered, payloads, token},
+    store::{Actor, HELD, Store},
+};
+
+/// The window in which an ended job's id and a call's token are known.
+const WINDOW: Duration = Duration::from_secs(300);
+const PAST_WINDOW: Duration = Duration::from_secs(303);
+
+fn mine() -> NewJob {
+    NewJob::new("first").id(id("mine"))
+}
+
+async fn is_known(actor: &Actor) {
+    let again = actor.offer(NewJob::new("second").id(id("mine"))).await;
+    assert_eq!(again, duplicate(&id("mine"), DuplicateOf::Id));
+}
+
+/// R4: the second push of an id changes nothing, the payload included.
+pub(crate) async fn an_id_is_stored_once(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(mine()).await;
+
+    is_known(&actor).await;
+
+    delivers(&actor, ["first"]).await;
+}
+
+/// R4: the job has the id that its producer gave it, any text of it.
+pub(crate) async fn an_id_is_the_jobs_own(store: &Store) {
+    let actor = store.actor("worker").await;
+    let odd = id("a:b*c{d}[e]? 'é\u{1f600}");
+
+    assert_eq!(actor.offer(NewJob::new("job").id(odd.clone())).await.job(), &odd);
+
+    assert_eq!(actor.take_one().await.job(), &odd);
+}
+
+/// R4: ids are compared whole.
+pub(crate) async fn ids_that_begin_alike_are_two(store: &Store) {
+    let actor = store.actor("producer").await;
+
+    actor.store([NewJob::new("1").id(id("a")), NewJob::new("2").id(id("a:"))]).await;
+    actor.store_one(NewJob::new("3").id(id("A"))).await;
+
+    assert_eq!(actor.figures().await.ready, 3);
+}
+
+/// R4: within one call the first of an id is stored.
+pub(crate) async fn the_first_of_an_id_in_a_call_wins(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs = [mine(), NewJob::new("second").id(id("mine"))];
+
+    let pushed = actor.push(&jobs, None).await.expect("the push is taken");
+
+    let stored = Pushed::Stored(id("mine"));
+    assert_eq!(pushed, [stored, duplicate(&id("mine"), DuplicateOf::Id)]);
+    delivers(&actor, ["first"]).await;
+}
+
+/// R4: known while the job waits for its time.
+pub(crate) async fn an_id_is_known_while_scheduled(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(mine().delay(HELD)).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+/// R4: known while a worker holds the job.
+pub(crate) async fn an_id_is_known_while_leased(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let _held = actor.take_one().await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+/// R4: known while the job is buried.
+pub(crate) async fn an_id_is_known_while_dead(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R4: known after the job is done.
+pub(crate) async fn an_id_is_known_after_done(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: known after the job was discarded.
+pub(crate) async fn an_id_is_known_after_discard(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.say(&held, Verdict::Discard).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: known after the job was cancelled.
+pub(crate) async fn an_id_is_known_after_cancel(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    actor.cancel(&id("mine")).await.expect("the cancel is answered");
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: a purge of everything forgets the ids too.
+pub(crate) async fn a_purge_forgets_ids(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    actor.purge().await.expect("the purge is answered");
+
+    actor.store_one(NewJob::new("after").id(id("mine"))).await;
+
+    delivers(&actor, ["after"]).await;
+}
+
+/// R4, R5: the id of a refused push is not used up.
+pub(crate) async fn a_refused_push_uses_no_id_up(store: &Store) {
+    let actor = store.actor("producer").await;
+    let bad = NewJob::new("bad").lease(Duration::ZERO);
+    let refused = actor.push(&[mine(), bad], None).await;
+    assert!(refused.is_err(), "{refused:?}");
+
+    actor.store_one(mine()).await;
+
+    delivers(&actor, ["first"]).await;
+}
+
+/// R4, R12: of many pushes of one id at once, one stores.
+pub(crate) async fn racing_pushes_of_an_id_store_one(store: &Store) {
+    let mut pushes = Vec::new();
+    for index in 0..16 {
+        let actor = store.actor(&format!("p{index}")).await;
+        pushes.push(tokio::spawn(async move { actor.offer(mine()).await }));
+    }
+
+    let mut answers = Vec::new();
+    for push in pushes {
+        answers.push(push.await.expect("the push ends"));
+    }
+
+    let stored = answers.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(stored, 1, "{answers:?}");
+    assert_eq!(payloads(&drain(&store.actor("w").await).await), ["first"]);
+}
+
+/// R4: five minutes after its end a job's id is free.
+pub(crate) async fn an_id_is_forgotten_after_the_window(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    drain(&actor).await;
+    store.advance(WINDOW / 2).await;
+    is_known(&actor).await;
+
+    store.advance(PAST_WINDOW).await;
+
+    actor.store_one(NewJob::new("later").id(id("mine"))).await;
+    delivers(&actor, ["later"]).await;
+}
+
+/// R4: the window begins when the job ends, not when it was pushed.
+pub(crate) async fn an_id_is_known_as_long_as_its_job(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    store.advance(PAST_WINDOW).await;
+    is_known(&actor).await;
+    drain(&actor).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: the same token stores nothing and gives the first answer.
+pub(crate) async fn a_token_is_stored_once(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs: Vec<NewJob> = numbered(30).into_iter().map(NewJob::new).collect();
+    let first = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    let again = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    assert_eq!(again, first);
+    delivers(&actor, numbered(30)).await;
+}
+
+/// R4: the ids of a call's jobs come from its token.
+pub(crate) async fn a_token_makes_the_ids(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs = [NewJob::new("a"), NewJob::new("b")];
+
+    let pushed = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    let ids: Vec<_> = pushed.iter().map(|one| one.job().clone()).collect();
+    assert_eq!(ids, [token("t").job_id(0), token("t").job_id(1)]);
+}
+
+/// R4: the first answer is given whole, its duplicates included.
+pub(crate) async fn a_token_repeats_duplicates_too(store: &Store) {
+    let actor = store.actor("producer").await;
+    let holder = actor.store_one(NewJob::new("holder").unique(key("k"))).await;
+    actor.store_one(mine()).await;
+    let jobs = [NewJob::new("a"), NewJob::new("b").unique(key("k")), mine()];
+    let first = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+    drain(&actor).await;
+
+    let again = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    assert_eq!(again, first);
+    assert_eq!(first[0], Pushed::Stored(token("t").job_id(0)));
+    assert_eq!(first[1], duplicate(&holder, DuplicateOf::UniqueKey));
+    assert_eq!(first[2], duplicate(&id("mine"), DuplicateOf::Id));
+    assert_eq!(actor.take(10).await, []);
+}
+
+/// R4: the token is known although its jobs are done.
+pub(crate) async fn a_token_is_known_after_its_jobs_ended(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = [NewJob::new("a"), NewJob::new("b").delay(HELD)];
+    let first = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+    drain(&actor).await;
+
+    let again = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    assert_eq!(again, first);
+    assert_eq!(actor.figures().await.ready, 0);
+}
+
+/// R4: another token is another call.
+pub(crate) async fn two_tokens_are_two_calls(store: &Store) {
+    let actor = store.actor("producer").await;
+
+    for name in ["t", "t-0", "T"] {
+        actor.push(&[NewJob::new(name)], Some(&token(name))).await.expect("taken");
+    }
+
+    delivers(&actor, ["t", "t-0", "T"]).await;
+}
+
+/// R4, R5: the token of a refused call is not used up.
+pub(crate) async fn a_refused_push_uses_no_token_up(store: &Store) {
+    let actor = store.actor("producer").await;
+    let bad = NewJob::new("bad").lease(Duration::ZERO);
+    let refused = actor.push(&[bad], Some(&token("t"))).await;
+    assert!(refused.is_err(), "{refused:?}");
+
+    actor.push(&[NewJob::new("good")], Some(&token("t"))).await.expect("taken");
+
+    delivers(&actor, ["good"]).await;
+}
+
+/// R4, R12: of many calls with one token at once, one stores, and all answer alike.
+pub(crate) async fn racing_calls_of_a_token_store_once(store: &Store) {
+    let jobs: Vec<NewJob> = numbered(10).into_iter().map(NewJob::new).collect();
+    let mut calls = Vec::new();
+    for index in 0..16 {
+        let (actor, jobs) = (store.actor(&format!("p{index}")).await, jobs.clone());
+        let call = async move { actor.push(&jobs, Some(&token("t"))).await };
+        calls.push(tokio::spawn(call));
+    }
+
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.expect("the call ends").expect("taken"));
+    }
+
+    assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
+    assert_eq!(payloads(&drain(&store.actor("w").await).await), numbered(10));
+}
+
+/// R4: a call of the largest size is repeated as safely as a small one.
+pub(crate) async fn the_largest_batch_can_be_repeated(store: &Store) {
+    let actor = store.actor("producer").await;
+    let most = actor.limits().max_batch.get() as usize;
+    let jobs: Vec<NewJob> = numbered(most).into_iter().map(NewJob::new).collect();
+    let first = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    let again = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    assert_eq!(again, first);
+    assert_eq!(actor.figures().await.ready, most as u64);
+}
+
+/// R4: a push of nothing is taken, with a token too.
+pub(crate) async fn a_token_of_no_jobs_is_taken(store: &Store) {
+    let actor = store.actor("producer").await;
+
+    for _ in 0..2 {
+        assert_eq!(actor.push(&[], Some(&token("t"))).await.expect("taken"), []);
+    }
+
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R4: a token with a client-made id: the job keeps the client's id.
+pub(crate) async fn a_token_leaves_client_ids_alone(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs = [NewJob::new("a"), mine()];
+
+    let pushed = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+
+    assert_eq!(pushed[1], Pushed::Stored(id("mine")));
+    let ready = actor.list(JobState::Ready, 10).await;
+    let ids: Vec<_> = ready.into_iter().filter_map(|one| one.id).collect();
+    assert_eq!(ids, [token("t").job_id(0), id("mine")]);
+}
+
+/// R4: five minutes after its first call a token is free.
+pub(crate) async fn a_token_is_forgotten_after_the_window(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = [NewJob::new("job")];
+    actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+    drain(&actor).await;
+    store.advance(WINDOW / 2).await;
+    actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+    assert_eq!(actor.figures().await.ready, 0, "known within the window");
+
+    store.advance(PAST_WINDOW).await;
+
+    actor.push(&jobs, Some(&token("t"))).await.expect("taken");
+    delivers(&actor, ["job"]).await;
+}

@@ -1,0 +1,275 @@
+//! Bytes come out as they went in, and a push stores all or nothing.
+
+use bytes::Bytes;
+use queue_core::{Error, Headers, JobState, NewJob, Verdict};
+
+use crate::{
+    checks::{dead, delivers, drain, expect_exactly, numbered, payloads, retry_now},
+    store::{Actor, HELD, Store},
+};
+
+/// R2, R3: what is drained is what was pushed, and nothing else.
+async fn round_trip<P: Into<Bytes>>(store: &Store, sent: impl IntoIterator<Item = P>) {
+    let (producer, worker) = (store.actor("producer").await, store.actor("w").await);
+    let sent: Vec<Bytes> = sent.into_iter().map(Into::into).collect();
+
+    producer.store(sent.clone()).await;
+
+    delivers(&worker, sent).await;
+}
+
+/// R2: a payload of no bytes is a payload.
+pub(crate) async fn an_empty_payload_arrives_empty(store: &Store) {
+    round_trip(store, [""]).await;
+}
+
+/// R2: each of the 256 bytes, alone and all together.
+pub(crate) async fn every_byte_arrives(store: &Store) {
+    let alone = (0..=u8::MAX).map(|byte| vec![byte]);
+    round_trip(store, alone.chain([(0..=u8::MAX).collect()])).await;
+}
+
+/// R2: characters that mean something to stores, shells and keys.
+pub(crate) async fn syntax_of_others_arrives(store: &Store) {
+    let nasty = [
+        "\0",
+        "a\0b",
+        "\n",
+        "a\n",
+        "\r\n",
+        "*",
+        ":",
+        "{}",
+        "{jobs}:dead",
+        "'",
+        "\"",
+        "\\",
+        "%s",
+        "; --",
+        "[]",
+        "9007199254740993",
+        "1e400",
+        "nil",
+        "false",
+        " ",
+        "\t",
+    ];
+    round_trip(store, nasty).await;
+}
+
+/// R2: what looks like the Redis protocol is a payload all the same.
+pub(crate) async fn protocol_like_payloads_arrive(store: &Store) {
+    let nasty =
+        ["$-1\r\n", "*2\r\n$1\r\na\r\n", "+OK\r\n", "-ERR no\r\n", ":1\r\n", "_\r\n"];
+    round_trip(store, nasty).await;
+}
+
+/// R2: payloads need not be text.
+pub(crate) async fn invalid_utf8_arrives(store: &Store) {
+    let nasty: [&[u8]; 5] =
+        [b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"ok\x80"];
+    round_trip(store, nasty).await;
+}
+
+/// R2: a payload that begins with relq's own mark is no entry of relq's.
+pub(crate) async fn payloads_with_relqs_mark_arrive(store: &Store) {
+    let nasty: [&[u8]; 5] = [
+        b"\xf5\x52\x51\x01",
+        b"\xf5\x52\x51\x01 and more",
+        b"\xf5\x52\x51\x01\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"\xf5\x52\x51",
+        b"\xf5\x52\x51\x02",
+    ];
+    round_trip(store, nasty).await;
+}
+
+/// R2: a marked payload stays itself through delays, failures and burial too.
+pub(crate) async fn marked_payloads_survive_every_state(store: &Store) {
+    let actor = store.actor("worker").await;
+    let payload = Bytes::from_static(b"\xf5\x52\x51\x01\x01\x02\x03");
+    actor.store_one(payload.clone()).await;
+
+    through_every_state(&actor).await;
+
+    delivers(&actor, [payload]).await;
+}
+
+/// R2: a job is the same job after failure, burial and redrive.
+pub(crate) async fn bytes_and_headers_survive_every_state(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = NewJob::new(b"\0\xff\r\n".to_vec()).header("trace", "00-ab\r\n{}");
+    actor.store_one(job.clone()).await;
+
+    through_every_state(&actor).await;
+
+    let delivered = actor.take_one().await;
+    assert_eq!((&delivered.payload, &delivered.headers), (&job.payload, &job.headers));
+}
+
+async fn through_every_state(actor: &Actor) {
+    let held = actor.take_one().await;
+    actor.say(&held, Verdict::GiveBack).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("of old age")).await;
+    actor.redrive(&queue_core::Which::All).await.expect("the redrive is answered");
+}
+
+/// R2: the stated limit is allowed.
+pub(crate) async fn the_largest_payload_arrives(store: &Store) {
+    let actor = store.actor("worker").await;
+    let largest = Bytes::from(vec![0xa5; actor.limits().max_payload]);
+    actor.store_one(largest.clone()).await;
+
+    let delivered = actor.take_one().await;
+
+    assert!(delivered.payload == largest, "{} bytes arrive", delivered.payload.len());
+}
+
+/// R2, R5: a byte above the stated limit is refused, and nothing is stored.
+pub(crate) async fn a_payload_above_the_limit_is_refused(store: &Store) {
+    let actor = store.actor("producer").await;
+    let too_large = NewJob::new(vec![0; actor.limits().max_payload + 1]);
+
+    let refused = actor.push(&[NewJob::new("fits"), too_large], None).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R2: headers arrive as they were set, in order, whatever text they are.
+pub(crate) async fn headers_arrive_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let headers: Headers = [
+        ("z", "1"),
+        ("a", ""),
+        ("", "no name"),
+        ("é\0\n", "\u{10ffff}"),
+        ("A", ":*{}"),
+    ]
+    .into_iter()
+    .collect();
+    let mut job = NewJob::new("job");
+    job.headers = headers.clone();
+    actor.store_one(job).await;
+
+    assert_eq!(actor.take_one().await.headers, headers);
+}
+
+/// R2: headers of the stated size are allowed.
+pub(crate) async fn the_largest_headers_arrive(store: &Store) {
+    let actor = store.actor("worker").await;
+    let value = "v".repeat(actor.limits().max_headers - 1);
+    actor.store_one(NewJob::new("job").header("n", value.clone())).await;
+
+    assert_eq!(actor.take_one().await.headers.get("n"), Some(&*value));
+}
+
+/// R2, R5: headers above the stated size are refused, and nothing is stored.
+pub(crate) async fn headers_above_the_limit_are_refused(store: &Store) {
+    let actor = store.actor("producer").await;
+    let value = "v".repeat(actor.limits().max_headers);
+    let too_large = NewJob::new("job").header("n", value);
+
+    let refused = actor.push(&[NewJob::new("fits"), too_large], None).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R5: the largest batch is stored whole.
+pub(crate) async fn the_largest_batch_is_stored(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = numbered(actor.limits().max_batch.get() as usize);
+
+    actor.store(sent.clone()).await;
+
+    expect_exactly(payloads(&drain(&actor).await), sent);
+}
+
+/// R5: a batch above the limit is refused, and nothing is stored.
+pub(crate) async fn a_batch_above_the_limit_is_refused(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs = vec![NewJob::new("job"); actor.limits().max_batch.get() as usize + 1];
+
+    let refused = actor.push(&jobs, None).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R5: one invalid job at the end refuses the whole call.
+pub(crate) async fn one_invalid_job_refuses_all(store: &Store) {
+    let actor = store.actor("producer").await;
+    let mut jobs: Vec<NewJob> = numbered(50).into_iter().map(NewJob::new).collect();
+    jobs.push(NewJob::new("bad").lease(std::time::Duration::ZERO));
+
+    let refused = actor.push(&jobs, None).await;
+
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R3, R7: equal payloads are not the same job.
+pub(crate) async fn equal_payloads_are_two_jobs(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["same", "same", "same"]).await;
+    let held = actor.take(3).await;
+
+    actor.finish(&held[1]).await;
+    actor.leave(actor.worker()).await.expect("the leave is answered");
+
+    let rest = drain(&actor).await;
+    let ids = rest.iter().map(|one| one.job().clone());
+    expect_exactly(ids, [held[0].job().clone(), held[2].job().clone()]);
+}
+
+/// R3: what was finished is not delivered again, and nothing else appears.
+pub(crate) async fn an_empty_queue_delivers_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(3)).await;
+    drain(&actor).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(10).await, []);
+}
+
+/// R1: what one connection pushed, another finds after the first is gone.
+pub(crate) async fn jobs_outlive_their_producer(store: &Store) {
+    let producer = store.actor("producer").await;
+    let sent = numbered(20);
+    producer.store(sent.clone()).await;
+
+    drop(producer);
+
+    expect_exactly(payloads(&drain(&store.actor("w").await).await), sent);
+}
+
+/// R1: a held job is still in the store.
+pub(crate) async fn a_leased_job_is_kept(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+
+    let held = actor.take_one().await;
+
+    let leased = actor.list(JobState::Leased, 10).await;
+    assert_eq!(leased.len(), 1);
+    assert_eq!(leased[0].id.as_ref(), Some(held.job()));
+    assert_eq!(leased[0].payload, held.payload);
+    assert_eq!(held.lease, HELD);
+}
+
+/// R23: a push answers for each job, in order.
+pub(crate) async fn a_push_answers_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let ids = actor.store(numbered(100)).await;
+
+    let held = actor.take(100).await;
+
+    let delivered: Vec<_> =
+        held.iter().map(|one| (one.job().clone(), one.payload.clone())).collect();
+    expect_exactly(delivered, ids.into_iter().zip(numbered(100)));
+}

@@ -1,0 +1,381 @@
+//! A job has one holder, and only the holder speaks for it (R6 to R8).
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use queue_core::{Delivery, NewJob, Receipt, Settled, Settlement, Verdict};
+
+use crate::{
+    checks::{
+        dead, delivers, drain, eventually, expect_exactly, numbered, payloads,
+        retry_after, settle_all,
+    },
+    store::{Actor, HELD, Store},
+};
+
+/// A job that was lost by one lease and is held by the next, of the same worker.
+pub(crate) struct Lost {
+    pub(crate) actor: Actor,
+    pub(crate) stale: Delivery,
+    pub(crate) current: Delivery,
+}
+
+pub(crate) async fn lose_and_retake(store: &Store) -> Lost {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    let current = actor.take_one().await;
+    Lost { actor, stale, current }
+}
+
+async fn changes_nothing(store: &Store, verdict: Verdict) {
+    let Lost { actor, stale, current } = lose_and_retake(store).await;
+
+    assert_eq!(actor.say(&stale, verdict).await, Settled::LeaseLost);
+
+    let stats = actor.figures().await;
+    assert_eq!((stats.leased, stats.unfinished(), stats.dead), (1, 1, 0));
+    assert_eq!(stats.finished + stats.discarded, 0);
+    actor.finish(&current).await;
+}
+
+/// R7: proof of an old lease does not end the new one.
+pub(crate) async fn late_ack_changes_nothing(store: &Store) {
+    changes_nothing(store, Verdict::Done).await;
+}
+
+/// R7: proof of an old lease does not put the job off.
+pub(crate) async fn late_retry_changes_nothing(store: &Store) {
+    changes_nothing(store, retry_after(HELD)).await;
+}
+
+/// R7: proof of an old lease does not bury the job.
+pub(crate) async fn late_burial_changes_nothing(store: &Store) {
+    changes_nothing(store, dead("late")).await;
+}
+
+/// R7: proof of an old lease does not drop the job.
+pub(crate) async fn late_discard_changes_nothing(store: &Store) {
+    changes_nothing(store, Verdict::Discard).await;
+}
+
+/// R7: proof of an old lease does not give the job back.
+pub(crate) async fn late_give_back_changes_nothing(store: &Store) {
+    changes_nothing(store, Verdict::GiveBack).await;
+}
+
+/// R7: a late ack is refused while the job is ready again, before anyone took it.
+pub(crate) async fn late_ack_of_a_ready_job_changes_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    assert_eq!(actor.say(&stale, Verdict::Done).await, Settled::LeaseLost);
+
+    delivers(&actor, ["job"]).await;
+}
+
+/// R7: a receipt is stale as soon as the job was given back, though the next lease
+/// has the same worker, job and attempt.
+pub(crate) async fn a_given_back_receipt_is_stale(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one().await;
+    actor.say(&stale, Verdict::GiveBack).await;
+    let current = actor.take_one().await;
+    assert_eq!(current.attempt(), stale.attempt());
+
+    assert_eq!(actor.say(&stale, Verdict::Done).await, Settled::LeaseLost);
+
+    assert_ne!(current.receipt, stale.receipt);
+    actor.finish(&current).await;
+}
+
+/// R7: a receipt is stale once its worker left.
+pub(crate) async fn a_receipt_is_stale_after_leave(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one().await;
+    actor.leave(actor.worker()).await.expect("answered");
+    let current = actor.take_one().await;
+
+    assert_eq!(actor.say(&stale, dead("late")).await, Settled::LeaseLost);
+
+    actor.finish(&current).await;
+}
+
+/// R7: a receipt is stale once it was used for a retry.
+pub(crate) async fn a_retried_receipt_is_stale(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
+
+    assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+
+    assert_eq!(actor.figures().await.scheduled, 1);
+}
+
+/// R7: a buried job is not finished by its old receipt.
+pub(crate) async fn a_buried_receipt_is_stale(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+
+    assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+
+    assert_eq!(actor.the_dead_one().await.payload, "job");
+}
+
+/// R7: a second ack finds nothing and counts nothing.
+pub(crate) async fn a_second_ack_is_lost(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+
+    assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+
+    assert_eq!(actor.figures().await.finished, 1);
+}
+
+/// R7: of two verdicts on one receipt in one call, one is carried out.
+pub(crate) async fn a_receipt_counts_once_in_a_call(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let said = [dead("no"), Verdict::Done]
+        .map(|verdict| Settlement::new(held.receipt.clone(), verdict));
+
+    let settled = actor.settle(&said).await.expect("answered");
+
+    expect_exactly(settled.iter().map(|one| *one == Settled::Applied), [false, true]);
+    let stats = actor.figures().await;
+    let (buried, done) =
+        (settled[0] == Settled::Applied, settled[1] == Settled::Applied);
+    assert_eq!((stats.dead, stats.finished), (buried.into(), done.into()));
+}
+
+/// R7: one lost lease does not spoil the others in the call, wherever it stands.
+pub(crate) async fn a_stale_receipt_spoils_no_other(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(6)).await;
+    let held = actor.take(6).await;
+    actor.finish(&held[0]).await;
+    actor.finish(&held[3]).await;
+    actor.finish(&held[5]).await;
+
+    let settled = settle_all(&actor, &held, &Verdict::Done).await;
+
+    let (lost, applied) = (Settled::LeaseLost, Settled::Applied);
+    assert_eq!(settled, [lost, applied, applied, lost, applied, lost]);
+    assert_eq!(actor.figures().await.finished, 6);
+}
+
+/// R7: one call may say something else of each job.
+pub(crate) async fn one_call_carries_every_verdict(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(5)).await;
+    let held = actor.take(5).await;
+    let verdicts = [
+        Verdict::Done,
+        retry_after(HELD),
+        dead("no"),
+        Verdict::Discard,
+        Verdict::GiveBack,
+    ];
+    let said: Vec<_> = held
+        .iter()
+        .zip(verdicts)
+        .map(|(one, verdict)| Settlement::new(one.receipt.clone(), verdict))
+        .collect();
+
+    let settled = actor.settle(&said).await.expect("answered");
+
+    assert_eq!(settled, [Settled::Applied; 5]);
+    let stats = actor.figures().await;
+    assert_eq!((stats.finished, stats.scheduled, stats.dead), (1, 1, 1));
+    assert_eq!((stats.discarded, stats.ready, stats.leased), (1, 1, 0));
+    delivers(&actor, [held[4].payload.clone()]).await;
+}
+
+/// R7: receipts that nobody gave out are answered, and change nothing.
+pub(crate) async fn forged_receipts_are_lost(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let tokens: [&'static [u8]; 7] =
+        [b"", b"0", b"1", b"-1", b"\0\xff*{}", b"9223372036854775808", &[b'x'; 4096]];
+    let said: Vec<_> = tokens
+        .into_iter()
+        .map(|token| Receipt::new(held.job().clone(), 1, Bytes::from_static(token)))
+        .map(|receipt| Settlement::new(receipt, Verdict::Done))
+        .collect();
+
+    let settled = actor.settle(&said).await.expect("answered");
+
+    assert_eq!(settled, [Settled::LeaseLost; 7]);
+    actor.finish(&held).await;
+}
+
+/// R6: a held job is not given to another, nor twice to the same.
+pub(crate) async fn a_held_job_is_not_given_again(store: &Store) {
+    let (first, second) = (store.actor("w1").await, store.actor("w2").await);
+    first.store_one("job").await;
+    let held = first.take_one().await;
+
+    second.recover_all().await;
+
+    assert_eq!(second.take(10).await, []);
+    assert_eq!(first.take(10).await, []);
+    first.finish(&held).await;
+}
+
+/// R6: workers that race for jobs get each job once, all together.
+pub(crate) async fn racing_workers_share_the_jobs(store: &Store) {
+    store.actor("producer").await.store(numbered(600)).await;
+    let mut workers = Vec::new();
+    for index in 0..8 {
+        let actor = store.actor(&format!("w{index}")).await;
+        workers.push(tokio::spawn(async move { take_all(&actor).await }));
+    }
+
+    let mut taken = Vec::new();
+    for worker in workers {
+        taken.extend(worker.await.expect("the worker ends"));
+    }
+
+    let tokens: BTreeSet<_> =
+        taken.iter().map(|one| one.receipt.token().clone()).collect();
+    assert_eq!(tokens.len(), 600, "each lease has a receipt of its own");
+    expect_exactly(payloads(&taken), numbered(600));
+}
+
+async fn take_all(actor: &Actor) -> Vec<Delivery> {
+    let mut all = Vec::new();
+    loop {
+        let taken = actor.take(7).await;
+        if taken.is_empty() {
+            return all;
+        }
+        settle_all(actor, &taken, &Verdict::Done).await;
+        all.extend(taken);
+    }
+}
+
+/// R6: one connection used by many tasks at once mixes no answers up.
+pub(crate) async fn tasks_may_share_a_connection(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mut tasks = Vec::new();
+    for index in 0..32 {
+        let own = actor.acting_as(&format!("w{index}"));
+        tasks.push(tokio::spawn(async move {
+            own.store_one(format!("job {index}")).await;
+            let held = own.take_one().await;
+            own.finish(&held).await;
+            held.payload
+        }));
+    }
+
+    let mut worked = Vec::new();
+    for task in tasks {
+        worked.push(task.await.expect("the task ends"));
+    }
+
+    expect_exactly(worked, numbered(32));
+    assert_eq!(actor.figures().await.finished, 32);
+}
+
+/// R6: of racing settlements of one receipt one is carried out.
+pub(crate) async fn racing_acks_of_a_receipt_count_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let mut acks = Vec::new();
+    for index in 0..8 {
+        let (other, held) = (store.actor(&format!("w{index}")).await, held.clone());
+        acks.push(tokio::spawn(async move { other.say(&held, Verdict::Done).await }));
+    }
+
+    let mut answers = Vec::new();
+    for ack in acks {
+        answers.push(ack.await.expect("the ack ends"));
+    }
+
+    let applied = answers.iter().filter(|one| **one == Settled::Applied).count();
+    assert_eq!(applied, 1, "{answers:?}");
+    assert_eq!(actor.figures().await.finished, 1);
+}
+
+/// R7: an ack after the end of the lease that came before any recovery is applied
+/// or lost, never both.
+pub(crate) async fn an_overdue_ack_is_applied_or_lost(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+
+    let settled = actor.say(&held, Verdict::Done).await;
+
+    actor.recover_all().await;
+    let again = drain(&actor).await.len();
+    let applied = usize::from(settled == Settled::Applied);
+    assert_eq!(applied + again, 1, "{settled:?}, and then delivered {again} times");
+    assert_eq!(actor.figures().await.finished, 1);
+}
+
+/// R7: of acks that race with the recovery of their jobs, each is applied or lost.
+pub(crate) async fn acks_racing_recovery_split_cleanly(store: &Store) {
+    let (worker, reaper) = (store.actor("worker").await, store.actor("reaper").await);
+    worker.store(numbered(100)).await;
+    let held = worker.take_briefly(100).await;
+    store.outlast_brief_leases().await;
+    let reaping = tokio::spawn(async move { reaper.recover_all().await });
+
+    let settled = settle_all(&worker, &held, &Verdict::Done).await;
+
+    reaping.await.expect("the recovery ends");
+    worker.recover_all().await;
+    let applied = settled.iter().filter(|one| **one == Settled::Applied).count();
+    assert_eq!(drain(&worker).await.len(), 100 - applied);
+    assert_eq!(worker.figures().await.finished, 100);
+}
+
+/// R8: what was acked does not come back, whoever recovers.
+pub(crate) async fn a_finished_job_stays_gone(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one_briefly().await;
+    actor.say(&held, Verdict::Discard).await;
+    actor.store_one("next").await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+    store.outlast_brief_leases().await;
+
+    let recovered = actor.recover_all().await;
+
+    assert_eq!((recovered.requeued, recovered.buried), (0, 0));
+    assert_eq!(actor.take(10).await, []);
+}
+
+/// R7: a sibling speaks for the same queue.
+pub(crate) async fn a_sibling_shares_the_queue(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sibling = actor.sibling().await.expect("a sibling opens");
+    actor.store_one("job").await;
+    let held = sibling.claim(&actor.ask(1)).await.expect("answered").remove(0);
+
+    actor.finish(&held).await;
+
+    drop(actor);
+    let stranger = store.actor("stranger").await;
+    sibling.push(&[NewJob::new("by the sibling")], None).await.expect("taken");
+    let seen =
+        eventually("the sibling's job", || async { stranger.take(1).await.pop() });
+    assert_eq!(seen.await.payload, "by the sibling");
+}

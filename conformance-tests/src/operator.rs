@@ -1,0 +1,387 @@
+//! The operator's side: pause, cancel, peek (R6, R23).
+
+use std::time::Duration;
+
+use queue_core::{
+    Cancelled, Delivery, Extended, JobId, JobState, NewJob, PeekRequest, Priority,
+    Settled, StateDetail, Verdict,
+};
+
+use crate::{
+    checks::{
+        dead, delivers, drain, expect_exactly, id, key, listed, numbered, retry_after,
+    },
+    store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+};
+
+async fn cancel(actor: &Actor, job: &JobId) -> Cancelled {
+    actor.cancel(job).await.expect("the cancel is answered")
+}
+
+/// R23: a paused queue gives out nothing, and says that it is paused.
+pub(crate) async fn a_paused_queue_gives_nothing(store: &Store) {
+    let (operator, worker) = (store.actor("o").await, store.actor("w").await);
+    worker.store_one("job").await;
+    operator.pause().await.expect("answered");
+
+    assert_eq!(worker.take(10).await, []);
+
+    let stats = worker.figures().await;
+    assert_eq!((stats.paused, stats.ready), (true, 1));
+}
+
+/// R23: nor by the claim of a turn, whose settlement is carried out.
+pub(crate) async fn a_turn_respects_the_pause(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.store(numbered(2)).await;
+    let held = actor.take_one().await;
+    actor.pause().await.expect("answered");
+    let done = [queue_core::Settlement::new(held.receipt, Verdict::Done)];
+
+    let turn = actor.turn(&done, &actor.ask(1)).await;
+
+    assert_eq!(turn.settled.expect("answered"), [Settled::Applied]);
+    assert_eq!(turn.claimed.expect("answered"), []);
+}
+
+/// R23: a resumed queue goes on.
+pub(crate) async fn a_resumed_queue_goes_on(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.store(numbered(3)).await;
+    actor.pause().await.expect("answered");
+    actor.resume().await.expect("answered");
+
+    delivers(&actor, numbered(3)).await;
+
+    assert!(!actor.figures().await.paused);
+}
+
+/// R23: a pause of a paused queue and a resumption of a running one change nothing.
+pub(crate) async fn pausing_twice_is_pausing_once(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.resume().await.expect("answered");
+    actor.pause().await.expect("answered");
+    actor.pause().await.expect("answered");
+    actor.resume().await.expect("answered");
+
+    actor.store_one("job").await;
+
+    assert_eq!(drain(&actor).await.len(), 1);
+}
+
+/// R23: while a queue is paused everything but claims goes on.
+pub(crate) async fn a_paused_queue_works_otherwise(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.store(numbered(4)).await;
+    let held = actor.take(3).await;
+    actor.take_briefly(1).await;
+    actor.pause().await.expect("answered");
+
+    actor.finish(&held[0]).await;
+    actor.say(&held[1], dead("no")).await;
+    let heard = actor.keep(&held[2], HELD).await;
+    actor.store_one("more").await;
+    store.outlast_brief_leases().await;
+    assert_eq!(actor.recover_all().await.requeued, 1);
+
+    assert!(matches!(heard, Ok(Extended::Until(_))), "{heard:?}");
+    let stats = actor.figures().await;
+    assert_eq!((stats.finished, stats.dead, stats.leased, stats.ready), (1, 1, 1, 2));
+}
+
+/// R23, R14: jobs that fall due in a pause are served after it.
+pub(crate) async fn jobs_fall_due_in_a_pause(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.pause().await.expect("answered");
+    actor.store_one(NewJob::new("job").delay(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    assert_eq!(actor.take(1).await, []);
+
+    actor.resume().await.expect("answered");
+
+    delivers(&actor, ["job"]).await;
+}
+
+/// R23: a scheduled job can be cancelled.
+pub(crate) async fn a_scheduled_job_is_cancelled(store: &Store) {
+    let actor = store.actor("o").await;
+    let job = actor.store_one(NewJob::new("job").delay(BRIEF)).await;
+
+    assert_eq!(cancel(&actor, &job).await, Cancelled::Removed(JobState::Scheduled));
+
+    store.advance(PAST_BRIEF).await;
+    assert_eq!(actor.recover_all().await.promoted, 0);
+    assert_eq!(actor.take(1).await, []);
+    assert_eq!(actor.figures().await.cancelled, 1);
+}
+
+/// R23: a ready job can be cancelled, one among many, of any level.
+pub(crate) async fn a_ready_job_is_cancelled(store: &Store) {
+    let actor = store.actor("o").await;
+    let mut jobs = actor.store(numbered(10)).await;
+    jobs.push(actor.store_one(NewJob::new("urgent").priority(Priority::HIGHEST)).await);
+
+    for index in [4, 10] {
+        let cancelled = cancel(&actor, &jobs[index]).await;
+        assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    }
+
+    let mut left = numbered(10);
+    left.remove(4);
+    delivers(&actor, left).await;
+    assert_eq!(actor.figures().await.cancelled, 2);
+}
+
+/// R23: of jobs with equal payloads the one that is named is cancelled.
+pub(crate) async fn a_cancel_takes_no_twin(store: &Store) {
+    let actor = store.actor("o").await;
+    let jobs = actor.store(["same", "same", "same"]).await;
+
+    cancel(&actor, &jobs[1]).await;
+
+    let left = drain(&actor).await;
+    expect_exactly(left.iter().map(Delivery::job), [&jobs[0], &jobs[2]]);
+}
+
+/// R23: a leased job can be cancelled; its worker learns it at the next heartbeat.
+pub(crate) async fn a_leased_job_is_cancelled(store: &Store) {
+    let (operator, worker) = (store.actor("o").await, store.actor("w").await);
+    let job = worker.store_one("job").await;
+    let held = worker.take_one().await;
+
+    assert_eq!(cancel(&operator, &job).await, Cancelled::Removed(JobState::Leased));
+
+    let heard = worker.keep(&held, HELD).await;
+    assert_eq!(heard.expect("answered"), Extended::Cancelled);
+    let stats = worker.figures().await;
+    assert_eq!((stats.leased, stats.cancelled, stats.unfinished()), (0, 1, 0));
+}
+
+/// R23, R7: what the worker says of a cancelled job changes nothing.
+pub(crate) async fn a_cancelled_job_cannot_be_settled(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.store(numbered(3)).await;
+    for verdict in [Verdict::Done, retry_after(Duration::ZERO), dead("no")] {
+        let held = actor.take_one().await;
+        cancel(&actor, held.job()).await;
+        assert_eq!(actor.say(&held, verdict).await, Settled::LeaseLost);
+    }
+
+    actor.recover_all().await;
+
+    let stats = actor.figures().await;
+    assert_eq!((stats.unfinished(), stats.dead), (0, 0));
+    assert_eq!((stats.finished, stats.cancelled), (0, 3));
+}
+
+/// R23, R9: a cancelled job does not come back when its lease would have ended, nor
+/// when its worker leaves.
+pub(crate) async fn a_cancelled_job_does_not_come_back(store: &Store) {
+    let actor = store.actor("w").await;
+    actor.store(numbered(2)).await;
+    let held = actor.take_briefly(2).await;
+    for one in &held {
+        cancel(&actor, one.job()).await;
+    }
+
+    assert_eq!(actor.leave(actor.worker()).await.expect("answered").jobs, 0);
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.requeued, 0);
+    assert_eq!(actor.take(10).await, []);
+}
+
+/// R23: a job that is gone, dead or unknown is not found, and not counted.
+pub(crate) async fn a_cancel_of_nothing_finds_nothing(store: &Store) {
+    let actor = store.actor("o").await;
+    actor.store(numbered(2)).await;
+    let held = actor.take(2).await;
+    actor.finish(&held[0]).await;
+    actor.say(&held[1], dead("no")).await;
+
+    for job in [held[0].job(), held[1].job(), &id("unknown"), &id("0"), &id("*")] {
+        assert_eq!(cancel(&actor, job).await, Cancelled::NotFound);
+    }
+
+    assert_eq!(actor.figures().await.cancelled, 0);
+    assert_eq!(actor.figures().await.dead, 1);
+}
+
+/// R23: a second cancel finds nothing.
+pub(crate) async fn a_second_cancel_finds_nothing(store: &Store) {
+    let actor = store.actor("o").await;
+    let job = actor.store_one("job").await;
+    cancel(&actor, &job).await;
+
+    assert_eq!(cancel(&actor, &job).await, Cancelled::NotFound);
+
+    assert_eq!(actor.figures().await.cancelled, 1);
+}
+
+/// R23: a job is found wherever it went since its push.
+pub(crate) async fn a_cancel_finds_retried_jobs(store: &Store) {
+    let actor = store.actor("o").await;
+    let job = actor.store_one(NewJob::new("job").unique(key("k"))).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
+
+    assert_eq!(cancel(&actor, &job).await, Cancelled::Removed(JobState::Scheduled));
+
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R23: one job in each state, seen in its state and in no other.
+pub(crate) async fn a_peek_shows_each_state(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["dead", "leased", "ready"]).await;
+    actor.store_one(NewJob::new("scheduled").delay(HELD)).await;
+    let held = actor.take(2).await;
+    actor.say(&held[0], dead("it broke")).await;
+
+    for state in
+        [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead]
+    {
+        let seen = actor.list(state, 10).await;
+        assert_eq!(listed(&seen), [state.as_str()]);
+        assert_eq!(seen[0].detail.state(), state);
+    }
+}
+
+/// R23: a peek tells who holds a job, since when and until when.
+pub(crate) async fn a_peek_shows_the_holder(store: &Store) {
+    let actor = store.actor("host:42:x").await;
+    actor.store_one("job").await;
+    actor.take_one().await;
+
+    let seen = actor.list(JobState::Leased, 10).await.remove(0);
+
+    let StateDetail::Leased { worker, since, until } = seen.detail else {
+        panic!("not leased: {:?}", seen.detail)
+    };
+    assert_eq!(&worker, actor.worker());
+    let runs = until.since(since);
+    assert!(runs <= HELD + BRIEF && runs + BRIEF >= HELD, "{runs:?}");
+    assert_eq!(seen.attempt, 1);
+}
+
+/// R23: a peek tells all that was set of a job.
+pub(crate) async fn a_peek_shows_the_whole_job(store: &Store) {
+    let actor = store.actor("operator").await;
+    let most = std::num::NonZeroU16::new(7).expect("not zero");
+    let job = NewJob::new(b"\0\xff".to_vec())
+        .id(id("mine"))
+        .delay(HELD)
+        .expires_in(HELD * 2)
+        .priority(Priority::LOWEST)
+        .unique(key("k"))
+        .max_attempts(most)
+        .header("trace", "1");
+    actor.store_one(job.clone()).await;
+
+    let seen = actor.list(JobState::Scheduled, 10).await.remove(0);
+
+    assert_eq!((seen.id, seen.unique), (Some(id("mine")), Some(key("k"))));
+    assert_eq!((seen.payload, seen.headers), (job.payload, job.headers));
+    assert_eq!((seen.priority, seen.max_attempts), (Priority::LOWEST, 7));
+    assert_eq!((seen.attempt, seen.last_error), (0, None));
+    let StateDetail::Scheduled { due } = seen.detail else {
+        panic!("not scheduled: {:?}", seen.detail)
+    };
+    let left = seen.expires_at.expect("it expires").since(due);
+    assert!(left <= HELD + BRIEF && left + BRIEF >= HELD, "{left:?}");
+}
+
+/// R23: scheduled jobs are listed by the time at which they fall due.
+pub(crate) async fn a_peek_shows_the_soonest_first(store: &Store) {
+    let actor = store.actor("operator").await;
+    for minutes in [30, 10, 20] {
+        let delay = Duration::from_secs(minutes * 60);
+        actor.store_one(NewJob::new(minutes.to_string()).delay(delay)).await;
+    }
+
+    let seen = listed(&actor.list(JobState::Scheduled, 2).await);
+
+    assert_eq!(seen, ["10", "20", "30"]);
+}
+
+/// R23: pages show every ready job once, whatever their size.
+pub(crate) async fn pages_show_every_ready_job(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store(numbered(53)).await;
+
+    for limit in [1, 2, 7, 52, 53, 54, 1000] {
+        expect_exactly(listed(&actor.list(JobState::Ready, limit).await), numbered(53));
+    }
+}
+
+/// R23: the same for the other states.
+pub(crate) async fn pages_show_every_other_job(store: &Store) {
+    let actor = store.actor("operator").await;
+    let later = numbered(23).into_iter().map(|one| NewJob::new(one).delay(HELD));
+    actor.store(numbered(46)).await;
+    let held = actor.take(23).await;
+    crate::checks::settle_all(&actor, &held, &dead("no")).await;
+    actor.take(23).await;
+    actor.store(later).await;
+
+    for limit in [1, 5, 23, 100] {
+        let dead = listed(&actor.list(JobState::Dead, limit).await);
+        let leased = listed(&actor.list(JobState::Leased, limit).await);
+        let scheduled = listed(&actor.list(JobState::Scheduled, limit).await);
+        expect_exactly(dead, numbered(23));
+        expect_exactly(leased, numbered(46).split_off(23));
+        expect_exactly(scheduled, numbered(23));
+    }
+}
+
+/// R23: jobs that fall due in the same millisecond are all shown.
+pub(crate) async fn pages_split_no_moment(store: &Store) {
+    let actor = store.actor("operator").await;
+    let jobs = numbered(200).into_iter().map(|one| NewJob::new(one).delay(HELD));
+    actor.store(jobs).await;
+
+    let seen = listed(&actor.list(JobState::Scheduled, 3).await);
+
+    expect_exactly(seen, numbered(200));
+}
+
+/// R23: more jobs than any one step can hold are shown, each once.
+pub(crate) async fn pages_show_thousands(store: &Store) {
+    let actor = store.actor("operator").await;
+    let many = 8_500;
+    for batch in numbered(many).chunks(500) {
+        actor.store(batch.to_vec()).await;
+    }
+
+    let seen = listed(&actor.list(JobState::Ready, 10_000).await);
+
+    expect_exactly(seen, numbered(many));
+}
+
+/// R23: an empty state has one empty page.
+pub(crate) async fn a_peek_at_nothing_is_empty(store: &Store) {
+    let actor = store.actor("operator").await;
+
+    let ask = PeekRequest::new(JobState::Dead, std::num::NonZeroU32::MIN);
+
+    let page = actor.peek(&ask).await.expect("answered");
+
+    assert_eq!((page.jobs, page.next), (vec![], None));
+}
+
+/// R23: looking changes nothing.
+pub(crate) async fn looking_changes_nothing(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store(numbered(5)).await;
+    let held = actor.take_one().await;
+    let before = actor.figures().await;
+
+    actor.list(JobState::Ready, 2).await;
+    actor.list(JobState::Leased, 2).await;
+    actor.audit().await.expect("answered");
+
+    assert_eq!(actor.figures().await, before);
+    actor.finish(&held).await;
+    delivers(&actor, numbered(5).split_off(1)).await;
+}

@@ -1,0 +1,62 @@
+//! What runs in place of a case whose option the backend does not claim: a check
+//! that the option is refused, and that nothing was stored.
+
+use queue_core::{
+    Capabilities, Capability, Error, LeaseScope, NewJob, Order, Priority, PushToken,
+};
+
+use crate::{
+    checks::{id, key},
+    store::{HELD, Store},
+};
+
+/// What a backend must claim or declare for a case to be run on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// An option, claimed.
+    Option(Capability),
+    /// First in, first out, declared.
+    Fifo,
+    /// A lease for each job, declared.
+    JobLease,
+}
+
+impl Need {
+    /// Whether a backend that claims this can be held to the case.
+    pub fn is_met_by(self, capabilities: &Capabilities) -> bool {
+        match self {
+            Self::Option(option) => capabilities.claims(option),
+            Self::Fifo => capabilities.order == Order::Fifo,
+            Self::JobLease => capabilities.lease_scope == LeaseScope::Job,
+        }
+    }
+
+    fn forbidden_push(self) -> (NewJob, Option<PushToken>) {
+        let job = NewJob::new("refused");
+        match self {
+            Self::Option(Capability::ClientIds) => (job.id(id("mine")), None),
+            Self::Option(Capability::PushTokens) => {
+                (job, Some(PushToken::new("mine").expect("a valid token")))
+            }
+            Self::Option(Capability::Delay) => (job.delay(HELD), None),
+            Self::Option(Capability::Priority) => {
+                (job.priority(Priority::HIGHEST), None)
+            }
+            Self::Option(Capability::Unique) => (job.unique(key("mine")), None),
+            Self::Option(Capability::Expiry) => (job.expires_in(HELD), None),
+            Self::JobLease => (job.lease(HELD), None),
+            other => panic!("no case or probe for a backend without {other:?}"),
+        }
+    }
+}
+
+/// The option is refused with a clear error before anything is written.
+pub(crate) async fn is_refused(store: &Store, need: Need) {
+    let actor = store.actor("prober").await;
+    let (job, token) = need.forbidden_push();
+
+    let refused = actor.push(&[NewJob::new("plain"), job], token.as_ref()).await;
+
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0, "nothing is stored");
+}

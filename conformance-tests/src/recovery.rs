@@ -1,0 +1,283 @@
+//! The dead are survived, and leaving is clean (R9, R11, R12, R24).
+
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    time::Duration,
+};
+
+use queue_core::{NewJob, Verdict};
+
+use crate::{
+    checks::{delivers, drain, expect_exactly, numbered, payloads, reason, retry_now},
+    store::{Actor, BRIEF, HELD, Store},
+};
+
+fn attempts(most: u16) -> NonZeroU16 {
+    NonZeroU16::new(most).expect("cases allow one attempt at least")
+}
+
+fn page(most: u32) -> NonZeroU32 {
+    NonZeroU32::new(most).expect("a page holds one at least")
+}
+
+async fn leave(actor: &Actor) -> u64 {
+    actor.leave(actor.worker()).await.expect("the leave is answered").jobs
+}
+
+/// R9: another worker gets the job of one that is gone.
+pub(crate) async fn a_dead_workers_job_comes_back(store: &Store) {
+    let (dying, survivor) = (store.actor("w1").await, store.actor("w2").await);
+    let job = survivor.store_one("job").await;
+    dying.take_one_briefly().await;
+    drop(dying);
+    store.outlast_brief_leases().await;
+
+    assert_eq!(survivor.recover_all().await.requeued, 1);
+
+    let again = survivor.take_one().await;
+    assert_eq!(again.job(), &job);
+    assert_eq!((again.attempt(), again.is_redelivery()), (2, true));
+}
+
+/// R6, R9: recovery leaves live leases alone.
+pub(crate) async fn recovery_spares_the_living(store: &Store) {
+    let (living, dying) = (store.actor("w1").await, store.actor("w2").await);
+    living.store(numbered(4)).await;
+    let held = living.take(2).await;
+    dying.take_briefly(2).await;
+    store.outlast_brief_leases().await;
+
+    assert_eq!(dying.recover_all().await.requeued, 2);
+
+    living.finish(&held[0]).await;
+    living.finish(&held[1]).await;
+}
+
+/// R9: recovery does one page and says whether there is more.
+pub(crate) async fn recovery_pages_and_says_more(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(25)).await;
+    actor.take_briefly(25).await;
+    store.outlast_brief_leases().await;
+
+    let mut pages = Vec::new();
+    for _ in 0..3 {
+        let one = actor.recover(page(10)).await.expect("answered");
+        pages.push((one.requeued, one.more));
+    }
+
+    assert_eq!(pages, [(10, true), (10, true), (5, false)]);
+    assert_eq!(payloads(&drain(&actor).await).len(), 25);
+}
+
+/// R9: more overdue leases than any one step can hold come back all.
+pub(crate) async fn recovery_of_thousands_loses_none(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = 8_500;
+    for batch in numbered(many).chunks(500) {
+        actor.store(batch.to_vec()).await;
+    }
+    for _ in 0..many / 500 {
+        assert_eq!(actor.take_briefly(500).await.len(), 500);
+    }
+    store.outlast_brief_leases().await;
+
+    let recovered = actor.recover(page(20_000)).await.expect("answered");
+    let rest = actor.recover_all().await;
+
+    assert_eq!((recovered.requeued + rest.requeued) as usize, many);
+    delivers(&actor, numbered(many)).await;
+}
+
+/// R9: recovery says when it is worth coming again.
+pub(crate) async fn recovery_says_when_the_next_lease_ends(store: &Store) {
+    let actor = store.actor("worker").await;
+    assert_eq!(actor.recover_all().await.next_in, None);
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+
+    let next_in = actor.recover_all().await.next_in.expect("a lease runs");
+
+    assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
+    actor.finish(&held).await;
+    assert_eq!(actor.recover_all().await.next_in, None);
+}
+
+/// R9, R14: recovery says when the next delay ends.
+pub(crate) async fn recovery_says_when_the_next_job_is_due(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").delay(HELD)).await;
+
+    let next_in = actor.recover_all().await.next_in.expect("a delay runs");
+
+    assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
+}
+
+/// R12: reapers at once requeue each job once.
+pub(crate) async fn reapers_at_once_requeue_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(200)).await;
+    actor.take_briefly(200).await;
+    store.outlast_brief_leases().await;
+    let mut reapers = Vec::new();
+    for index in 0..8 {
+        let reaper = store.actor(&format!("r{index}")).await;
+        reapers.push(tokio::spawn(async move { reaper.recover_all().await }));
+    }
+
+    let mut requeued = 0;
+    for reaper in reapers {
+        requeued += reaper.await.expect("the reaper ends").requeued;
+    }
+
+    assert_eq!(requeued, 200);
+    let again = drain(&actor).await;
+    assert!(again.iter().all(|one| one.attempt() == 2), "each once");
+    expect_exactly(payloads(&again), numbered(200));
+}
+
+/// R12: a recovery with nothing to do does nothing, as often as it likes.
+pub(crate) async fn an_idle_reaper_changes_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(3)).await;
+    let held = actor.take_one().await;
+
+    for _ in 0..3 {
+        let recovered = actor.recover_all().await;
+        assert_eq!(
+            (recovered.requeued, recovered.buried, recovered.promoted),
+            (0, 0, 0)
+        );
+    }
+
+    actor.finish(&held).await;
+    assert_eq!(drain(&actor).await.len(), 2);
+}
+
+/// R11: every way to end a delivery counts it, but being given back.
+pub(crate) async fn attempts_are_counted(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let first = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    let second = actor.take_one().await;
+    actor.say(&second, retry_now()).await;
+    actor.recover_all().await;
+    let third = actor.take_one().await;
+    actor.say(&third, Verdict::GiveBack).await;
+    let fourth = actor.take_one().await;
+    leave(&actor).await;
+
+    let fifth = actor.take_one().await;
+
+    let counted = [first, second, third, fourth, fifth].map(|one| one.attempt());
+    assert_eq!(counted, [1, 2, 3, 3, 3]);
+}
+
+/// R11: a job that kills its worker every time is buried.
+pub(crate) async fn poison_is_buried(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("poison").max_attempts(attempts(3))).await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let held = actor.take_one_briefly().await;
+        seen.push((held.attempt(), held.is_last_attempt()));
+        store.outlast_brief_leases().await;
+        actor.recover_all().await;
+    }
+
+    assert_eq!(seen, [(1, false), (2, false), (3, true)]);
+    assert_eq!(actor.take(1).await, []);
+    let buried = actor.the_dead_one().await;
+    assert_eq!((buried.attempt, buried.max_attempts), (3, 3));
+    assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
+}
+
+/// R11: recovery tells what it buried from what it requeued.
+pub(crate) async fn recovery_counts_burials(store: &Store) {
+    let actor = store.actor("worker").await;
+    let last = NewJob::new("last").max_attempts(attempts(1));
+    actor.store([last, NewJob::new("again")]).await;
+    actor.take_briefly(2).await;
+    store.outlast_brief_leases().await;
+
+    let recovered = actor.recover_all().await;
+
+    assert_eq!((recovered.requeued, recovered.buried), (1, 1));
+}
+
+/// R11: a retry on the last attempt buries the job, with its error.
+pub(crate) async fn the_last_retry_buries(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(2))).await;
+    for _ in 0..2 {
+        let held = actor.take_one().await;
+        actor.say(&held, retry_now()).await;
+        actor.recover_all().await;
+    }
+
+    let buried = actor.the_dead_one().await;
+
+    assert_eq!(buried.last_error.as_deref(), Some("it failed"));
+    assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R11: the last error is kept when the last attempt ends by a crash.
+pub(crate) async fn a_crash_keeps_the_last_error(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(2))).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    let buried = actor.the_dead_one().await;
+
+    assert_eq!(buried.last_error.as_deref(), Some("it failed"));
+}
+
+/// R11, R24: being given back on the last attempt buries nothing.
+pub(crate) async fn the_last_attempt_can_be_given_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(1))).await;
+    for _ in 0..3 {
+        let held = actor.take_one().await;
+        actor.say(&held, Verdict::GiveBack).await;
+        actor.take_one().await;
+        assert_eq!(leave(&actor).await, 1);
+    }
+
+    let held = actor.take_one().await;
+
+    assert_eq!((held.attempt(), held.is_last_attempt()), (1, true));
+}
+
+/// R11: a worker that survives several jobs in one lease each counts each alone.
+pub(crate) async fn attempts_belong_to_the_job(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["a", "b"]).await;
+    let held = actor.take(2).await;
+    actor.say(&held[0], retry_now()).await;
+    actor.say(&held[1], Verdict::GiveBack).await;
+    actor.recover_all().await;
+
+    let again = actor.take(2).await;
+
+    let counted = again.iter().map(|one| (one.payload.clone(), one.attempt()));
+    expect_exactly(counted, [("a".into(), 2), ("b".into(), 1)]);
+}
+
+/// R9: the shortest lease that is allowed ends like any other.
+pub(crate) async fn the_shortest_lease_ends(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let ask = actor.ask_by(1, Duration::from_millis(1));
+    actor.claim(&ask).await.expect("answered");
+    store.advance(BRIEF).await;
+
+    assert_eq!(actor.recover_all().await.requeued, 1);
+}

@@ -1,0 +1,174 @@
+//! All cases, with what a report says of them.
+
+use std::{fmt, future::Future, pin::Pin};
+
+use queue_core::Capability;
+
+use crate::{
+    Need, bad_input, clocks, dead_letters, delay, dropped, expiry, figures,
+    idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
+    recovery, store::Store, turns, unique, unique_moves, waiting,
+};
+
+type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// One promise, and the code that judges it.
+pub struct Case {
+    /// `topic::name`; stable, so that reports of two versions can be compared.
+    pub id: &'static str,
+    /// The rules that it judges, by their numbers in the contract: `R7`.
+    pub rules: &'static [&'static str],
+    /// What a backend must claim or declare for the case to be run.
+    pub needs: &'static [Need],
+    /// Which stores it concerns.
+    pub scope: Scope,
+    pub(crate) run: Run,
+}
+
+/// Which stores a case concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    Every,
+    /// All; where the store's time cannot be moved it takes minutes.
+    Long,
+    /// Those on Redis.
+    Redis,
+    /// Those that are embedded.
+    Embedded,
+}
+
+impl Case {
+    pub(crate) fn is_long(&self) -> bool {
+        self.scope == Scope::Long
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.rules.join(", "))
+    }
+}
+
+/// Every case of the suite, in the order of its topics.
+pub fn cases() -> &'static [Case] {
+    CASES
+}
+
+macro_rules! need {
+    (Fifo) => {
+        Need::Fifo
+    };
+    (JobLease) => {
+        Need::JobLease
+    };
+    ($option:ident) => {
+        Need::Option(Capability::$option)
+    };
+}
+
+macro_rules! scope {
+    () => {
+        Scope::Every
+    };
+    (long) => {
+        Scope::Long
+    };
+    (redis) => {
+        Scope::Redis
+    };
+    (embedded) => {
+        Scope::Embedded
+    };
+}
+
+macro_rules! registry {
+    ([] $($topic:ident { $($case:ident: $($rule:ident)+
+        $(=> $($need:ident)+)? $(@ $scope:ident)?;)* })*) => {
+        const CASES: &[Case] = &[$($(Case {
+            id: concat!(stringify!($topic), "::", stringify!($case)),
+            rules: &[$(stringify!($rule)),+],
+            needs: &[$($(need!($need)),+)?],
+            scope: scope!($($scope)?),
+            run: |store| Box::pin($topic::$case(store)),
+        },)*)*];
+    };
+}
+pub(crate) use registry as __registry;
+
+crate::__with_cases!(registry::__registry![]);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const SOURCES: [(&str, &str); 20] = [
+        ("no_loss", include_str!("no_loss.rs")),
+        ("idempotence", include_str!("idempotence.rs")),
+        ("unique", include_str!("unique.rs")),
+        ("unique_moves", include_str!("unique_moves.rs")),
+        ("one_holder", include_str!("one_holder.rs")),
+        ("leases", include_str!("leases.rs")),
+        ("turns", include_str!("turns.rs")),
+        ("recovery", include_str!("recovery.rs")),
+        ("leaving", include_str!("leaving.rs")),
+        ("dropped", include_str!("dropped.rs")),
+        ("order", include_str!("order.rs")),
+        ("delay", include_str!("delay.rs")),
+        ("expiry", include_str!("expiry.rs")),
+        ("clocks", include_str!("clocks.rs")),
+        ("waiting", include_str!("waiting.rs")),
+        ("neighbours", include_str!("neighbours.rs")),
+        ("operator", include_str!("operator.rs")),
+        ("dead_letters", include_str!("dead_letters.rs")),
+        ("figures", include_str!("figures.rs")),
+        ("bad_input", include_str!("bad_input.rs")),
+    ];
+
+    /// The cases that the sources define: id, and the rules of the doc line.
+    fn written() -> BTreeSet<(String, String)> {
+        let mut written = BTreeSet::new();
+        for (topic, source) in SOURCES {
+            let mut rules = String::new();
+            for line in source.lines() {
+                if let Some(doc) = line.strip_prefix("/// R") {
+                    let end = doc.find(':').expect("rules end with a colon");
+                    rules = format!("R{}", &doc[..end]);
+                }
+                if let Some(name) = case_name(line) {
+                    written.insert((format!("{topic}::{name}"), rules.clone()));
+                }
+            }
+        }
+        written
+    }
+
+    /// A case takes a store and answers nothing.
+    fn case_name(line: &str) -> Option<&str> {
+        let (name, rest) =
+            line.strip_prefix("pub(crate) async fn ")?.split_once('(')?;
+        (rest.trim_start_matches('_') == "store: &Store) {").then_some(name)
+    }
+
+    #[test]
+    fn the_list_and_the_sources_agree() {
+        let listed: BTreeSet<_> = cases()
+            .iter()
+            .map(|case| (case.id.to_owned(), case.rules.join(", ")))
+            .collect();
+
+        let written = written();
+
+        let difference: Vec<_> = listed.symmetric_difference(&written).collect();
+        assert_eq!(difference, Vec::<&(String, String)>::new());
+    }
+
+    #[test]
+    fn every_id_is_used_once() {
+        let ids: BTreeSet<_> = cases().iter().map(|case| case.id).collect();
+
+        assert_eq!(ids.len(), cases().len());
+    }
+}

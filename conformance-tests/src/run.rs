@@ -1,0 +1,46 @@
+//! Runs one case on a store of its own.
+
+use std::time::Duration;
+
+use crate::{Case, Profile, Subject, cases, probe, store::Store};
+
+/// A case that takes longer hangs (R21). The slowest takes seconds; those that wait
+/// for a window of minutes say so and get longer.
+const LIMIT: Duration = Duration::from_secs(120);
+const LONG_LIMIT: Duration = Duration::from_secs(900);
+
+/// Runs the case of that id; what [`conformance!`](crate::conformance) calls.
+///
+/// # Panics
+/// When the backend breaks a promise, when the case hangs, or when no case has that
+/// id.
+pub fn run<S: Subject + 'static>(profile: Profile, id: &str) {
+    let case = cases().iter().find(|case| case.id == id);
+    let case = case.unwrap_or_else(|| panic!("there is no case {id}"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("the system gives a runtime");
+    runtime.block_on(within_limit(case, Box::pin(judge::<S>(profile, case))));
+}
+
+async fn within_limit(case: &Case, judged: impl Future<Output = ()>) {
+    let limit = if case.is_long() { LONG_LIMIT } else { LIMIT };
+    let ended = tokio::time::timeout(limit, judged).await;
+    assert!(ended.is_ok(), "{} did not end within {limit:?}", case.id);
+}
+
+async fn judge<S: Subject + 'static>(profile: Profile, case: &Case) {
+    let store = Store::start::<S>(profile).await;
+    let capabilities = store.actor("judge").await.capabilities().clone();
+    let missing: Vec<_> =
+        case.needs.iter().filter(|need| !need.is_met_by(&capabilities)).collect();
+    if missing.is_empty() {
+        (case.run)(&store).await;
+    }
+    for need in missing {
+        probe::is_refused(&store, *need).await;
+    }
+    store.audit_all_queues().await;
+}

@@ -1,0 +1,289 @@
+//! The stage of a case: a private store, its time, and the actors on it.
+
+use std::{
+    collections::BTreeSet,
+    num::NonZeroU32,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use queue_core::{
+    Capabilities, ClaimRequest, Delivery, Environment, Error, Extended, JobId,
+    JobState, JobView, NewJob, OsRandomness, PeekRequest, Pushed, Queue, QueueName,
+    Recovered, Settled, Stats, Verdict, WorkerId,
+};
+
+use crate::{
+    Profile, Subject,
+    clock::{MovableClock, Skew, WrongClock},
+};
+
+/// A lease that outlives every case: what is held by it is never lost.
+pub(crate) const HELD: Duration = Duration::from_secs(600);
+
+/// A lease that a case means to lose. Nothing may rely on it still running.
+pub(crate) const BRIEF: Duration = Duration::from_millis(200);
+
+/// How far the store's time goes for a `BRIEF` lease to be over.
+pub(crate) const PAST_BRIEF: Duration = Duration::from_millis(230);
+
+/// The queue of a case that does not say otherwise.
+const QUEUE: &str = "jobs";
+
+/// A private store for one case.
+pub(crate) struct Store {
+    subject: Box<dyn Subject>,
+    profile: Profile,
+    clock: MovableClock,
+    queues: Mutex<BTreeSet<QueueName>>,
+}
+
+impl Store {
+    pub(crate) async fn start<S: Subject + 'static>(profile: Profile) -> Self {
+        Self {
+            subject: Box::new(S::start().await),
+            profile,
+            clock: MovableClock::new(),
+            queues: Mutex::default(),
+        }
+    }
+
+    /// An actor of that name on the case's queue.
+    pub(crate) async fn actor(&self, name: &str) -> Actor {
+        self.actor_on(name, QUEUE).await
+    }
+
+    /// An actor of that name on another queue.
+    pub(crate) async fn actor_on(&self, name: &str, queue: &str) -> Actor {
+        self.connect(name, queue, &self.environment()).await
+    }
+
+    /// An actor whose wall clock is wrong.
+    pub(crate) async fn actor_with_clock(&self, name: &str, skew: Skew) -> Actor {
+        let clock = Arc::new(WrongClock(skew));
+        let wrong = Environment::new(clock, Arc::new(OsRandomness));
+        self.connect(name, QUEUE, &wrong).await
+    }
+
+    async fn connect(&self, name: &str, queue: &str, with: &Environment) -> Actor {
+        let queue = QueueName::new(queue).expect("cases use valid queue names");
+        let connected = self.subject.connect(&queue, with).await;
+        let connected = connected.expect("an actor connects");
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).insert(queue);
+        Actor { queue: connected, worker: worker(name) }
+    }
+
+    fn environment(&self) -> Environment {
+        match self.profile {
+            Profile::Redis => Environment::default(),
+            Profile::Embedded => {
+                Environment::new(Arc::new(self.clock.clone()), Arc::new(OsRandomness))
+            }
+        }
+    }
+
+    /// Lets the store's time pass.
+    pub(crate) async fn advance(&self, duration: Duration) {
+        match self.profile {
+            Profile::Redis => tokio::time::sleep(duration).await,
+            Profile::Embedded => self.clock.advance(duration),
+        }
+    }
+
+    /// Lets every `BRIEF` lease run out that was taken before this call.
+    pub(crate) async fn outlast_brief_leases(&self) {
+        self.advance(PAST_BRIEF).await;
+    }
+
+    /// Pushes as a client that knows nothing of relq.
+    pub(crate) async fn push_raw(&self, payload: &[u8]) {
+        let queue = QueueName::new(QUEUE).expect("the name is valid");
+        self.subject.push_raw(&queue, payload).await.expect("a plain push is taken");
+    }
+
+    /// Judges what each case leaves behind: every job in exactly one place (R23).
+    pub(crate) async fn audit_all_queues(&self) {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for queue in queues {
+            let auditor = self.actor_on("auditor", queue.as_str()).await;
+            let audit = auditor.audit().await.expect("an audit of a healthy store");
+            assert_eq!(audit.problems, [""; 0], "the audit of queue {queue}");
+            auditor.assert_audit_counts(audit.jobs).await;
+        }
+    }
+}
+
+/// One client of the store, with a connection and a worker id of its own.
+#[derive(Clone)]
+pub(crate) struct Actor {
+    queue: Arc<dyn Queue>,
+    worker: WorkerId,
+}
+
+impl Deref for Actor {
+    type Target = dyn Queue;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.queue
+    }
+}
+
+impl Actor {
+    pub(crate) fn worker(&self) -> &WorkerId {
+        &self.worker
+    }
+
+    pub(crate) fn limits(&self) -> &queue_core::Limits {
+        let capabilities: &Capabilities = self.capabilities();
+        &capabilities.limits
+    }
+
+    /// The same connection as another worker.
+    pub(crate) fn acting_as(&self, name: &str) -> Self {
+        Self { queue: self.queue.clone(), worker: worker(name) }
+    }
+
+    /// Pushes jobs that are stored, all of them; answers their ids.
+    pub(crate) async fn store<J: Into<NewJob>>(
+        &self,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Vec<JobId> {
+        let jobs: Vec<NewJob> = jobs.into_iter().map(Into::into).collect();
+        let pushed = self.push(&jobs, None).await.expect("the push is taken");
+        pushed.into_iter().map(stored).collect()
+    }
+
+    /// Pushes one job that is stored; answers its id.
+    pub(crate) async fn store_one(&self, job: impl Into<NewJob>) -> JobId {
+        self.store([job.into()]).await.remove(0)
+    }
+
+    /// Pushes one job, whatever the answer.
+    pub(crate) async fn offer(&self, job: impl Into<NewJob>) -> Pushed {
+        let pushed = self.push(&[job.into()], None).await;
+        pushed.expect("the push is taken").remove(0)
+    }
+
+    /// Asks for `max` jobs for as long as the case runs, without waiting.
+    pub(crate) fn ask(&self, max: u32) -> ClaimRequest {
+        self.ask_by(max, HELD)
+    }
+
+    /// Asks for `max` jobs by a lease of that length, without waiting.
+    pub(crate) fn ask_by(&self, max: u32, lease: Duration) -> ClaimRequest {
+        let max = NonZeroU32::new(max).expect("a claim asks for one at least");
+        ClaimRequest::new(self.worker.clone(), lease).max(max)
+    }
+
+    /// Claims up to `max` jobs for as long as the case runs.
+    pub(crate) async fn take(&self, max: u32) -> Vec<Delivery> {
+        self.claim(&self.ask(max)).await.expect("the claim is answered")
+    }
+
+    /// Claims one job, which must be there.
+    pub(crate) async fn take_one(&self) -> Delivery {
+        let mut taken = self.take(1).await;
+        assert_eq!(taken.len(), 1, "one job is ready");
+        taken.remove(0)
+    }
+
+    /// Claims up to `max` jobs by a lease that the case means to lose.
+    pub(crate) async fn take_briefly(&self, max: u32) -> Vec<Delivery> {
+        let ask = self.ask_by(max, BRIEF);
+        self.claim(&ask).await.expect("the claim is answered")
+    }
+
+    /// Claims one job, which must be there, by a lease that the case means to lose.
+    pub(crate) async fn take_one_briefly(&self) -> Delivery {
+        let mut taken = self.take_briefly(1).await;
+        assert_eq!(taken.len(), 1, "one job is ready");
+        taken.remove(0)
+    }
+
+    /// Claims up to `max` jobs and waits for them up to `wait`.
+    pub(crate) async fn take_within(&self, max: u32, wait: Duration) -> Vec<Delivery> {
+        self.claim(&self.ask(max).wait(wait)).await.expect("the claim is answered")
+    }
+
+    /// Says `verdict` of a job.
+    pub(crate) async fn say(&self, of: &Delivery, verdict: Verdict) -> Settled {
+        let settlement = queue_core::Settlement::new(of.receipt.clone(), verdict);
+        let settled = self.settle(&[settlement]).await;
+        settled.expect("the settlement is answered").remove(0)
+    }
+
+    /// Says of a job that this worker holds that it is done.
+    pub(crate) async fn finish(&self, held: &Delivery) {
+        assert_eq!(self.say(held, Verdict::Done).await, Settled::Applied);
+    }
+
+    /// Extends the lease of one job, as a worker does that holds no other.
+    pub(crate) async fn keep(
+        &self,
+        held: &Delivery,
+        lease: Duration,
+    ) -> Result<Extended, Error> {
+        let named = std::slice::from_ref(&held.receipt);
+        Ok(self.extend(&self.worker, named, lease).await?.remove(0))
+    }
+
+    /// Recovers until there is no more; answers the sums of all pages.
+    pub(crate) async fn recover_all(&self) -> Recovered {
+        let page = NonZeroU32::new(1000).expect("not zero");
+        let mut sum = Recovered::default();
+        loop {
+            let one = self.recover(page).await.expect("the recovery is answered");
+            sum.requeued += one.requeued;
+            sum.buried += one.buried;
+            sum.promoted += one.promoted;
+            sum.next_in = one.next_in;
+            if !one.more {
+                return sum;
+            }
+        }
+    }
+
+    pub(crate) async fn figures(&self) -> Stats {
+        self.stats().await.expect("the stats are answered")
+    }
+
+    /// All jobs in a state, page by page of at most `limit`.
+    pub(crate) async fn list(&self, state: JobState, limit: u32) -> Vec<JobView> {
+        let limit = NonZeroU32::new(limit).expect("not zero");
+        let mut ask = PeekRequest::new(state, limit);
+        let mut jobs = Vec::new();
+        loop {
+            let page = self.peek(&ask).await.expect("the peek is answered");
+            assert!(page.jobs.len() <= limit.get() as usize, "a page keeps its limit");
+            jobs.extend(page.jobs);
+            match page.next {
+                Some(next) => ask = ask.after(next),
+                None => return jobs,
+            }
+        }
+    }
+
+    /// The one dead job.
+    pub(crate) async fn the_dead_one(&self) -> JobView {
+        let mut dead = self.list(JobState::Dead, 10).await;
+        assert_eq!(dead.len(), 1, "one job is dead");
+        dead.remove(0)
+    }
+
+    async fn assert_audit_counts(&self, audited: u64) {
+        let stats = self.figures().await;
+        assert_eq!(audited, stats.unfinished() + stats.dead, "the audit saw every job");
+    }
+}
+
+fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("cases use valid worker ids")
+}
+
+fn stored(pushed: Pushed) -> JobId {
+    match pushed {
+        Pushed::Stored(id) => id,
+        duplicate @ Pushed::Duplicate { .. } => panic!("not stored: {duplicate:?}"),
+    }
+}

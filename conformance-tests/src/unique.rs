@@ -1,0 +1,371 @@
+//! A unique key holds at most one job (R16).
+
+use std::num::NonZeroU16;
+
+use queue_core::{DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict};
+
+use crate::{
+    checks::{dead, delivers, drain, duplicate, id, key, retry_after, retry_now},
+    store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+};
+
+pub(crate) fn bound(payload: &'static str) -> NewJob {
+    NewJob::new(payload).unique(key("k"))
+}
+
+pub(crate) async fn is_held(actor: &Actor) {
+    let refused = actor.offer(bound("second")).await;
+    assert!(
+        matches!(refused, Pushed::Duplicate { by: DuplicateOf::UniqueKey, .. }),
+        "{refused:?}"
+    );
+}
+
+pub(crate) async fn is_free(actor: &Actor) {
+    actor.store_one(bound("second")).await;
+}
+
+/// R16: the second push answers with the holder.
+pub(crate) async fn a_held_key_answers_its_holder(store: &Store) {
+    let actor = store.actor("producer").await;
+    let holder = actor.store_one(bound("first")).await;
+
+    let second = actor.offer(bound("second")).await;
+
+    assert_eq!(second, duplicate(&holder, DuplicateOf::UniqueKey));
+    delivers(&actor, ["first"]).await;
+}
+
+/// R16: keys are compared whole.
+pub(crate) async fn keys_that_begin_alike_are_two(store: &Store) {
+    let actor = store.actor("producer").await;
+
+    for name in ["k", "k:", "K", "k*", "{k}"] {
+        actor.store_one(NewJob::new(name).unique(key(name))).await;
+    }
+
+    assert_eq!(actor.figures().await.ready, 5);
+}
+
+/// R16: within one call the first wins, and the others answer with it.
+pub(crate) async fn the_first_of_a_key_in_a_call_wins(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs = [NewJob::new("plain"), bound("first"), bound("second"), bound("third")];
+
+    let pushed = actor.push(&jobs, None).await.expect("taken");
+
+    let second = duplicate(pushed[1].job(), DuplicateOf::UniqueKey);
+    assert_eq!(pushed[2..], [second.clone(), second]);
+    delivers(&actor, ["plain", "first"]).await;
+}
+
+/// R16: held while the job waits for its time.
+pub(crate) async fn a_scheduled_job_holds_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").delay(HELD)).await;
+
+    is_held(&actor).await;
+}
+
+/// R16: held while a worker holds the job.
+pub(crate) async fn a_leased_job_holds_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let _held = actor.take_one().await;
+
+    is_held(&actor).await;
+}
+
+/// R16: kept by a retry, and the job is not refused by its own key.
+pub(crate) async fn a_retry_keeps_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
+
+    is_held(&actor).await;
+
+    assert_eq!(actor.figures().await.scheduled, 1);
+}
+
+/// R16: a retry at once keeps the key through its second delivery, and the ack of
+/// that frees it.
+pub(crate) async fn a_retried_job_frees_its_key_in_the_end(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+    let again = actor.take_one().await;
+    is_held(&actor).await;
+
+    actor.finish(&again).await;
+
+    is_free(&actor).await;
+}
+
+/// R16: kept when the lease ends and the job comes back.
+pub(crate) async fn a_lost_lease_keeps_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    is_held(&actor).await;
+
+    actor.recover_all().await;
+
+    is_held(&actor).await;
+    delivers(&actor, ["first"]).await;
+}
+
+/// R16: kept when the job is given back.
+pub(crate) async fn a_give_back_keeps_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, Verdict::GiveBack).await;
+
+    is_held(&actor).await;
+
+    delivers(&actor, ["first"]).await;
+}
+
+/// R16: kept when the worker leaves.
+pub(crate) async fn a_leave_keeps_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    actor.take_one().await;
+    actor.leave(actor.worker()).await.expect("the leave is answered");
+
+    is_held(&actor).await;
+}
+
+/// R16: freed by the ack.
+pub(crate) async fn an_ack_frees_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    drain(&actor).await;
+
+    is_free(&actor).await;
+}
+
+/// R16: freed by the discard.
+pub(crate) async fn a_discard_frees_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, Verdict::Discard).await;
+
+    is_free(&actor).await;
+}
+
+/// R16: freed by the burial.
+pub(crate) async fn a_burial_frees_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+
+    is_free(&actor).await;
+}
+
+/// R16, R11: freed when the last attempt fails.
+pub(crate) async fn the_last_retry_frees_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").max_attempts(NonZeroU16::MIN)).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_now()).await;
+
+    is_free(&actor).await;
+}
+
+/// R16, R11: freed when the last attempt's lease ends.
+pub(crate) async fn the_last_lost_lease_frees_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").max_attempts(NonZeroU16::MIN)).await;
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    is_free(&actor).await;
+}
+
+/// R16: freed by the cancellation of a scheduled job.
+pub(crate) async fn cancelling_a_scheduled_job_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    let first = actor.store_one(bound("first").delay(HELD)).await;
+    actor.cancel(&first).await.expect("the cancel is answered");
+
+    is_free(&actor).await;
+}
+
+/// R16: freed by the cancellation of a ready job.
+pub(crate) async fn cancelling_a_ready_job_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    let first = actor.store_one(bound("first")).await;
+    actor.cancel(&first).await.expect("the cancel is answered");
+
+    is_free(&actor).await;
+}
+
+/// R16: freed by the cancellation of a leased job, whose worker then frees nothing.
+pub(crate) async fn cancelling_a_leased_job_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    let first = actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.cancel(&first).await.expect("the cancel is answered");
+    is_free(&actor).await;
+
+    let heard = actor.keep(&held, HELD).await;
+    actor.say(&held, Verdict::Done).await;
+
+    assert_eq!(heard.expect("answered"), Extended::Cancelled);
+    is_held(&actor).await;
+}
+
+/// R16: freed by a purge.
+pub(crate) async fn a_purge_frees_the_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first")).await;
+    actor.purge().await.expect("the purge is answered");
+
+    is_free(&actor).await;
+}
+
+/// R16, R17: a push treats a ready holder that has expired as gone.
+pub(crate) async fn an_expired_holder_frees_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16, R17: a push treats a scheduled holder that has expired as gone.
+pub(crate) async fn an_expired_scheduled_holder_frees_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").delay(HELD).expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16, R17: the burial of an expired holder does not free its successor's key.
+pub(crate) async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+/// R16, R17: a leased holder keeps its key past its expiry.
+pub(crate) async fn a_leased_holder_does_not_expire(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+    is_held(&actor).await;
+
+    actor.finish(&held).await;
+
+    is_free(&actor).await;
+}
+
+/// R16, R7: a stale settlement does not free the key.
+pub(crate) async fn a_stale_ack_frees_no_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let stale = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    actor.say(&stale, Verdict::Done).await;
+
+    is_held(&actor).await;
+}
+
+/// R16, R4: a known id is a duplicate by id, whatever its key.
+pub(crate) async fn a_known_id_comes_before_the_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").id(id("a"))).await;
+
+    let again = actor.offer(bound("again").id(id("a"))).await;
+
+    assert_eq!(again, duplicate(&id("a"), DuplicateOf::Id));
+}
+
+/// R16, R4: a duplicate by id takes no key.
+pub(crate) async fn a_duplicate_by_id_takes_no_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(NewJob::new("first").id(id("a"))).await;
+    actor.offer(bound("again").id(id("a"))).await;
+
+    is_free(&actor).await;
+}
+
+/// R16, R4: a duplicate by key uses no id up.
+pub(crate) async fn a_duplicate_by_key_uses_no_id_up(store: &Store) {
+    let actor = store.actor("producer").await;
+    let holder = actor.store_one(bound("first")).await;
+    let second = actor.offer(bound("second").id(id("b"))).await;
+    assert_eq!(second, duplicate(&holder, DuplicateOf::UniqueKey));
+    drain(&actor).await;
+
+    actor.store_one(bound("third").id(id("b"))).await;
+
+    delivers(&actor, ["third"]).await;
+}
+
+/// R16, R12: of many pushes of one key at once, one stores.
+pub(crate) async fn racing_pushes_of_a_key_store_one(store: &Store) {
+    let mut pushes = Vec::new();
+    for index in 0..16 {
+        let actor = store.actor(&format!("p{index}")).await;
+        pushes.push(tokio::spawn(async move { actor.offer(bound("job")).await }));
+    }
+
+    let mut answers = Vec::new();
+    for push in pushes {
+        answers.push(push.await.expect("the push ends"));
+    }
+
+    let stored = answers.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(stored, 1, "{answers:?}");
+    assert!(answers.iter().all(|one| one.job() == answers[0].job()), "{answers:?}");
+}
+
+/// R16, R14: a key is held from the push on although the job is due later, and is
+/// free again once it ran.
+pub(crate) async fn a_delayed_unique_job_runs_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").delay(BRIEF)).await;
+    is_held(&actor).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    is_held(&actor).await;
+
+    delivers(&actor, ["first"]).await;
+
+    is_free(&actor).await;
+}
+
+/// R16: a unique job shows its key to the operator, and a job without has none.
+pub(crate) async fn a_view_shows_the_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store([bound("first"), NewJob::new("plain")]).await;
+
+    let ready = actor.list(JobState::Ready, 10).await;
+
+    assert_eq!(ready[0].unique, Some(key("k")));
+    assert_eq!(ready[1].unique, None);
+}

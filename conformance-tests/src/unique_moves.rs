@@ -1,0 +1,145 @@
+//! A unique key when its holder is rescheduled or redriven (R16).
+
+use queue_core::{
+    DuplicateOf, JobState, NewJob, OnDuplicate, Redriven, StateDetail, Which,
+};
+
+use crate::{
+    checks::{dead, delivers, duplicate, key},
+    store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+    unique::{bound, is_free, is_held},
+};
+
+/// R16: a new due time for a holder that is still scheduled; its payload stays.
+pub(crate) async fn reschedule_moves_a_scheduled_holder(store: &Store) {
+    let actor = store.actor("worker").await;
+    let holder = actor.store_one(bound("first").delay(HELD)).await;
+    let sooner = NewJob::new("second").unique_or(key("k"), OnDuplicate::Reschedule);
+
+    let pushed = actor.offer(sooner.delay(BRIEF)).await;
+
+    assert_eq!(pushed, duplicate(&holder, DuplicateOf::UniqueKey));
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    delivers(&actor, ["first"]).await;
+}
+
+/// R16, R14: a rescheduled holder is not early by its old due time.
+pub(crate) async fn reschedule_can_put_a_holder_off(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").delay(BRIEF * 5)).await;
+    let later = NewJob::new("second").unique_or(key("k"), OnDuplicate::Reschedule);
+    actor.offer(later.delay(HELD)).await;
+    store.advance(BRIEF * 6).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    assert_eq!(actor.figures().await.scheduled, 1);
+}
+
+/// R16: with no delay a scheduled holder is due at once.
+pub(crate) async fn reschedule_to_now_makes_ready(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").delay(HELD)).await;
+
+    actor.offer(bound("x").unique_or(key("k"), OnDuplicate::Reschedule)).await;
+    actor.recover_all().await;
+
+    assert_eq!(actor.take_one().await.payload, "first");
+}
+
+/// R16: a ready holder stays as it is.
+pub(crate) async fn reschedule_leaves_a_ready_holder(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let later = NewJob::new("second").unique_or(key("k"), OnDuplicate::Reschedule);
+
+    actor.offer(later.delay(HELD)).await;
+
+    assert_eq!(actor.take_one().await.payload, "first");
+}
+
+/// R16: a leased holder stays as it is.
+pub(crate) async fn reschedule_leaves_a_leased_holder(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    let later = NewJob::new("second").unique_or(key("k"), OnDuplicate::Reschedule);
+
+    actor.offer(later.delay(HELD)).await;
+
+    actor.finish(&held).await;
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R16: `Keep` leaves the due time of a scheduled holder.
+pub(crate) async fn keep_leaves_a_scheduled_holder(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").delay(HELD)).await;
+    let before = due(&actor).await;
+
+    is_held(&actor).await;
+
+    assert_eq!(due(&actor).await, before);
+}
+
+async fn due(actor: &Actor) -> StateDetail {
+    actor.list(JobState::Scheduled, 10).await.remove(0).detail
+}
+
+/// R16: a redrive takes the key again.
+pub(crate) async fn a_redriven_job_holds_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+
+    let redriven = actor.redrive(&Which::All).await.expect("answered");
+
+    assert_eq!(redriven, Redriven { moved: 1, duplicates: 0 });
+    is_held(&actor).await;
+}
+
+/// R16: a redrive of a job whose key is held leaves it dead and says so.
+pub(crate) async fn a_redrive_answers_duplicates(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    is_free(&actor).await;
+
+    let redriven = actor.redrive(&Which::All).await.expect("answered");
+
+    assert_eq!(redriven, Redriven { moved: 0, duplicates: 1 });
+    assert_eq!(actor.the_dead_one().await.payload, "first");
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16: of two dead jobs of one key, a redrive of both moves one.
+pub(crate) async fn a_redrive_of_two_moves_one(store: &Store) {
+    let actor = store.actor("worker").await;
+    for payload in ["first", "second"] {
+        actor.store_one(bound(payload)).await;
+        let held = actor.take_one().await;
+        actor.say(&held, dead("no")).await;
+    }
+
+    let redriven = actor.redrive(&Which::All).await.expect("answered");
+
+    assert_eq!(redriven, Redriven { moved: 1, duplicates: 1 });
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+/// R16: purging a dead job does not free the key of the one that took it.
+pub(crate) async fn purging_a_dead_job_leaves_its_successor(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    is_free(&actor).await;
+
+    actor.purge_dead(&Which::All).await.expect("answered");
+
+    is_held(&actor).await;
+}
