@@ -25,7 +25,7 @@ local wanted, bare_header = tonumber(ARGV[4]), ARGV[5]
 
 local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
-local now_ms = time[1] * 1000 + time[2] / 1000
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- Most queues most of the time have none of these: one question for all four.
 local is_plain = redis.call('EXISTS', paused, later, ranked, handed) == 0
@@ -64,35 +64,39 @@ local from_ready = look_at_list(ready)
 look_at_ranked(NORMAL_RANKS, '+inf')
 if #elements == 0 then return {now_us, 0, due_in_ms} end
 
--- The id and new entry of a job without options on its first delivery: most are.
+-- How an element is leased: {id, entry, kind, lease (ms)} as several results, which
+-- costs no table. This is for a job without options on its first delivery, as most are.
 local function lease_fresh(element)
-  if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or element:sub(9, 10) == '\0\0' then return nil end
   local id_bytes = element:byte(11) or 0
-  if id_bytes == 0 or #element < 11 + id_bytes then return nil end
-  local id = element:sub(12, 11 + id_bytes)
-  return {id = id, attempt = 0, flags = 0}, '\245RQ\1\0\5\0\1' .. element:sub(9)
+  if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or element:sub(9, 10) == '\0\0'
+    or id_bytes == 0 or #element < 11 + id_bytes then return nil end
+  return element:sub(12, 11 + id_bytes), '\245RQ\1\0\5\0\1' .. element:sub(9), 'p', lease_ms
 end
 
-local function lease_any(element, i)
+local function lease_any(element, number)
   local job = read_entry(element)
-  if job then return job, with_attempt(element, job.attempt + 1) end
-  job = {id = nonce .. '-bare-' .. i, attempt = 0, flags = 0}
-  return job, bare_header .. string.char(#job.id) .. job.id .. element
-end
-
-local answer, fields, ends, ids = {now_us, 0, due_in_ms}, {}, {}, {}
-for i, element in ipairs(elements) do
-  local job, entry = lease_fresh(element)
-  if not job then job, entry = lease_any(element, i) end
+  if not job then
+    local id = nonce .. '-bare-' .. number
+    return id, bare_header .. string.char(#id) .. id .. element, 'p', lease_ms
+  end
   -- While it is leased it cannot expire, so its key is not free then either.
   if job.unique_key and (job.expires_at or 0) > 0 then
     redis.call('HSET', unique, job.unique_key, unique_holder(job.id, 0))
   end
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
-  fields[2 * i - 1], fields[2 * i] = job.id, entry
-  ends[2 * i - 1] = now_ms + (job.lease_ms or lease_ms)
-  ends[2 * i] = string.format('%s/%s/%s-%04d%s/%s', worker, now_us, nonce, i, kind, job.id)
-  ids[i], answer[i + 3] = job.id, entry
+  return job.id, with_attempt(element, job.attempt + 1), kind, job.lease_ms or lease_ms
+end
+
+local answer, fields, ends, ids = {now_us, 0, due_in_ms}, {}, {}, {}
+local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
+for i, element in ipairs(elements) do
+  -- Counted from 10001, so that leases of one claim sort by their number.
+  local number = 10000 + i
+  local id, entry, kind, ms = lease_fresh(element)
+  if not id then id, entry, kind, ms = lease_any(element, number) end
+  fields[2 * i - 1], fields[2 * i] = id, entry
+  ends[2 * i - 1], ends[2 * i] = now_ms + ms, name .. number .. kind .. '/' .. id
+  ids[i], answer[i + 3] = id, entry
 end
 
 redis.call('HSET', jobs, unpack(fields))

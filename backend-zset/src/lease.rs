@@ -16,6 +16,10 @@ use bytes::Bytes;
 use queue_core::{Receipt, Timestamp, WorkerId};
 use queue_redis::entry::{Entry, id_of};
 
+/// The number of a claim's first lease. All have as many digits, so that leases of
+/// one claim sort by their number.
+const FIRST: usize = 10_001;
+
 /// What all leases of one claim share.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
@@ -32,7 +36,8 @@ impl Claim<'_> {
         let has_ties = !element[FLAGS].is_multiple_of(4);
         let kind = if has_ties || element[ATTEMPT] != [0, 1] { 't' } else { 'p' };
         let Self { worker, since_us, nonce } = self;
-        format!("{worker}/{since_us}/{nonce}-{:04}{kind}", position + 1).into()
+        let number = FIRST + position;
+        format!("{worker}/{since_us}/{nonce}-{number}{kind}").into()
     }
 }
 

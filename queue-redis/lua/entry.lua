@@ -46,7 +46,8 @@ local function unique_holder(id, expires_at)
   return string.format('%.0f ', expires_at or 0) .. id
 end
 
+-- Whole milliseconds: a sorted set keeps a score with a fraction as a long text.
 local function server_ms()
   local time = redis.call('TIME')
-  return time[1] * 1000 + time[2] / 1000
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
