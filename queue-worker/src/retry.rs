@@ -81,3 +81,63 @@ pub(crate) fn doubled(first: Duration, times: u32) -> Duration {
         .checked_pow(times)
         .map_or(Duration::MAX, |factor| first.saturating_mul(factor))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Answers the same fraction always.
+    #[derive(Debug)]
+    struct Always(f64);
+
+    impl Randomness for Always {
+        fn fill(&self, _: &mut [u8]) {}
+
+        fn fraction(&self) -> f64 {
+            self.0
+        }
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn durations() -> impl Strategy<Value = Duration> {
+        (0..=u64::MAX, 0..64_u32).prop_map(|(n, shift)| {
+            Duration::from_nanos(n >> shift).min(MAX_DURATION).max(SECOND / 1000)
+        })
+    }
+
+    proptest! {
+        /// Whatever the attempt and the draw, a delay is between floor and cap.
+        #[test]
+        fn a_delay_keeps_its_bounds(
+            mut bounds in [durations(), durations(), durations()],
+            attempt: u32,
+            draw in 0.0..1.0,
+        ) {
+            bounds.sort();
+            let [floor, first, cap] = bounds;
+            let policy =
+                RetryPolicy::exponential(first, cap).unwrap().at_least(floor).unwrap();
+            let delay = policy.delay(attempt, &Always(draw));
+            prop_assert!((floor..=cap).contains(&delay), "{:?} {:?}", policy, delay);
+        }
+
+        /// The jitter is full: the ceiling doubles, and a draw of zero is the floor.
+        #[test]
+        fn the_ceiling_doubles_until_the_cap(attempt in 1..=10_u32) {
+            let policy = RetryPolicy::exponential(SECOND, SECOND * 100).unwrap();
+            let ceiling = (SECOND * 2_u32.pow(attempt - 1)).min(SECOND * 100);
+            prop_assert_eq!(policy.delay(attempt, &Always(0.0)), Duration::ZERO);
+            prop_assert_eq!(policy.delay(attempt, &Always(0.5)), ceiling / 2);
+        }
+    }
+
+    #[test]
+    fn a_first_delay_below_the_floor_waits_for_the_floor() {
+        let policy = RetryPolicy::exponential(SECOND, SECOND * 100).unwrap();
+        let policy = policy.at_least(SECOND * 10).unwrap();
+        assert_eq!(policy.delay(1, &Always(0.9)), SECOND * 10);
+    }
+}
