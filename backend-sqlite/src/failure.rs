@@ -28,7 +28,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 struct Cause {
     words: Arc<str>,
-    source: Option<Arc<rusqlite::Error>>,
+    source: Option<Arc<Said>>,
 }
 
 impl Failure {
@@ -60,6 +60,11 @@ impl Failure {
         if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
     }
 
+    /// Whether there was no room on the disk.
+    pub(crate) fn is_full(&self) -> bool {
+        self.kind == Kind::Full
+    }
+
     /// Whether it is unknown if the call was done.
     pub(crate) fn is_unknown(&self) -> bool {
         self.kind == Kind::Interrupted
@@ -88,7 +93,7 @@ impl Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         let (kind, words) = classify(&error);
-        let cause = Cause { words: words.into(), source: Some(Arc::new(error)) };
+        let cause = Cause { words: words.into(), source: Some(Arc::new(Said(error))) };
         Self { kind, cause }
     }
 }
@@ -151,6 +156,21 @@ impl fmt::Display for Cause {
 
 impl error::Error for Cause {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_deref().map(|error| error as &(dyn error::Error + 'static))
+        self.source.as_deref().map(|said| said as &(dyn error::Error + 'static))
     }
 }
+
+/// SQLite's own words, once: its errors repeat themselves in their sources.
+#[derive(Debug)]
+struct Said(rusqlite::Error);
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.sqlite_error() {
+            Some(error) => write!(f, "{} (code {})", self.0, error.extended_code),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+impl error::Error for Said {}

@@ -14,7 +14,9 @@
 //! Where it can fail: a call that fails is rolled back to its savepoint and spoils no
 //! other. A failure that makes SQLite undo the whole transaction (a full disk), or a
 //! COMMIT that surely did not happen, is not passed on to all: each call is then done
-//! again in a transaction of its own. A COMMIT of which nobody can say is reported to
+//! again in a transaction of its own. When even that finds the disk full, the log is
+//! written back to make room in it, and the call has one more try: so that a full
+//! queue can be worked empty even while others fill the disk. A COMMIT of which nobody can say is reported to
 //! all as such and never repeated.
 
 use std::cell::Cell;
@@ -39,6 +41,12 @@ pub(crate) struct Desk {
 struct Member {
     call: Box<dyn Pending>,
     failed: Option<Failure>,
+}
+
+impl Member {
+    fn new(call: Box<dyn Pending>) -> Self {
+        Self { call, failed: None }
+    }
 }
 
 /// Why a transaction as a whole came to nothing.
@@ -98,12 +106,10 @@ impl Desk {
         calls: Vec<Box<dyn Pending>>,
         rest: &mut Vec<Box<dyn Pending>>,
     ) {
-        let alone = calls.len() == 1;
-        let mut members: Vec<Member> =
-            calls.into_iter().map(|call| Member { call, failed: None }).collect();
-        match self.transact(&mut members) {
+        let mut members: Vec<Member> = calls.into_iter().map(Member::new).collect();
+        match self.transact_patiently(&mut members) {
             Ok(()) => finish_each(members, rest),
-            Err(Undone::RolledBack(_)) if !alone => {
+            Err(Undone::RolledBack(_)) if members.len() > 1 => {
                 for member in members {
                     self.answer_by_writing(vec![member.call], rest);
                 }
@@ -114,6 +120,27 @@ impl Desk {
                 | Undone::Unknown(failure),
             ) => fail_all(members, &failure, rest),
         }
+    }
+
+    /// Gives a call that is alone a second try on a full disk.
+    fn transact_patiently(&self, members: &mut [Member]) -> Result<(), Undone> {
+        match self.transact(members) {
+            Err(Undone::RolledBack(failure))
+                if members.len() == 1 && failure.is_full() && self.empty_log() =>
+            {
+                self.transact(members)
+            }
+            other => other,
+        }
+    }
+
+    /// Writes the log back into the file; says whether the next commit may begin it
+    /// anew.
+    fn empty_log(&self) -> bool {
+        // Not TRUNCATE: the room that the log has is all the room there is.
+        let checkpoint = "PRAGMA wal_checkpoint(RESTART)";
+        let is_blocked = self.conn.query_row(checkpoint, [], |row| row.get(0));
+        matches!(is_blocked, Ok(false))
     }
 
     fn transact(&self, members: &mut [Member]) -> Result<(), Undone> {
@@ -203,3 +230,6 @@ fn fail_all(members: Vec<Member>, failure: &Failure, rest: &mut Vec<Box<dyn Pend
         rest.extend(call.finish(Err(failure.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Groups of calls on a file that cannot grow, as on a full disk.
+
+use std::num::NonZeroU32;
+
+use queue_core::{
+    ClaimRequest, NewJob, Operation, QueueName, Settlement, Verdict, WorkerId,
+};
+use rusqlite::Connection;
+
+use super::Desk;
+use crate::call::{Call, Reply, request};
+use crate::claim::Claim;
+use crate::config::SqliteConfig;
+use crate::connection;
+use crate::failure::Failure;
+use crate::peek::Count;
+use crate::push::Push;
+use crate::settle::Settle;
+use crate::statements;
+use crate::wake::Bell;
+
+fn desk_on(conn: Connection) -> Desk {
+    let queue = statements::queue_key(&conn, &QueueName::new("q").unwrap()).unwrap();
+    let environment = SqliteConfig::memory().environment;
+    Desk { conn, queue, environment, bell: Bell::alone() }
+}
+
+fn desk() -> Desk {
+    desk_on(connection::open(None, &SqliteConfig::memory()).unwrap())
+}
+
+/// Lets the file grow by `pages` at most.
+fn limit_growth(desk: &Desk, pages: i64) {
+    let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    let now = desk.conn.pragma_query_value(None, "page_count", count).unwrap();
+    let set =
+        desk.conn.pragma_update_and_check(None, "max_page_count", now + pages, count);
+    assert_eq!(set, Ok(now + pages));
+}
+
+fn push_of(bytes: usize) -> Push {
+    Push { jobs: vec![NewJob::new(vec![7; bytes])], token: None }
+}
+
+fn claim_one() -> Claim {
+    let worker = WorkerId::new("w").unwrap();
+    let lease = std::time::Duration::from_secs(60);
+    Claim { ask: ClaimRequest::new(worker, lease).max(NonZeroU32::MIN), most: 1 }
+}
+
+fn answer<T>(mut reply: Reply<T>) -> Result<T, Failure> {
+    reply.try_recv().expect("it was answered")
+}
+
+fn serve<C: Call>(desk: &Desk, call: C) -> Result<C::Answer, Failure> {
+    let (pending, reply) = request(call);
+    assert!(desk.serve(vec![pending]).is_empty());
+    answer(reply)
+}
+
+/// R5, R21: a push that does not fit stores nothing, says so, and fails none of the
+/// calls that share its transaction.
+#[test]
+fn a_push_that_does_not_fit_fails_alone() {
+    let desk = desk();
+    limit_growth(&desk, 6);
+    let (before, before_reply) = request(push_of(10));
+    let (large, large_reply) = request(push_of(100_000));
+    let (after, after_reply) = request(push_of(10));
+
+    desk.serve(vec![before, large, after]);
+
+    answer(before_reply).unwrap();
+    answer(after_reply).unwrap();
+    let error = answer(large_reply).unwrap_err().at(Operation::Push);
+    assert!(matches!(error, queue_core::Error::Full { .. }), "{error:?}");
+    assert_eq!(serve(&desk, Count).unwrap().ready, 2);
+}
+
+/// Hazard of full stores: what frees room still works when there is none.
+#[test]
+fn a_full_file_can_be_worked_empty() {
+    let desk = desk();
+    limit_growth(&desk, 40);
+    while serve(&desk, push_of(1000)).is_ok() {}
+    let full = serve(&desk, Count).unwrap().ready;
+    assert!(full > 10, "{full}");
+
+    for _ in 0..full {
+        let claimed = serve(&desk, claim_one()).unwrap();
+        let receipt = claimed.deliveries[0].receipt.clone();
+        let done = vec![Settlement::new(receipt, Verdict::Done)];
+        serve(&desk, Settle { done }).unwrap();
+    }
+
+    assert_eq!(serve(&desk, Count).unwrap().finished, full);
+    serve(&desk, push_of(1000)).unwrap();
+}
+
+/// R22: a call whose caller has gone before it began is not begun.
+#[test]
+fn an_abandoned_call_is_not_begun() {
+    let desk = desk();
+    let (pending, reply) = request(push_of(10));
+    drop(reply);
+
+    desk.serve(vec![pending]);
+
+    assert_eq!(serve(&desk, Count).unwrap().ready, 0);
+}
+
+/// R22: jobs that were leased for a caller that has gone are what is left to do.
+#[test]
+fn an_unheard_claim_is_given_back() {
+    let desk = desk();
+    serve(&desk, push_of(10)).unwrap();
+    let (mut pending, reply) = request(claim_one());
+    desk.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let wakes = std::cell::Cell::new(false);
+    pending.run(&desk.store(&wakes)).unwrap();
+    desk.conn.execute_batch("COMMIT").unwrap();
+    assert_eq!(serve(&desk, Count).unwrap().leased, 1);
+
+    drop(reply);
+    let rest = pending.finish(Ok(()));
+    desk.serve(rest.into_iter().collect());
+
+    let stats = serve(&desk, Count).unwrap();
+    assert_eq!((stats.ready, stats.leased), (1, 0));
+}

@@ -1,0 +1,202 @@
+//! Files that are not what a queue needs: refused with a reason, and left as they
+//! are.
+
+use std::{fs, path::Path};
+
+use backend_sqlite::SqliteConfig;
+use queue_core::{Error, Operator as _, ReliableQueueExt as _, RetryAdvice};
+
+use crate::fixture::{Folder, open, raw};
+
+async fn refusal(file: &Path) -> Error {
+    open(SqliteConfig::file(file)).await.unwrap_err()
+}
+
+fn assert_unusable(error: &Error, words: &str) {
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    assert_eq!(error.retry_advice(), RetryAdvice::Never);
+    assert!(error.full_message().contains(words), "{}", error.full_message());
+}
+
+/// Everything in a folder, by name.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_left_as_it_is() {
+    let folder = Folder::new();
+    fs::write(folder.file(), "Dear diary, today I pushed a job. ".repeat(20)).unwrap();
+    let before = contents(folder.path());
+
+    let error = refusal(&folder.file()).await;
+
+    assert_unusable(&error, "is not a SQLite database");
+    assert_eq!(contents(folder.path()), before);
+}
+
+#[tokio::test]
+async fn a_short_file_is_left_as_it_is() {
+    let folder = Folder::new();
+    fs::write(folder.file(), "x").unwrap();
+
+    assert_unusable(&refusal(&folder.file()).await, "is not a SQLite database");
+
+    assert_eq!(fs::read(folder.file()).unwrap(), b"x");
+}
+
+#[tokio::test]
+async fn the_database_of_another_program_is_left_as_it_is() {
+    let folder = Folder::new();
+    raw(&folder.file()).execute_batch("CREATE TABLE jobs (theirs)").unwrap();
+    let before = contents(folder.path());
+
+    let error = refusal(&folder.file()).await;
+
+    assert_unusable(&error, "is the database of another program");
+    assert_eq!(contents(folder.path()), before);
+}
+
+/// A log that its owner did not write back yet is not written back by relq.
+#[tokio::test]
+async fn the_log_of_another_program_is_left_as_it_is() {
+    let folder = Folder::new();
+    let theirs = raw(&folder.file());
+    let log = "PRAGMA journal_mode = WAL; CREATE TABLE jobs (theirs)";
+    theirs.execute_batch(log).unwrap();
+    let before = contents(folder.path());
+
+    let error = refusal(&folder.file()).await;
+
+    assert_unusable(&error, "is the database of another program");
+    assert_eq!(contents(folder.path()), before);
+    drop(theirs);
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_relq_is_left_as_it_is() {
+    let folder = Folder::new();
+    drop(folder.queue().await);
+    raw(&folder.file()).pragma_update(None, "user_version", 999).unwrap();
+
+    let error = refusal(&folder.file()).await;
+
+    assert_unusable(&error, "schema version 999");
+    let version = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    let kept = raw(&folder.file()).pragma_query_value(None, "user_version", version);
+    assert_eq!(kept, Ok(999));
+}
+
+#[tokio::test]
+async fn an_empty_file_is_taken() {
+    let folder = Folder::new();
+    fs::write(folder.file(), "").unwrap();
+
+    folder.queue().await.push_one("hello".into()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_is_refused() {
+    let folder = Folder::new();
+
+    assert_unusable(&refusal(folder.path()).await, "is a folder");
+}
+
+#[tokio::test]
+async fn a_file_in_a_missing_folder_is_refused() {
+    let folder = Folder::new();
+
+    let error = refusal(&folder.path().join("missing").join("queue.db")).await;
+
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(error.full_message().contains("missing"), "{}", error.full_message());
+}
+
+/// Damage is reported where it is met, and by the audit.
+#[tokio::test]
+async fn a_damaged_file_is_reported() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    for _ in 0..50 {
+        queue.push_one(vec![7; 1000].into()).await.unwrap();
+    }
+    raw(&folder.file()).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(queue);
+    damage(&folder.file());
+
+    let found = match open(folder.config()).await {
+        Ok(queue) => queue.audit().await.map(|audit| audit.problems),
+        Err(error) => Err(error),
+    };
+
+    match found {
+        Ok(problems) => assert!(!problems.is_empty()),
+        Err(error) => assert_unusable(&error, "damaged"),
+    }
+}
+
+/// Writes over all pages but the first two.
+fn damage(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    assert!(bytes.len() > 40_000, "there is something to damage");
+    bytes[8192..].fill(0xA5);
+    fs::write(file, bytes).unwrap();
+}
+
+/// R1: an Ok for a push into a file that nobody can open any more would be a lie.
+#[tokio::test]
+async fn a_file_deleted_under_an_open_queue_takes_no_jobs() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    fs::remove_file(folder.file()).unwrap();
+
+    let error = queue.push_one("lost".into()).await.unwrap_err();
+
+    assert_unusable(&error, "was deleted, moved or replaced");
+}
+
+/// R3: a job that was tampered with is buried with its bytes, and those behind it
+/// are delivered.
+#[tokio::test]
+async fn a_job_with_damaged_headers_is_buried() {
+    use queue_core::{JobState, NewJob, PeekRequest};
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    queue.push_one(NewJob::new("first").header("name", "value")).await.unwrap();
+    queue.push_one("second".into()).await.unwrap();
+    let sql = "UPDATE bodies SET headers = x'FF' WHERE headers IS NOT NULL";
+    raw(&folder.file()).execute_batch(sql).unwrap();
+    assert_eq!(queue.audit().await.unwrap().problems.len(), 1);
+
+    let claimed = queue.claim_one(&crate::fixture::ask("w")).await.unwrap().unwrap();
+
+    assert_eq!(&claimed.payload[..], b"second");
+    let dead = PeekRequest::new(JobState::Dead, crate::fixture::many(9));
+    let dead = queue.peek(&dead).await.unwrap().jobs;
+    assert_eq!(&dead[0].payload[..], b"first");
+}
+
+/// R23: a payload that is gone is found by the audit, and its job is not delivered.
+#[tokio::test]
+async fn a_job_without_its_payload_is_found() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    queue.push_one("gone".into()).await.unwrap();
+    raw(&folder.file()).execute_batch("DELETE FROM bodies").unwrap();
+
+    let problems = queue.audit().await.unwrap().problems;
+
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("has no payload"), "{problems:?}");
+    assert_eq!(queue.claim_one(&crate::fixture::ask("w")).await.unwrap(), None);
+    assert_eq!(queue.stats().await.unwrap().dead, 1);
+}

@@ -1,0 +1,74 @@
+//! A file that another process holds locked for writing.
+
+use std::time::Duration;
+
+use queue_core::{
+    Error, Happened, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
+    RetryAdvice,
+};
+
+use crate::fixture::{Folder, ask, many, open, raw};
+
+const SHORT: Duration = Duration::from_millis(60);
+
+/// R21: no call hangs, the error is of the kind that may be tried again, and then it
+/// works.
+#[tokio::test]
+async fn a_locked_file_is_unavailable_until_it_is_free() {
+    let folder = Folder::new();
+    let queue = open(folder.config().busy_timeout(SHORT)).await.unwrap();
+    let other = raw(&folder.file());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let error = queue.push_one("hello".into()).await.unwrap_err();
+
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.retry_advice(), RetryAdvice::Safe);
+    other.execute_batch("COMMIT").unwrap();
+    queue.push_one("hello".into()).await.unwrap();
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_lock_that_is_freed_in_time() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let other = raw(&folder.file());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let free = async {
+        tokio::time::sleep(SHORT).await;
+        other.execute_batch("COMMIT").unwrap();
+    };
+    let (pushed, ()) = tokio::join!(queue.push_one("hello".into()), free);
+
+    pushed.unwrap();
+}
+
+/// Idle workers, reapers and dashboards do not get in the way of those who write.
+#[tokio::test]
+async fn what_has_nothing_to_do_takes_no_lock() {
+    let folder = Folder::new();
+    let queue = open(folder.config().busy_timeout(SHORT)).await.unwrap();
+    let other = raw(&folder.file());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    assert_eq!(queue.claim(&ask("w").wait(SHORT)).await.unwrap(), []);
+    assert_eq!(queue.turn(&[], &ask("w")).await.claimed.unwrap(), []);
+    assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 0);
+    assert_eq!(queue.leave(&ask("w").worker).await.unwrap().jobs, 0);
+    assert_eq!(queue.stats().await.unwrap().ready, 0);
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
+
+/// A second handle opens while the file is locked: it has nothing to write.
+#[tokio::test]
+async fn opening_an_existing_queue_takes_no_lock() {
+    let folder = Folder::new();
+    drop(folder.queue().await);
+    let other = raw(&folder.file());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    open(folder.config().busy_timeout(SHORT)).await.unwrap();
+}

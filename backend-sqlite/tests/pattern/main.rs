@@ -1,0 +1,13 @@
+//! What is special to a queue in a SQLite file; what all backends share is in the
+//! conformance suite.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod crowd;
+mod files;
+mod fixture;
+mod killed;
+mod locked;
+mod memory;
+mod processes;
+mod read_only;

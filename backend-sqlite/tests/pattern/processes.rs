@@ -1,0 +1,86 @@
+//! Several processes on one file.
+
+use std::time::{Duration, Instant};
+
+use queue_core::{Operator as _, ReliableQueueExt as _};
+
+use crate::fixture::{
+    Folder, LONG, Notes, ask, eventually, file_of_child, open, spawn,
+};
+use backend_sqlite::SqliteConfig;
+
+/// Jobs that each of the processes pushes and works.
+const SHARE: u64 = 60;
+const PROCESSES: u64 = 4;
+
+#[tokio::test]
+#[ignore = "started by another test, in a process of its own"]
+async fn child_pushes_one_at_the_word() {
+    let queue = open(SqliteConfig::file(file_of_child())).await.unwrap();
+    Notes::of(&file_of_child(), "open").add(&[1]);
+    eventually("the word", || async {
+        !Notes::of(&file_of_child(), "word").read().is_empty()
+    })
+    .await;
+    queue.push_one("hello".into()).await.unwrap();
+}
+
+/// A waiting claim hears of what another process pushed within its poll interval,
+/// and some room for a busy machine.
+#[tokio::test]
+async fn a_push_of_another_process_wakes_a_waiting_claim() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let _child = spawn("processes::child_pushes_one_at_the_word", &folder.file());
+    let opened = Notes::of(&folder.file(), "open");
+    eventually("the child opens the file", || async { !opened.read().is_empty() })
+        .await;
+
+    let began = Instant::now();
+    Notes::of(&folder.file(), "word").add(&[1]);
+    let claimed = queue.claim_one(&ask("w").wait(LONG)).await.unwrap();
+
+    assert!(claimed.is_some());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+#[ignore = "started by another test, in a process of its own"]
+async fn child_pushes_and_works_its_share() {
+    let file = file_of_child();
+    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    let worked = Notes::of(&file, "worked");
+    for number in 0..SHARE {
+        queue
+            .push_one(format!("{}{number:09}", std::process::id()).into())
+            .await
+            .unwrap();
+        let asked = ask(&format!("w{}", std::process::id())).wait(LONG);
+        let claimed = queue.claim_one(&asked).await.unwrap().unwrap();
+        queue.ack(&claimed.receipt).await.unwrap();
+        worked.add(&[String::from_utf8_lossy(&claimed.payload).parse().unwrap()]);
+    }
+}
+
+/// Processes that make the file at the same moment, push and work: each job is
+/// delivered once, and no call fails.
+#[tokio::test]
+async fn processes_share_a_file_from_its_first_moment() {
+    let folder = Folder::new();
+    let children: Vec<_> = (0..PROCESSES)
+        .map(|_| spawn("processes::child_pushes_and_works_its_share", &folder.file()))
+        .collect();
+
+    let worked = Notes::of(&folder.file(), "worked");
+    let total = usize::try_from(SHARE * PROCESSES).unwrap();
+    eventually("all is worked", || async { worked.read().len() == total }).await;
+    drop(children);
+
+    let mut numbers = worked.read();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), total, "none ran twice");
+    let queue = folder.queue().await;
+    assert_eq!(queue.stats().await.unwrap().finished, SHARE * PROCESSES);
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
