@@ -35,6 +35,7 @@ macro_rules! __with_cases {
                 jobs_outlive_their_producer: R1;
                 a_leased_job_is_kept: R1;
                 a_push_answers_in_order: R23;
+                one_call_mixes_every_option: R5 => ClientIds Unique Delay Expiry Priority JobLease;
             }
             idempotence {
                 an_id_is_stored_once: R4 => ClientIds;
@@ -63,6 +64,8 @@ macro_rules! __with_cases {
                 a_token_of_no_jobs_is_taken: R4 => PushTokens;
                 a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens;
                 a_token_is_forgotten_after_the_window: R4 => PushTokens @ long;
+                a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens;
+                odd_ids_live_a_whole_life: R4 R2 => ClientIds;
             }
             unique {
                 a_held_key_answers_its_holder: R16 => Unique;
@@ -84,10 +87,6 @@ macro_rules! __with_cases {
                 cancelling_a_ready_job_frees_its_key: R16 => Unique;
                 cancelling_a_leased_job_frees_its_key: R16 => Unique;
                 a_purge_frees_the_key: R16 => Unique;
-                an_expired_holder_frees_its_key: R16 R17 => Unique Expiry;
-                an_expired_scheduled_holder_frees_its_key: R16 R17 => Unique Delay Expiry;
-                burying_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry;
-                a_leased_holder_does_not_expire: R16 R17 => Unique Expiry;
                 a_stale_ack_frees_no_key: R16 R7 => Unique;
                 a_known_id_comes_before_the_key: R16 R4 => ClientIds Unique;
                 a_duplicate_by_id_takes_no_key: R16 R4 => ClientIds Unique;
@@ -107,6 +106,17 @@ macro_rules! __with_cases {
                 a_redrive_answers_duplicates: R16 => Unique;
                 a_redrive_of_two_moves_one: R16 => Unique;
                 purging_a_dead_job_leaves_its_successor: R16 => Unique;
+            }
+            unique_expiry {
+                an_expired_holder_frees_its_key: R16 R17 => Unique Expiry;
+                an_expired_scheduled_holder_frees_its_key: R16 R17 => Unique Delay Expiry;
+                burying_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry;
+                a_leased_holder_does_not_expire: R16 R17 => Unique Expiry;
+                promoting_an_expired_job_leaves_its_successor: R16 R17 => Unique Delay Expiry;
+                cancelling_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry;
+                an_expired_retry_frees_its_key: R16 R17 => Unique Expiry;
+                an_expired_give_back_frees_its_key: R16 R17 => Unique Expiry;
+                an_expired_lost_lease_frees_its_key: R16 R17 => Unique Expiry;
             }
             one_holder {
                 late_ack_changes_nothing: R7;
@@ -141,6 +151,8 @@ macro_rules! __with_cases {
                 an_extension_keeps_what_it_names: R10;
                 a_jobs_own_lease_holds: R6 => JobLease;
                 a_jobs_own_lease_ends: R6 R9 => JobLease;
+                an_overdue_extension_keeps_or_loses: R6 R7;
+                the_longest_worker_ids_hold: R6;
             }
             turns {
                 a_turn_settles_and_claims: R7 R8;
@@ -176,6 +188,13 @@ macro_rules! __with_cases {
                 leaving_gives_back_nothing_settled: R24;
                 leaving_gives_back_thousands: R24;
                 a_worker_may_claim_after_leaving: R9 R24;
+            }
+            races {
+                a_cancel_races_an_ack: R23;
+                a_leave_races_acks: R7 R24;
+                a_redrive_races_a_purge: R23;
+                reapers_at_once_promote_once: R12 R14 => Delay;
+                a_purge_races_pushes: R1 R19;
             }
             dropped {
                 a_dropped_waiter_takes_nothing: R22;
@@ -281,6 +300,8 @@ macro_rules! __with_cases {
                 plain_pushes_show: R20 R23 @ redis;
                 malformed_entries_are_buried: R3 R20 @ redis;
                 plain_pushes_share_no_id: R20 => ClientIds @ redis;
+                plain_pushes_are_operated: R20 R3 @ redis;
+                plain_pushes_are_purged: R20 R23 @ redis;
             }
             operator {
                 a_paused_queue_gives_nothing: R23;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use queue_core::{DuplicateOf, JobState, NewJob, Pushed, Verdict};
+use queue_core::{
+    Cancelled, DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict, Which,
+};
 
 use crate::{
     checks::{dead, delivers, drain, duplicate, id, key, numbered, payloads, token},
@@ -347,4 +349,39 @@ pub(crate) async fn a_token_is_forgotten_after_the_window(store: &Store) {
 
     actor.push(&jobs, Some(&token("t"))).await.expect("taken");
     delivers(&actor, ["job"]).await;
+}
+
+/// R4, R1: a call whose jobs would get the id of a job that exists loses neither:
+/// what is answered as stored is delivered, and nothing else.
+pub(crate) async fn a_token_that_meets_an_id_loses_nothing(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(NewJob::new("by id").id(token("t").job_id(0))).await;
+
+    let jobs = [NewJob::new("by token")];
+    let answer = actor.push(&jobs, Some(&token("t"))).await.unwrap_or_default();
+
+    let stored = answer.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(actor.take(10).await.len(), 1 + stored);
+    actor.leave(actor.worker()).await.expect("answered");
+    assert_eq!(drain(&actor).await.len(), 1 + stored);
+}
+
+/// R4, R2: ids may be any text, in every state and for every call.
+pub(crate) async fn odd_ids_live_a_whole_life(store: &Store) {
+    let actor = store.actor("a:b.c").await;
+    for odd in ["a/b", "/", "*", "%", "a:0:t/x", "\"'\\", "0", "-1", " ", "[a-z]*", "~"]
+    {
+        let job = actor.store_one(NewJob::new("job").id(id(odd))).await;
+        let held = actor.take_one().await;
+        assert_eq!(held.job(), &job);
+        let kept = actor.keep(&held, HELD).await;
+        assert!(matches!(kept, Ok(Extended::Until(_))), "{odd}: {kept:?}");
+        actor.say(&held, dead("no")).await;
+        let only = Which::Only(vec![job.clone()]);
+        assert_eq!(actor.redrive(&only).await.expect("answered").moved, 1, "{odd}");
+        actor.take_one().await;
+        assert_eq!(actor.leave(actor.worker()).await.expect("answered").jobs, 1);
+        let cancelled = actor.cancel(&job).await.expect("answered");
+        assert_eq!(cancelled, Cancelled::Removed(JobState::Ready), "{odd}");
+    }
 }

@@ -114,3 +114,31 @@ pub(crate) async fn a_jobs_own_lease_ends(store: &Store) {
 
     assert_eq!(actor.take_one().await.lease, BRIEF, "the next lease is its own too");
 }
+
+/// R6, R7: an extension after the end of the lease that came before any recovery
+/// keeps the job or finds it lost, one or the other.
+pub(crate) async fn an_overdue_extension_keeps_or_loses(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+
+    let heard = actor.keep(&held, HELD).await.expect("answered");
+
+    let kept = u32::from(matches!(heard, Extended::Until(_)));
+    assert_eq!(kept + actor.recover_all().await.requeued, 1, "{heard:?}");
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+/// R6: leases of the longest worker ids are told apart.
+pub(crate) async fn the_longest_worker_ids_hold(store: &Store) {
+    let (a, b) = ("w".repeat(128), format!("{}x", "w".repeat(127)));
+    let (first, second) = (store.actor(&a).await, store.actor(&b).await);
+    first.store(numbered(2)).await;
+    first.take_one().await;
+    let held = second.take_one().await;
+
+    assert_eq!(first.leave(first.worker()).await.expect("answered").jobs, 1);
+
+    second.finish(&held).await;
+}

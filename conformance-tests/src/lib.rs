@@ -48,6 +48,7 @@ mod operator;
 mod order;
 mod plug;
 mod probe;
+mod races;
 mod recovery;
 mod registry;
 mod run;
@@ -55,6 +56,7 @@ mod store;
 mod subject;
 mod turns;
 mod unique;
+mod unique_expiry;
 mod unique_moves;
 mod waiting;
 

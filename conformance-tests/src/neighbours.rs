@@ -345,3 +345,31 @@ pub(crate) async fn plain_pushes_share_no_id(store: &Store) {
     assert_eq!(again, Pushed::Duplicate { existing: own, by: DuplicateOf::Id });
     assert_eq!(drain(&actor).await.len(), 2);
 }
+
+/// R20, R3: a plain push is buried, redriven and cancelled like any job.
+pub(crate) async fn plain_pushes_are_operated(store: &Store) {
+    let actor = store.actor("operator").await;
+    store.push_raw(b"bare").await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    assert_eq!(actor.the_dead_one().await.payload, "bare");
+    assert_eq!(actor.redrive(&Which::All).await.expect("answered").moved, 1);
+
+    let again = actor.take_one().await;
+    let cancelled = actor.cancel(again.job()).await.expect("answered");
+
+    assert_eq!((again.job(), &again.payload[..]), (held.job(), &b"bare"[..]));
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
+}
+
+/// R20, R23: what any client pushed is purged too.
+pub(crate) async fn plain_pushes_are_purged(store: &Store) {
+    let actor = store.actor("operator").await;
+    store.push_raw(b"1").await;
+    store.push_raw(b"2").await;
+    actor.take_one().await;
+
+    assert_eq!(actor.purge().await.expect("answered"), 2);
+
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}

@@ -1,10 +1,12 @@
 //! Bytes come out as they went in, and a push stores all or nothing.
 
 use bytes::Bytes;
-use queue_core::{Error, Headers, JobState, NewJob, Verdict};
+use queue_core::{Error, Headers, JobState, NewJob, Priority, Verdict};
 
 use crate::{
-    checks::{dead, delivers, drain, expect_exactly, numbered, payloads, retry_now},
+    checks::{
+        dead, delivers, drain, expect_exactly, id, key, numbered, payloads, retry_now,
+    },
     store::{Actor, HELD, Store},
 };
 
@@ -272,4 +274,25 @@ pub(crate) async fn a_push_answers_in_order(store: &Store) {
     let delivered: Vec<_> =
         held.iter().map(|one| (one.job().clone(), one.payload.clone())).collect();
     expect_exactly(delivered, ids.into_iter().zip(numbered(100)));
+}
+
+/// R5: one call may carry jobs of every kind.
+pub(crate) async fn one_call_mixes_every_option(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = [
+        NewJob::new("plain"),
+        NewJob::new("id").id(id("mine")),
+        NewJob::new("unique").unique(key("k")),
+        NewJob::new("urgent").priority(Priority::HIGHEST),
+        NewJob::new("later").delay(HELD),
+        NewJob::new("fresh").expires_in(HELD),
+        NewJob::new("own lease").lease(HELD),
+        NewJob::new("header").header("n", "v"),
+    ];
+
+    actor.store(jobs).await;
+
+    let ready = ["plain", "id", "unique", "urgent", "fresh", "own lease", "header"];
+    delivers(&actor, ready).await;
+    assert_eq!(actor.figures().await.scheduled, 1);
 }

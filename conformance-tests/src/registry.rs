@@ -7,7 +7,7 @@ use queue_core::Capability;
 use crate::{
     Need, bad_input, clocks, dead_letters, delay, dropped, expiry, figures,
     idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
-    recovery, store::Store, turns, unique, unique_moves, waiting,
+    races, recovery, store::Store, turns, unique, unique_expiry, unique_moves, waiting,
 };
 
 type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -104,16 +104,18 @@ mod tests {
 
     use super::*;
 
-    const SOURCES: [(&str, &str); 20] = [
+    const SOURCES: [(&str, &str); 22] = [
         ("no_loss", include_str!("no_loss.rs")),
         ("idempotence", include_str!("idempotence.rs")),
         ("unique", include_str!("unique.rs")),
         ("unique_moves", include_str!("unique_moves.rs")),
+        ("unique_expiry", include_str!("unique_expiry.rs")),
         ("one_holder", include_str!("one_holder.rs")),
         ("leases", include_str!("leases.rs")),
         ("turns", include_str!("turns.rs")),
         ("recovery", include_str!("recovery.rs")),
         ("leaving", include_str!("leaving.rs")),
+        ("races", include_str!("races.rs")),
         ("dropped", include_str!("dropped.rs")),
         ("order", include_str!("order.rs")),
         ("delay", include_str!("delay.rs")),

@@ -232,55 +232,6 @@ pub(crate) async fn a_purge_frees_the_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16, R17: a push treats a ready holder that has expired as gone.
-pub(crate) async fn an_expired_holder_frees_its_key(store: &Store) {
-    let actor = store.actor("producer").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
-    store.advance(PAST_BRIEF).await;
-
-    is_free(&actor).await;
-
-    delivers(&actor, ["second"]).await;
-}
-
-/// R16, R17: a push treats a scheduled holder that has expired as gone.
-pub(crate) async fn an_expired_scheduled_holder_frees_its_key(store: &Store) {
-    let actor = store.actor("producer").await;
-    actor.store_one(bound("first").delay(HELD).expires_in(BRIEF)).await;
-    store.advance(PAST_BRIEF).await;
-
-    is_free(&actor).await;
-
-    delivers(&actor, ["second"]).await;
-}
-
-/// R16, R17: the burial of an expired holder does not free its successor's key.
-pub(crate) async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
-    store.advance(PAST_BRIEF).await;
-    is_free(&actor).await;
-
-    actor.recover_all().await;
-    let held = actor.take_one().await;
-
-    assert_eq!(held.payload, "second");
-    is_held(&actor).await;
-}
-
-/// R16, R17: a leased holder keeps its key past its expiry.
-pub(crate) async fn a_leased_holder_does_not_expire(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
-    let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
-    is_held(&actor).await;
-
-    actor.finish(&held).await;
-
-    is_free(&actor).await;
-}
-
 /// R16, R7: a stale settlement does not free the key.
 pub(crate) async fn a_stale_ack_frees_no_key(store: &Store) {
     let actor = store.actor("worker").await;

@@ -1,0 +1,112 @@
+//! Calls that race for one job: one of them wins, and nothing is lost (R6, R8, R12).
+
+use queue_core::{Cancelled, Delivery, NewJob, Settled, Verdict, Which};
+
+use crate::{
+    checks::{dead, delivers, numbered, settle_all},
+    store::{Actor, BRIEF, PAST_BRIEF, Store},
+};
+
+/// Two actors, and jobs that the first holds.
+async fn rivals(store: &Store, jobs: usize) -> (Actor, Actor, Vec<Delivery>) {
+    let (holder, rival) = (store.actor("w1").await, store.actor("w2").await);
+    holder.store(numbered(jobs)).await;
+    let held = holder.take(u32::try_from(jobs).expect("a small number")).await;
+    (holder, rival, held)
+}
+
+/// R23: of a cancel and an ack of one job, one wins, and one is counted.
+pub(crate) async fn a_cancel_races_an_ack(store: &Store) {
+    let (holder, rival, held) = rivals(store, 50).await;
+    let jobs: Vec<_> = held.iter().rev().map(|one| one.job().clone()).collect();
+    let cancelling = tokio::spawn(async move {
+        let mut cancelled = 0;
+        for job in &jobs {
+            let answer = rival.cancel(job).await.expect("answered");
+            cancelled += u64::from(answer != Cancelled::NotFound);
+        }
+        cancelled
+    });
+
+    let mut applied = 0;
+    for one in &held {
+        applied += u64::from(holder.say(one, Verdict::Done).await == Settled::Applied);
+    }
+
+    let cancelled = cancelling.await.expect("the cancels end");
+    let stats = holder.figures().await;
+    assert_eq!((stats.finished, stats.cancelled), (applied, cancelled));
+    assert_eq!((applied + cancelled, stats.unfinished()), (50, 0));
+}
+
+/// R7, R24: of an ack and a leave, one wins each job.
+pub(crate) async fn a_leave_races_acks(store: &Store) {
+    let (holder, rival, held) = rivals(store, 200).await;
+    let leaver = holder.worker().clone();
+    let leaving =
+        tokio::spawn(async move { rival.leave(&leaver).await.expect("answered").jobs });
+
+    let settled = settle_all(&holder, &held, &Verdict::Done).await;
+
+    let back = leaving.await.expect("the leave ends");
+    let applied = settled.iter().filter(|one| **one == Settled::Applied).count() as u64;
+    let stats = holder.figures().await;
+    assert_eq!((stats.finished, stats.ready, stats.leased), (applied, back, 0));
+    assert_eq!(applied + back, 200);
+}
+
+/// R23: of a redrive and a purge of dead letters, one wins each.
+pub(crate) async fn a_redrive_races_a_purge(store: &Store) {
+    let (holder, rival, held) = rivals(store, 300).await;
+    settle_all(&holder, &held, &dead("no")).await;
+    let purging =
+        tokio::spawn(
+            async move { rival.purge_dead(&Which::All).await.expect("answered") },
+        );
+
+    let moved = holder.redrive(&Which::All).await.expect("answered").moved;
+
+    let purged = purging.await.expect("the purge ends");
+    let stats = holder.figures().await;
+    assert_eq!((stats.ready, stats.dead), (moved, 0));
+    assert_eq!(moved + purged, 300);
+}
+
+/// R12, R14: reapers at once promote each due job once.
+pub(crate) async fn reapers_at_once_promote_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = numbered(200).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(jobs).await;
+    store.advance(PAST_BRIEF).await;
+    let mut reapers = Vec::new();
+    for index in 0..8 {
+        let reaper = store.actor(&format!("r{index}")).await;
+        reapers.push(tokio::spawn(async move { reaper.recover_all().await }));
+    }
+
+    let mut promoted = 0;
+    for reaper in reapers {
+        promoted += reaper.await.expect("the reaper ends").promoted;
+    }
+
+    assert_eq!(promoted, 200);
+    delivers(&actor, numbered(200)).await;
+}
+
+/// R1, R19: a purge that races with pushes leaves whole jobs or none.
+pub(crate) async fn a_purge_races_pushes(store: &Store) {
+    let (producer, operator) = (store.actor("p").await, store.actor("o").await);
+    let pushing = tokio::spawn(async move {
+        for batch in numbered(300).chunks(3) {
+            producer.store(batch.to_vec()).await;
+        }
+    });
+
+    let mut purged = 0;
+    for _ in 0..20 {
+        purged += operator.purge().await.expect("answered");
+    }
+
+    pushing.await.expect("the pushes end");
+    assert_eq!(operator.figures().await.ready + purged, 300);
+}

@@ -1,0 +1,134 @@
+//! A unique key when its holder expires (R16, R17).
+
+use queue_core::Verdict;
+
+use crate::{
+    checks::{delivers, retry_now},
+    store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+    unique::{bound, is_free, is_held},
+};
+
+/// A ready holder that has expired, and the successor that took its key.
+async fn succeeded(store: &Store) -> (Actor, queue_core::JobId) {
+    let actor = store.actor("worker").await;
+    let first = actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+    (actor, first)
+}
+
+/// R16, R17: a push treats a ready holder that has expired as gone.
+pub(crate) async fn an_expired_holder_frees_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16, R17: a push treats a scheduled holder that has expired as gone.
+pub(crate) async fn an_expired_scheduled_holder_frees_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").delay(HELD).expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16, R17: the burial of an expired holder does not free its successor's key.
+pub(crate) async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+/// R16, R17: a leased holder keeps its key past its expiry.
+pub(crate) async fn a_leased_holder_does_not_expire(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+    is_held(&actor).await;
+
+    actor.finish(&held).await;
+
+    is_free(&actor).await;
+}
+
+/// R16, R17: nor does that of a scheduled holder.
+pub(crate) async fn promoting_an_expired_job_leaves_its_successor(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").delay(BRIEF).expires_in(BRIEF / 2)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+/// R16, R17: cancelling an expired holder does not free its successor's key.
+pub(crate) async fn cancelling_an_expired_job_leaves_its_successor(store: &Store) {
+    let (actor, first) = succeeded(store).await;
+
+    actor.cancel(&first).await.expect("answered");
+
+    is_held(&actor).await;
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16, R17: an expired holder that failed frees the key.
+pub(crate) async fn an_expired_retry_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.say(&held, retry_now()).await;
+
+    is_free(&actor).await;
+    delivers(&actor, ["second"]).await;
+}
+
+/// R16, R17: an expired holder that was given back frees the key, and its burial
+/// leaves the successor's alone.
+pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_BRIEF).await;
+    actor.say(&held, Verdict::GiveBack).await;
+    is_free(&actor).await;
+
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+/// R16, R17: an expired holder that lost its lease frees the key once recovered.
+pub(crate) async fn an_expired_lost_lease_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+    is_free(&actor).await;
+}
