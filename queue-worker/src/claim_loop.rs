@@ -21,7 +21,6 @@ use crate::{
     Handler, JobContext, Progress, WorkerError,
     calls::{Answer, CALL_LIMIT, Calls},
     failure::{Failure, Then},
-    heartbeat::Heartbeat,
     held::Held,
     settings::Settings,
     settling::Settling,
@@ -89,7 +88,6 @@ impl<H: Handler> ClaimLoop<H> {
     pub(crate) async fn serve(
         &mut self,
         shutdown: &mut Shutdown,
-        heartbeat: &mut Heartbeat,
     ) -> Result<(), WorkerError> {
         loop {
             self.send_calls();
@@ -101,7 +99,6 @@ impl<H: Handler> ClaimLoop<H> {
                 () = self.claiming.pause_over() => {}
                 () = self.settling.trouble.pause_over() => {}
                 () = &mut self.patrol => self.time_out_calls()?,
-                () = heartbeat.died() => return Err(WorkerError::HeartbeatDied),
             }
         }
     }

@@ -33,9 +33,11 @@ pub enum WorkerError {
     /// The thread for heartbeats, or its runtime, cannot be started.
     #[error("the heartbeat thread cannot be started")]
     Heartbeat(#[source] io::Error),
-    /// The heartbeat thread ended by itself; without it no lease is kept.
-    #[error("the heartbeat thread has died")]
-    HeartbeatDied,
+    /// The heartbeat or the reaper ended by itself, most likely by a panic of the
+    /// backend's. The worker stopped hard: without them it would lose jobs or keep
+    /// others waiting.
+    #[error("the {0} has died")]
+    Died(&'static str),
     /// The handlers for SIGINT and SIGTERM cannot be installed.
     #[error("signals cannot be handled")]
     Signals(#[source] io::Error),

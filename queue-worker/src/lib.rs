@@ -65,6 +65,7 @@ mod json;
 mod progress;
 mod reaper;
 mod retry;
+mod run;
 mod settings;
 mod settling;
 mod shutdown;

@@ -2,22 +2,14 @@
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use queue_core::{Environment, LeaseScope, ReliableQueue, WorkerId};
-use tokio::task::JoinSet;
+use queue_core::{Environment, ReliableQueue, WorkerId};
 
 use crate::{
-    AlreadyDone, Handler, InvalidSetting, Progress, RetryPolicy, Summary, WorkerError,
+    AlreadyDone, Handler, Progress, RetryPolicy, Summary, WorkerError,
     already_done::Check,
-    attempt::Program,
-    calls::Calls,
-    claim_loop::{ClaimLoop, Parts},
-    farewell::{Farewell, Leaving},
-    heartbeat::Heartbeat,
-    held::Held,
-    reaper::Reaper,
+    run::Run,
     settings::Settings,
-    shutdown::{Requests, Shutdown, Signals},
-    slots::Slots,
+    shutdown::{Requests, Signals},
 };
 
 /// A worker on one queue.
@@ -168,73 +160,16 @@ impl Worker {
     /// # Errors
     /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] when
     /// the first claim fails in a way that no retry mends, [`WorkerError::Heartbeat`]
-    /// and [`WorkerError::Signals`] when the system refuses what they need.
+    /// and [`WorkerError::Signals`] when the system refuses what they need, and
+    /// [`WorkerError::Died`] when the backend panics in the background.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
-        self.check()?;
-        Box::pin(self.run_checked(handler)).await
-    }
-
-    async fn run_checked<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
         let Self { queue, id, settings, requests, progress } = self;
-        let environment = settings.environment.clone();
-        let worker =
-            id.unwrap_or_else(|| WorkerId::of_this_process(environment.random()));
-        let mut shutdown = Shutdown::listen(requests)?;
-        let held = Arc::new(Held::new(
-            always_beating(&*queue, &settings),
-            environment.clock().elapsed(),
-        ));
-        let mut heartbeat = Heartbeat::start(
-            Arc::clone(&queue),
-            worker.clone(),
-            Arc::clone(&held),
-            environment.clone(),
-        )
-        .map_err(WorkerError::Heartbeat)?;
-        let mut reaping = JoinSet::new();
-        reaping.spawn(
-            Reaper::new(
-                Arc::clone(&queue),
-                environment.clone(),
-                settings.reap_interval(),
-            )
-            .run(),
-        );
-        let program = Program { handler, settings: settings.clone() };
-        let mut claim_loop = ClaimLoop::new(Parts {
-            slots: Slots::new(program, progress.clone()),
-            calls: Calls::new(Arc::clone(&queue)),
-            settings,
-            worker: worker.clone(),
-            held,
-            progress: progress.clone(),
-        });
-
-        let served = claim_loop.serve(&mut shutdown, &mut heartbeat).await;
-        if served.is_err() {
-            shutdown.halt();
-        }
-
-        let mut farewell = Farewell {
-            shutdown: &mut shutdown,
-            environment: environment.clone(),
-            leaving: Leaving { queue, worker, environment, progress: progress.clone() },
-        };
-        farewell.run(&mut claim_loop).await;
-        reaping.shutdown().await;
-        heartbeat.stop().await;
-        served.map(|()| progress.summary())
+        settings.check()?;
+        let random = settings.environment.random();
+        let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
+        let run = Run { queue, worker, settings, progress };
+        Box::pin(run.until_asked(handler, requests)).await
     }
-
-    fn check(&self) -> Result<(), InvalidSetting> {
-        self.settings.check()
-    }
-}
-
-/// A backend whose leases are the worker's own needs heartbeats of an idle one too.
-fn always_beating(queue: &dyn ReliableQueue, settings: &Settings) -> Option<Duration> {
-    let scope = queue.capabilities().lease_scope;
-    (scope == LeaseScope::Worker).then_some(settings.lease)
 }
 
 impl fmt::Debug for Worker {

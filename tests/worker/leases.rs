@@ -86,9 +86,10 @@ pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture
     let id = WorkerId::new("loser").unwrap();
     let ends = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&ends);
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
 
     let worker = Running::start(
-        fixture.worker().worker_id(id.clone()).grace(Duration::from_secs(60)),
+        worker_on(counted.clone()).worker_id(id.clone()).grace(Duration::from_secs(60)),
         move |job: JobContext| {
             let seen = Arc::clone(&seen);
             async move {
@@ -103,7 +104,7 @@ pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture
     assert_eq!(fixture.queue.leave(&id).await.unwrap().jobs, 1);
     worker.until(|summary| summary.lost == 1).await;
 
-    assert_eq!(worker.stop().await.done, 0);
+    assert_eq!((worker.stop().await.done, counted.settlements.calls()), (0, 0));
     assert_eq!(*ends.lock().unwrap(), [Some(Cancellation::LeaseLost)]);
     let stats = fixture.stats().await;
     assert_eq!((stats.ready, stats.finished), (1, 0));
@@ -115,8 +116,9 @@ pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixt
     let running = Arc::new(Mutex::new(None));
     let ends = Arc::new(Mutex::new(Vec::new()));
     let (started, seen) = (Arc::clone(&running), Arc::clone(&ends));
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
 
-    let worker = fixture.start(move |job: JobContext| {
+    let worker = Running::start(worker_on(counted.clone()), move |job: JobContext| {
         let seen = Arc::clone(&seen);
         *started.lock().unwrap() = Some(job.id().clone());
         async move {
@@ -131,7 +133,7 @@ pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixt
     worker.until(|summary| summary.cancelled == 1).await;
 
     assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
-    assert_eq!(worker.stop().await.done, 0);
+    assert_eq!((worker.stop().await.done, counted.settlements.calls()), (0, 0));
     assert_eq!(*ends.lock().unwrap(), [Some(Cancellation::Cancelled)]);
     let stats = fixture.stats().await;
     assert_eq!((stats.cancelled, stats.finished, stats.unfinished()), (1, 0, 0));

@@ -1,0 +1,108 @@
+//! Puts the parts of a worker together, lets them work, and takes them apart.
+
+use std::sync::Arc;
+
+use queue_core::{Environment, LeaseScope, ReliableQueue, WorkerId};
+use tokio::task::JoinSet;
+
+use crate::{
+    Handler, Progress, Summary, WorkerError,
+    attempt::Program,
+    calls::Calls,
+    claim_loop::{ClaimLoop, Parts},
+    farewell::{Farewell, Leaving},
+    heartbeat::Heartbeat,
+    held::Held,
+    reaper::Reaper,
+    settings::Settings,
+    shutdown::{Requests, Shutdown},
+    slots::Slots,
+};
+
+pub(crate) struct Run {
+    pub(crate) queue: Arc<dyn ReliableQueue>,
+    pub(crate) worker: WorkerId,
+    pub(crate) settings: Settings,
+    pub(crate) progress: Progress,
+}
+
+impl Run {
+    pub(crate) async fn until_asked<H: Handler>(
+        self,
+        handler: H,
+        requests: Requests,
+    ) -> Result<Summary, WorkerError> {
+        let mut shutdown = Shutdown::listen(requests)?;
+        let held = Arc::new(self.held());
+        let mut heartbeat = self.heartbeat(&held)?;
+        let mut reaping = self.reaping();
+        let mut claim_loop = self.claim_loop(handler, held);
+
+        let served = tokio::select! {
+            biased;
+            served = claim_loop.serve(&mut shutdown) => served,
+            () = heartbeat.died() => Err(WorkerError::Died("heartbeat")),
+            _ = reaping.join_next() => Err(WorkerError::Died("reaper")),
+        };
+        if served.is_err() {
+            shutdown.halt();
+        }
+
+        self.farewell(&mut shutdown).run(&mut claim_loop).await;
+        reaping.shutdown().await;
+        heartbeat.stop().await;
+        served.map(|()| self.progress.summary())
+    }
+
+    /// A backend whose leases are the worker's own needs heartbeats of an idle one too.
+    fn held(&self) -> Held {
+        let is_shared = self.queue.capabilities().lease_scope == LeaseScope::Worker;
+        let always = is_shared.then_some(self.settings.lease);
+        Held::new(always, self.environment().clock().elapsed())
+    }
+
+    fn heartbeat(&self, held: &Arc<Held>) -> Result<Heartbeat, WorkerError> {
+        let queue = Arc::clone(&self.queue);
+        let (worker, environment) = (self.worker.clone(), self.environment().clone());
+        Heartbeat::start(queue, worker, Arc::clone(held), environment)
+            .map_err(WorkerError::Heartbeat)
+    }
+
+    fn reaping(&self) -> JoinSet<()> {
+        let interval = self.settings.reap_interval();
+        let environment = self.environment().clone();
+        let reaper = Reaper::new(Arc::clone(&self.queue), environment, interval);
+        let mut reaping = JoinSet::new();
+        reaping.spawn(reaper.run());
+        reaping
+    }
+
+    fn claim_loop<H: Handler>(&self, handler: H, held: Arc<Held>) -> ClaimLoop<H> {
+        let program = Program { handler, settings: self.settings.clone() };
+        ClaimLoop::new(Parts {
+            slots: Slots::new(program, self.progress.clone()),
+            calls: Calls::new(Arc::clone(&self.queue)),
+            settings: self.settings.clone(),
+            worker: self.worker.clone(),
+            held,
+            progress: self.progress.clone(),
+        })
+    }
+
+    fn farewell<'a>(&self, shutdown: &'a mut Shutdown) -> Farewell<'a> {
+        Farewell {
+            shutdown,
+            environment: self.environment().clone(),
+            leaving: Leaving {
+                queue: Arc::clone(&self.queue),
+                worker: self.worker.clone(),
+                environment: self.environment().clone(),
+                progress: self.progress.clone(),
+            },
+        }
+    }
+
+    fn environment(&self) -> &Environment {
+        &self.settings.environment
+    }
+}
