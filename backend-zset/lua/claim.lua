@@ -80,9 +80,7 @@ local function lease_any(element, number)
     return id, bare_header .. string.char(#id) .. id .. element, 'p', lease_ms
   end
   -- While it is leased it cannot expire, so its key is not free then either.
-  if job.unique_key and (job.expires_at or 0) > 0 then
-    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, 0))
-  end
+  if (job.expires_at or 0) > 0 then hold_until(unique, job, 0) end
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
   return job.id, with_attempt(element, job.attempt + 1), kind, job.lease_ms or lease_ms
 end

@@ -9,13 +9,21 @@
 -- KEYS[6] unique  HASH  unique key -> holder
 -- KEYS[7] wake    LIST  at most one token, for the doorbells
 -- ARGV[1...] for each job: lease, id, delay (ms) or -1 to bury, letter for why it
---            is buried, error
+--            is buried, error. The letters x (expired) and m (malformed) say that it
+--            was never delivered.
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local leased, jobs, later, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[7]
 local keys = {dead = KEYS[4], errors = KEYS[5], unique = KEYS[6]}
 local FIELDS = 5
 local now_ms = server_ms()
+
+-- An attempt that was not made is not counted, and what the last one said is kept.
+local function bury_undelivered(job, entry, why, text)
+  redis.call('HSET', jobs, job.id, with_attempt(entry, job.attempt - 1))
+  if text == '' then text = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2) end
+  bury(keys, job, why .. text, now_ms)
+end
 
 local function fail(job, delay_ms, why, text)
   local is_last = job.attempt >= job.max_attempts
@@ -33,8 +41,14 @@ local lost = {}
 for i = 1, #ARGV, FIELDS do
   local lease, id = ARGV[i], ARGV[i + 1]
   if redis.call('ZSCORE', leased, lease) then
-    local job = read_entry(redis.call('HGET', jobs, id) or '')
-    if job then fail(job, tonumber(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4]) end
+    local entry = redis.call('HGET', jobs, id)
+    local job = read_entry(entry or '')
+    local delay_ms, why, text = tonumber(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4]
+    if job and (why == 'x' or why == 'm') then
+      bury_undelivered(job, entry, why, text)
+    elseif job then
+      fail(job, delay_ms, why, text)
+    end
     redis.call('ZREM', leased, lease)
   else
     lost[#lost + 1] = (i - 1) / FIELDS

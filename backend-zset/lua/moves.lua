@@ -45,20 +45,26 @@ local function holder_of(unique, key, now_ms)
   return {expires_at = expires_at, id = id}
 end
 
--- Binds a job's unique key to it again with its expiry, after it was leased.
-local function hold_until_expiry(unique, job)
-  if job.unique_key and (job.expires_at or 0) > 0 then
-    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, job.expires_at))
+-- Whether a job holds its unique key: once it had expired, another may have taken it.
+local function holds_key(unique, job)
+  local holder = job.unique_key and redis.call('HGET', unique, job.unique_key) or ''
+  return holder:match('^%d+ (.*)$') == job.id
+end
+
+-- Changes until when a job holds its unique key (ms, 0 for as long as it lives).
+local function hold_until(unique, job, expires_at)
+  if holds_key(unique, job) then
+    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, expires_at))
   end
 end
 
--- Frees a job's unique key, unless another holds it by now.
+-- Lets a job that is leased no more lose its unique key when it expires.
+local function hold_until_expiry(unique, job)
+  if (job.expires_at or 0) > 0 then hold_until(unique, job, job.expires_at) end
+end
+
 local function free_unique(unique, job)
-  if not job.unique_key then return end
-  local holder = redis.call('HGET', unique, job.unique_key) or ''
-  if holder:match('^%d+ (.*)$') == job.id then
-    redis.call('HDEL', unique, job.unique_key)
-  end
+  if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
 -- Buries a job whose entry is in `jobs`. `why` is a letter and the last error.

@@ -211,7 +211,7 @@ fn reason(error: &str) -> String {
 
 fn last_error(error: &str) -> Option<String> {
     match split_letter(error) {
-        (Some('a' | 'c' | 'e' | 'f'), text) if !text.is_empty() => {
+        (Some('a' | 'c' | 'e' | 'f' | 'x'), text) if !text.is_empty() => {
             Some(text.to_owned())
         }
         _ => None,

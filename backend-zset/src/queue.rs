@@ -64,12 +64,13 @@ impl ZsetQueue {
     /// older than 7.0 or a database that does not exist.
     pub async fn connect(config: ZsetConfig, queue: QueueName) -> Result<Self, Error> {
         let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
-        Ok(Self::on(conn, queue))
+        Self::on(conn, queue).await
     }
 
-    fn on(conn: Conn, queue: QueueName) -> Self {
+    async fn on(conn: Conn, queue: QueueName) -> Result<Self, Error> {
         let store = Store { conn, keys: Keys::new(queue) };
-        Self { bells: Bells::new(&store), store }
+        store.load_scripts().await?;
+        Ok(Self { bells: Bells::new(&store), store })
     }
 
     /// The name of the queue.
@@ -118,16 +119,19 @@ impl ReliableQueue for ZsetQueue {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        CAPABILITIES.check_batch(Operation::Settle, done.len())?;
         settle::settle(&self.store, done).await
     }
 
-    /// Both are written to the connection together, so they share a round trip.
+    /// Both are written to the connection together, the settlements first, so they
+    /// share a round trip. Only when the server forgot a script since it was loaded
+    /// may the claim come first.
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
         let claim = async {
             CAPABILITIES.check_claim(ask)?;
             self.claim_now(ask).await.map(|(deliveries, _)| deliveries)
         };
-        let (settled, claimed) = tokio::join!(self.settle(done), claim);
+        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
         Turn { settled, claimed }
     }
 
@@ -138,14 +142,14 @@ impl ReliableQueue for ZsetQueue {
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
         CAPABILITIES.check_lease(Operation::Extend, lease)?;
-        let mut answers = Vec::with_capacity(held.len());
-        for page in held.chunks(MAX_BATCH.get() as usize) {
-            let (until, lost, cancelled) = self.store.extend(page, lease).await?;
-            let start = answers.len();
-            answers.resize(start + page.len(), Extended::Until(until));
-            lost.iter().for_each(|at| answers[start + at] = Extended::LeaseLost);
-            cancelled.iter().for_each(|at| answers[start + at] = Extended::Cancelled);
+        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
+        if held.is_empty() {
+            return Ok(Vec::new());
         }
+        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
+        let mut answers = vec![Extended::Until(until); held.len()];
+        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
+        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
         Ok(answers)
     }
 
@@ -183,7 +187,7 @@ impl ReliableQueue for ZsetQueue {
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.store.conn.sibling().await?;
-        Ok(Arc::new(Self::on(conn, self.name().clone())))
+        Ok(Arc::new(Self::on(conn, self.name().clone()).await?))
     }
 }
 

@@ -8,7 +8,6 @@ use queue_core::{Error, Operation, Receipt, Settled, Settlement, Verdict};
 
 use crate::{
     lease,
-    queue::MAX_BATCH,
     scripts::{Ended, Failure, Store},
 };
 
@@ -49,31 +48,20 @@ impl Kind {
     }
 }
 
-/// Carries out any number of verdicts and answers for each.
+/// Carries out verdicts, up to a batch of them, and answers for each.
 pub(crate) async fn settle(
     store: &Store,
     done: &[Settlement],
 ) -> Result<Vec<Settled>, Error> {
-    let mut answers = Vec::with_capacity(done.len());
-    for page in done.chunks(MAX_BATCH.get() as usize) {
-        answers.extend(settle_page(store, page).await?);
-    }
-    Ok(answers)
-}
-
-async fn settle_page(
-    store: &Store,
-    page: &[Settlement],
-) -> Result<Vec<Settled>, Error> {
     let mut calls: Vec<BoxFuture<'_, Result<Vec<usize>, Error>>> = Vec::new();
     for kind in Kind::ALL {
-        let is_of_kind = |at: &usize| Kind::of(&page[*at]) == kind;
-        let positions: Vec<_> = (0..page.len()).filter(is_of_kind).collect();
+        let is_of_kind = |at: &usize| Kind::of(&done[*at]) == kind;
+        let positions: Vec<_> = (0..done.len()).filter(is_of_kind).collect();
         if !positions.is_empty() {
-            calls.push(Box::pin(carry_out(store, kind, page, positions)));
+            calls.push(Box::pin(carry_out(store, kind, done, positions)));
         }
     }
-    let mut answers = vec![Settled::Applied; page.len()];
+    let mut answers = vec![Settled::Applied; done.len()];
     for lost in try_join_all(calls).await?.into_iter().flatten() {
         answers[lost] = Settled::LeaseLost;
     }
@@ -84,10 +72,10 @@ async fn settle_page(
 async fn carry_out(
     store: &Store,
     kind: Kind,
-    page: &[Settlement],
+    done: &[Settlement],
     positions: Vec<usize>,
 ) -> Result<Vec<usize>, Error> {
-    let group = positions.iter().map(|at| &page[*at]);
+    let group = positions.iter().map(|at| &done[*at]);
     let receipts = || group.clone().map(|settlement| &settlement.receipt);
     let lost = match kind {
         Kind::Finish(how) => store.finish(&receipts().collect::<Vec<_>>(), how).await?,

@@ -27,7 +27,11 @@ impl Subject for ZsetSubject {
         Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
     }
 
-    async fn push_raw(&self, queue: &QueueName, payload: &[u8]) -> Result<(), BoxError> {
+    async fn push_raw(
+        &self,
+        queue: &QueueName,
+        payload: &[u8],
+    ) -> Result<(), BoxError> {
         let answer =
             self.server.command(&[b"LPUSH", queue.as_str().as_bytes(), payload]);
         if answer.starts_with(b":") {

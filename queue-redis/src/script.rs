@@ -27,6 +27,16 @@ impl Script {
         Self::new(name, &format!("{flags}\n{library}\n{body}"))
     }
 
+    /// Makes the server know the script.
+    ///
+    /// # Errors
+    /// As [`Conn::call`].
+    pub async fn load(&self, conn: &Conn) -> Result<(), Error> {
+        let mut cmd = redis::cmd("SCRIPT");
+        cmd.arg("LOAD").arg(&self.source);
+        conn.call(Operation::Connect, &cmd).await.map(drop)
+    }
+
     /// Begins a call with these keys.
     pub fn keys<'a>(&'a self, keys: &[&str]) -> Call<'a> {
         let mut cmd = redis::cmd("EVALSHA");

@@ -5,6 +5,8 @@ mod worker;
 
 use std::sync::LazyLock;
 
+use futures_util::future::try_join_all;
+use queue_core::Error;
 use queue_redis::{Conn, Reply, Script, entry};
 
 use crate::keys::Keys;
@@ -25,6 +27,12 @@ macro_rules! scripts {
     ($($name:ident),* $(,)?) => {
         struct Scripts { $($name: Script),* }
 
+        impl Scripts {
+            fn all(&self) -> Vec<&Script> {
+                vec![$(&self.$name),*]
+            }
+        }
+
         static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| {
             let library = [entry::LUA, include_str!("../../lua/moves.lua")].concat();
             Scripts {
@@ -43,13 +51,22 @@ scripts! {
     pass_on, promote, purge, purge_dead, push, recover, redrive, resume, stats,
 }
 
+impl Store {
+    /// Loads every script in one round trip, so that calls that are sent together
+    /// run in their order from the first on.
+    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
+        let load = |script: &'static Script| script.load(&self.conn);
+        try_join_all(SCRIPTS.all().into_iter().map(load)).await.map(drop)
+    }
+}
+
 /// Reads `{count, …}` answers.
-fn counts(reply: Reply) -> Result<Vec<i64>, queue_core::Error> {
+fn counts(reply: Reply) -> Result<Vec<i64>, Error> {
     reply.list()?.into_iter().map(Reply::number).collect()
 }
 
 /// Reads a list of positions.
-fn positions(reply: Reply) -> Result<Vec<usize>, queue_core::Error> {
+fn positions(reply: Reply) -> Result<Vec<usize>, Error> {
     let position = |reply: Reply| {
         reply.count().map(|at| usize::try_from(at).unwrap_or(usize::MAX))
     };
