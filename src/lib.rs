@@ -76,3 +76,8 @@ pub mod zset {
     #[doc(inline)]
     pub use backend_zset::*;
 }
+
+/// The README's code is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -34,7 +34,6 @@ static CAPABILITIES: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::BlockingWait,
-        Capability::Cluster,
     ],
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: RECHECK,

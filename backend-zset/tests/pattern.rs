@@ -150,6 +150,42 @@ async fn all_keys_share_one_slot() {
     assert!(keys.iter().all(|key| key == "q" || key.starts_with("{q}:")), "{keys:?}");
 }
 
+/// The README's ACL line is enough, and enough only for the queue that it names.
+#[tokio::test]
+async fn the_documented_permissions_suffice() {
+    let server = Server::start();
+    let readme = include_str!("../README.md");
+    let line = readme.lines().find_map(|line| line.strip_prefix("user relq ")).unwrap();
+    let line = line.replace("~Q ~{Q}:*", "~q ~{q}:*");
+    let words = ["ACL", "SETUSER", "relq"].into_iter().chain(line.split(' '));
+    let words: Vec<_> = words.map(str::as_bytes).collect();
+    assert_eq!(server.command(&words), b"+OK\r\n");
+    let url = format!("{}?user=relq&pass=secret", server.url());
+    let config = || ZsetConfig::new(&url).unwrap();
+
+    let queue =
+        ZsetQueue::connect(config(), QueueName::new("q").unwrap()).await.unwrap();
+    fill(&queue).await;
+    queue.push_one(NewJob::new("wakes")).await.unwrap();
+    while queue
+        .claim_one(&ask("w").wait(Duration::from_millis(1)))
+        .await
+        .unwrap()
+        .is_some()
+    {}
+    queue.recover(many(10)).await.unwrap();
+    queue.leave(&ask("w").worker).await.unwrap();
+    queue.redrive(&Which::All).await.unwrap();
+    queue.pause().await.unwrap();
+    queue.resume().await.unwrap();
+    assert_sound(&queue).await;
+    queue.purge().await.unwrap();
+
+    let other = ZsetQueue::connect(config(), QueueName::new("other").unwrap()).await;
+    let denied = other.unwrap().push_one(NewJob::new("x")).await.unwrap_err();
+    assert!(matches!(denied, Error::Denied { .. }), "{}", denied.full_message());
+}
+
 /// Redis at its memory limit refuses new jobs whole, and still works off the old.
 #[tokio::test]
 async fn a_full_server_is_drained_and_refuses_pushes() {
