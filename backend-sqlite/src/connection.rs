@@ -19,8 +19,12 @@ const STATEMENTS: usize = 64;
 const CACHE_KIB: i32 = -8 * 1024;
 /// A log that grew past that is cut back after a checkpoint.
 const LOG_BYTES: i64 = 64 * 1024 * 1024;
+/// The first nap between two tries for a lock, and what each later one adds: a writer
+/// that is busy without a break leaves the file free for about as long.
+const NAP: Duration = Duration::from_micros(100);
+const NAP_GROWTH: Duration = Duration::from_micros(5);
 /// The longest nap between two tries for a lock.
-const LONGEST_NAP: Duration = Duration::from_millis(10);
+const LONGEST_NAP: Duration = Duration::from_millis(5);
 
 /// The canonical path of the file that a location names; none for memory.
 pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
@@ -83,7 +87,7 @@ fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
             began = Instant::now();
         }
         let left = limit.saturating_sub(began.elapsed());
-        let nap = Duration::from_millis(1 + u64::from(tries.unsigned_abs()) / 16);
+        let nap = NAP + NAP_GROWTH * tries.unsigned_abs();
         thread::sleep(nap.min(LONGEST_NAP).min(left));
         !left.is_zero()
     }

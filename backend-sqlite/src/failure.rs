@@ -100,10 +100,14 @@ impl From<rusqlite::Error> for Failure {
 
 /// What an error of SQLite's means, and what to do about it.
 fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
+    match error.sqlite_error() {
+        Some(found) => classify_code(found),
+        None => (Kind::Unusable, "the file holds what relq never writes; run an audit"),
+    }
+}
+
+fn classify_code(found: &ffi::Error) -> (Kind, &'static str) {
     use ErrorCode as Code;
-    let Some(found) = error.sqlite_error() else {
-        return (Kind::Unusable, "the file holds what relq never writes; run an audit");
-    };
     match found.code {
         Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed => {
             (
@@ -118,23 +122,12 @@ fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
             (Kind::Unavailable, "the disk failed to read or write; check it")
         }
         Code::OutOfMemory => (Kind::Unavailable, "this process is out of memory"),
-        Code::ReadOnly => (
-            Kind::Denied,
-            "the file or its folder is read-only; allow this user to write to both",
-        ),
+        Code::ReadOnly => (Kind::Denied, READ_ONLY),
         Code::PermissionDenied | Code::AuthorizationForStatementDenied => {
             (Kind::Denied, "allow this user to read and write the file")
         }
-        Code::CannotOpen => (
-            Kind::Denied,
-            "the file cannot be opened; check that its folder exists and that this \
-             user may read and write both",
-        ),
-        Code::DatabaseCorrupt => (
-            Kind::Unusable,
-            "the file is damaged; keep a copy and restore a backup, or try the \
-             .recover command of the sqlite3 program",
-        ),
+        Code::CannotOpen => (Kind::Denied, CANNOT_OPEN),
+        Code::DatabaseCorrupt => (Kind::Unusable, DAMAGED),
         Code::NotADatabase => (Kind::Unusable, "the file is not a SQLite database"),
         Code::TooBig => (Kind::Invalid, "it is larger than SQLite can store"),
         _ => (Kind::Unusable, "SQLite refused a statement of relq's"),
@@ -142,6 +135,14 @@ fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
 }
 
 const FULL: &str = "the disk is full; free some space";
+const LOCKED: &str = "another process holds the file's lock for too long; let it \
+    finish, or raise the busy timeout";
+const READ_ONLY: &str =
+    "the file or its folder is read-only; allow this user to write to both";
+const CANNOT_OPEN: &str = "the file cannot be opened; check that its folder exists and \
+    that this user may read and write both";
+const DAMAGED: &str = "the file is damaged; keep a copy and restore a backup, or try \
+    the .recover command of the sqlite3 program";
 
 /// Whether an I/O error is that of the shared memory file not fitting the disk.
 fn is_about_space(error: &ffi::Error) -> bool {
@@ -174,3 +175,60 @@ impl fmt::Display for Said {
 }
 
 impl error::Error for Said {}
+
+#[cfg(test)]
+mod tests {
+    use queue_core::{Happened, RetryAdvice};
+
+    use super::*;
+
+    fn said(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some("said".to_owned()))
+    }
+
+    fn push_failed(code: i32) -> Error {
+        Failure::from(said(code)).at(Operation::Push)
+    }
+
+    /// R21: what may be tried again is told from what may not.
+    #[test]
+    fn errors_are_told_apart() {
+        let cases = [
+            (ffi::SQLITE_BUSY, RetryAdvice::Safe),
+            (ffi::SQLITE_FULL, RetryAdvice::Safe),
+            (ffi::SQLITE_IOERR_SHMSIZE, RetryAdvice::Safe),
+            (ffi::SQLITE_IOERR_READ, RetryAdvice::Safe),
+            (ffi::SQLITE_READONLY, RetryAdvice::Never),
+            (ffi::SQLITE_CANTOPEN, RetryAdvice::Never),
+            (ffi::SQLITE_CORRUPT, RetryAdvice::Never),
+            (ffi::SQLITE_NOTADB, RetryAdvice::Never),
+        ];
+
+        for (code, advice) in cases {
+            assert_eq!(push_failed(code).retry_advice(), advice, "{code}");
+            assert_eq!(push_failed(code).happened(), Happened::No, "{code}");
+        }
+    }
+
+    /// R21: whether a commit is in the log is unknown only after an I/O error.
+    #[test]
+    fn a_commit_that_the_disk_failed_may_have_happened() {
+        let commit = |code| Failure::of_commit(said(code)).at(Operation::Push);
+
+        let unknown = commit(ffi::SQLITE_IOERR_FSYNC);
+        assert_eq!(unknown.happened(), Happened::Maybe);
+        assert_eq!(unknown.retry_advice(), RetryAdvice::MayRepeat);
+        assert_eq!(commit(ffi::SQLITE_FULL).happened(), Happened::No);
+        assert_eq!(commit(ffi::SQLITE_BUSY).happened(), Happened::No);
+    }
+
+    /// The message ends with SQLite's own words, once.
+    #[test]
+    fn a_message_says_what_to_do_and_what_sqlite_said() {
+        assert_eq!(
+            push_failed(ffi::SQLITE_FULL).full_message(),
+            "sqlite push: the store is full: the disk is full; free some space: said \
+             (code 13)",
+        );
+    }
+}

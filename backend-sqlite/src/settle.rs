@@ -11,6 +11,9 @@ use crate::push::PROMOTED_AT_ONCE;
 use crate::statements::{Ended, Held};
 use crate::store::Store;
 
+/// The longest error that is kept with a job, in bytes.
+const MAX_ERROR: usize = 4096;
+
 /// Settlements of one call.
 pub(crate) struct Settle {
     pub(crate) done: Vec<Settlement>,
@@ -49,11 +52,21 @@ fn settle_one(
             ended.discarded += 1;
             store.remove_job(job, held.id_to_keep())?;
         }
-        Verdict::Retry { after, error } => retry(store, job, &held, *after, error)?,
-        Verdict::Dead { error } => store.bury(job, error, Some(error))?,
+        Verdict::Retry { after, error } => {
+            retry(store, job, &held, *after, beginning(error))?;
+        }
+        Verdict::Dead { error } => {
+            store.bury(job, beginning(error), Some(beginning(error)))?;
+        }
         Verdict::GiveBack => give_back(store, job)?,
     }
     Ok(Settled::Applied)
+}
+
+/// As much of an error as is kept.
+fn beginning(error: &str) -> &str {
+    let mut ends = (0..=MAX_ERROR.min(error.len())).rev();
+    &error[..ends.find(|end| error.is_char_boundary(*end)).unwrap_or(0)]
 }
 
 /// The job that a receipt holds and what settles it; none when the lease was lost.
@@ -111,5 +124,20 @@ impl Call for GiveBack {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_is_cut_between_characters() {
+        assert_eq!(beginning("short"), "short");
+        assert_eq!(beginning(&"x".repeat(MAX_ERROR + 1)).len(), MAX_ERROR);
+        assert_eq!(
+            beginning(&format!("x{}", "é".repeat(MAX_ERROR))).len(),
+            MAX_ERROR - 1
+        );
     }
 }

@@ -14,10 +14,10 @@ use backend_sqlite::{SqliteConfig, SqliteQueue};
 use queue_core::{ClaimRequest, Error, QueueName, WorkerId};
 use tempfile::TempDir;
 
-/// Longer than any test takes.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// What a condition gets until it has to hold.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than anything in a test takes.
+pub(crate) const LONG: Duration = Duration::from_secs(120);
+/// What a condition gets until it has to hold: enough for a slow and busy disk.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Says to a child where its file is.
 const FILE_VARIABLE: &str = "RELQ_TEST_FILE";
 
