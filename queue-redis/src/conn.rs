@@ -8,14 +8,14 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use queue_core::{At, Environment, Error, Operation};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, PushInfo, PushKind, Value,
+    AsyncConnectionConfig, Client, Cmd, PushInfo, PushKind, RedisError, Value,
     aio::MultiplexedConnection,
 };
 
@@ -34,7 +34,15 @@ struct Inner {
     client: Client,
     live: Mutex<Option<Live>>,
     /// Held while connecting, so that a broken connection is replaced once.
-    connecting: tokio::sync::Mutex<()>,
+    connecting: tokio::sync::Mutex<Attempts>,
+    /// Failed attempts so far.
+    failures: AtomicU64,
+}
+
+/// What became of the last attempt to connect, if it failed.
+#[derive(Default)]
+struct Attempts {
+    failure: Option<RedisError>,
 }
 
 #[derive(Clone)]
@@ -68,7 +76,8 @@ impl Conn {
             config,
             client,
             live: Mutex::new(None),
-            connecting: tokio::sync::Mutex::new(()),
+            connecting: tokio::sync::Mutex::default(),
+            failures: AtomicU64::new(0),
         }));
         conn.check_server().await?;
         Ok(conn)
@@ -100,6 +109,12 @@ impl Conn {
         }
     }
 
+    /// Whether there is a connection that is not known to be broken. Without one, the
+    /// next call connects first.
+    pub fn is_connected(&self) -> bool {
+        self.usable().is_some()
+    }
+
     /// The time and randomness that the queue runs on.
     pub fn environment(&self) -> &Environment {
         &self.0.config.environment
@@ -127,22 +142,37 @@ impl Conn {
         if let Some(live) = self.usable() {
             return Ok(live);
         }
-        let _one_at_a_time = self.0.connecting.lock().await;
+        let failures = self.0.failures.load(Ordering::Acquire);
+        let mut attempts = self.0.connecting.lock().await;
         if let Some(live) = self.usable() {
             return Ok(live);
         }
-        let live = self.connect(at).await?;
-        *self.0.live.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(live.clone());
-        Ok(live)
+        // An attempt that failed while this call queued for its own answers for both:
+        // a hundred calls to a server that is gone take one time-out, not a hundred.
+        if self.0.failures.load(Ordering::Acquire) != failures
+            && let Some(failure) = &attempts.failure
+        {
+            return Err(error::before_send(at, failure.clone()));
+        }
+        match self.connect().await {
+            Ok(live) => {
+                *lock(&self.0.live) = Some(live.clone());
+                Ok(live)
+            }
+            Err(failure) => {
+                attempts.failure = Some(failure.clone());
+                self.0.failures.fetch_add(1, Ordering::AcqRel);
+                Err(error::before_send(at, failure))
+            }
+        }
     }
 
     fn usable(&self) -> Option<Live> {
-        let live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = lock(&self.0.live);
         live.as_ref().filter(|live| live.is_usable()).cloned()
     }
 
-    async fn connect(&self, at: At) -> Result<Live, Error> {
+    async fn connect(&self) -> Result<Live, RedisError> {
         let is_broken = Arc::new(AtomicBool::new(false));
         let on_push = Arc::clone(&is_broken);
         let config = AsyncConnectionConfig::new()
@@ -154,12 +184,8 @@ impl Conn {
                 }
                 Ok::<(), redis::aio::SendError>(())
             });
-        let conn = self
-            .0
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(|error| error::before_send(at, error))?;
+        let client = &self.0.client;
+        let conn = client.get_multiplexed_async_connection_with_config(&config).await?;
         Ok(Live { conn, is_broken })
     }
 
@@ -174,6 +200,10 @@ impl Conn {
         warn_of_eviction(field("maxmemory_policy"), self);
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Begins a command.

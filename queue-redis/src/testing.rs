@@ -126,7 +126,7 @@ impl Server {
 
     fn wait_until_ready(&mut self) {
         let start = Instant::now();
-        while self.try_command(&[b"PING"]).is_none_or(|answer| answer != b"+PONG\r\n") {
+        while !self.is_ready() {
             let process = self.process.as_mut().expect("the server was started");
             if let Some(status) = process.try_wait().expect("the server can be asked") {
                 panic!("redis-server ended at once: {status}");
@@ -134,6 +134,12 @@ impl Server {
             assert!(start.elapsed() < START_LIMIT, "redis-server does not answer");
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// A server with a password is ready when it asks for it.
+    fn is_ready(&self) -> bool {
+        let answer = self.try_command(&[b"PING"]).unwrap_or_default();
+        answer == b"+PONG\r\n" || answer.starts_with(b"-NOAUTH")
     }
 
     fn try_command(&self, args: &[&[u8]]) -> Option<Vec<u8>> {

@@ -1,0 +1,86 @@
+//! The connection against servers that are well, gone, or silent.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+use queue_core::{Error, Happened, Operation, RetryAdvice};
+use queue_redis::{Conn, RedisConfig, command, testing::Server};
+
+const TIMEOUT: Duration = Duration::from_millis(300);
+
+fn config(url: &str) -> RedisConfig {
+    RedisConfig::new(url).unwrap().response_timeout(TIMEOUT).connect_timeout(TIMEOUT)
+}
+
+/// R21: a server that refuses connections is an error that says nothing was done.
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let error = Conn::open("test", config("redis://127.0.0.1:1")).await.unwrap_err();
+
+    assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
+    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.retry_advice(), RetryAdvice::Safe);
+}
+
+/// R21: no call hangs for ever, and many calls at once hang no longer than one.
+#[tokio::test]
+async fn calls_to_a_silent_server_time_out_together() {
+    let mut server = Server::start_on_tcp();
+    let conn = Conn::open("test", config(&server.url())).await.unwrap();
+    let port = server.url().rsplit(':').next().unwrap().replace("/0", "");
+    server.kill();
+    // Takes connections and never says a word.
+    let _silent = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+    let start = Instant::now();
+
+    let calls = (0..50).map(|_| {
+        let conn = conn.clone();
+        tokio::spawn(async move { conn.call(Operation::Stats, &command("PING")).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    for call in calls {
+        assert!(call.await.unwrap().is_err());
+    }
+
+    assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
+}
+
+/// R21: a wrong password and a database that does not exist are told apart from a
+/// server that is not there.
+#[tokio::test]
+async fn what_the_server_refuses_is_said_so() {
+    let server = Server::start_with(&["--requirepass", "right"]);
+    let socket = server.socket();
+    let open = async |query: &str| {
+        let url = format!("unix://{}?{query}", socket.display());
+        Conn::open("test", config(&url)).await
+    };
+
+    let wrong = open("pass=wrong").await.unwrap_err();
+    let none = open("db=0").await.unwrap_err();
+    let nowhere = open("pass=right&db=99").await.unwrap_err();
+
+    assert!(matches!(wrong, Error::Denied { .. }), "{}", wrong.full_message());
+    assert!(matches!(none, Error::Denied { .. }), "{}", none.full_message());
+    assert!(matches!(nowhere, Error::Unusable { .. }), "{}", nowhere.full_message());
+    assert!(open("pass=right").await.is_ok());
+}
+
+/// An idle connection that the server closed costs the next call nothing.
+#[tokio::test]
+async fn a_restart_while_idle_goes_unnoticed() {
+    let mut server = Server::start();
+    let conn = Conn::open("test", config(&server.url())).await.unwrap();
+    server.restart();
+    let start = Instant::now();
+    while conn.is_connected() && start.elapsed() < Duration::from_secs(10) {
+        tokio::task::yield_now().await;
+    }
+
+    let answer = conn.call(Operation::Stats, &command("PING")).await;
+
+    assert_eq!(answer.unwrap().text().unwrap(), "PONG");
+}
