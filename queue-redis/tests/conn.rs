@@ -32,6 +32,7 @@ async fn calls_to_a_silent_server_time_out_together() {
     let conn = Conn::open("test", config(&server.url())).await.unwrap();
     let port = server.url().rsplit(':').next().unwrap().replace("/0", "");
     server.kill();
+    until_disconnected(&conn).await;
     // Takes connections and never says a word.
     let _silent = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let start = Instant::now();
@@ -45,7 +46,15 @@ async fn calls_to_a_silent_server_time_out_together() {
         assert!(call.await.unwrap().is_err());
     }
 
+    assert!(start.elapsed() >= TIMEOUT, "the server was not silent");
     assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
+}
+
+async fn until_disconnected(conn: &Conn) {
+    let start = Instant::now();
+    while conn.is_connected() && start.elapsed() < Duration::from_secs(10) {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// R21: a wrong password and a database that does not exist are told apart from a
@@ -75,10 +84,7 @@ async fn a_restart_while_idle_goes_unnoticed() {
     let mut server = Server::start();
     let conn = Conn::open("test", config(&server.url())).await.unwrap();
     server.restart();
-    let start = Instant::now();
-    while conn.is_connected() && start.elapsed() < Duration::from_secs(10) {
-        tokio::task::yield_now().await;
-    }
+    until_disconnected(&conn).await;
 
     let answer = conn.call(Operation::Stats, &command("PING")).await;
 
