@@ -109,13 +109,8 @@ fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
 fn classify_code(found: &ffi::Error) -> (Kind, &'static str) {
     use ErrorCode as Code;
     match found.code {
-        Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed => {
-            (
-                Kind::Unavailable,
-                "another process holds the file's lock for too long; let it finish, or \
-             raise the busy timeout",
-            )
-        }
+        Code::DatabaseBusy | Code::DatabaseLocked => (Kind::Unavailable, LOCKED),
+        Code::FileLockingProtocolFailed => (Kind::Unavailable, LOCKED),
         Code::DiskFull => (Kind::Full, FULL),
         Code::SystemIoFailure if is_about_space(found) => (Kind::Full, FULL),
         Code::SystemIoFailure => {
@@ -140,7 +135,7 @@ const LOCKED: &str = "another process holds the file's lock for too long; let it
 const READ_ONLY: &str =
     "the file or its folder is read-only; allow this user to write to both";
 const CANNOT_OPEN: &str = "the file cannot be opened; check that its folder exists and \
-    that this user may read and write both";
+    that this user may read and write both, and has file handles left";
 const DAMAGED: &str = "the file is damaged; keep a copy and restore a backup, or try \
     the .recover command of the sqlite3 program";
 
