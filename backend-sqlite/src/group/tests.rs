@@ -65,7 +65,8 @@ fn a_push_that_does_not_fit_fails_alone() {
     let desk = desk();
     limit_growth(&desk, 6);
     let (before, before_reply) = request(push_of(10));
-    let (large, large_reply) = request(push_of(100_000));
+    let jobs = [10, 100_000].map(|bytes| NewJob::new(vec![7; bytes])).to_vec();
+    let (large, large_reply) = request(Push { jobs, token: None });
     let (after, after_reply) = request(push_of(10));
 
     desk.serve(vec![before, large, after]);
