@@ -77,7 +77,8 @@ impl Listing {
         let mut out = Output::new();
         let mut pages = Pages::new(queue, state, self.limit);
         while let Some(jobs) = pages.next().await? {
-            out.text(&table(state, &jobs).render(terminal_width()))?;
+            let width = terminal_width();
+            out.text(&table(state, &jobs, width).render(width))?;
         }
         out.flush()?;
         if pages.has_more() {
@@ -131,12 +132,13 @@ impl<'a> Pages<'a> {
     }
 }
 
-fn table(state: JobState, jobs: &[JobView]) -> Table<5> {
+/// On a terminal, no more than half of a line goes to what is known of a state.
+fn table(state: JobState, jobs: &[JobView], width: Option<usize>) -> Table<5> {
     let detail = match state {
         JobState::Scheduled => "DUE",
         JobState::Ready => "",
         JobState::Leased => "HELD BY",
-        JobState::Dead => "DEAD SINCE",
+        JobState::Dead => "DEAD SINCE, WHY",
     };
     let mut table = Table::new(["ID", "ATTEMPT", "PRIORITY", detail, "PAYLOAD"]);
     for job in jobs {
@@ -145,7 +147,7 @@ fn table(state: JobState, jobs: &[JobView]) -> Table<5> {
             id.to_owned(),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.priority.to_string(),
-            view::detail(job),
+            view::cut(&view::detail(job), width.map_or(usize::MAX, |it| it / 2)).into(),
             view::printable(&job.payload),
         ]);
     }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 
     /// Lines of the file end with a NUL byte, not a newline
-    #[arg(long, requires = "file")]
+    #[arg(long)]
     null: bool,
 
     /// Make them ready only after this time, such as 5s
@@ -109,6 +109,8 @@ impl Args {
         let problem = if self.payload.is_empty() && self.file.is_none() {
             "nothing to push: give payloads, or a file of lines with --file (- is \
              standard input)"
+        } else if self.null && self.file.is_none() {
+            "--null says how the lines of a --file end: give one"
         } else if self.id.is_some() && self.payload.len() > 1 {
             "--id names one job: push the others by calls of their own"
         } else {

@@ -143,7 +143,7 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
 pub(crate) fn detail(job: &JobView) -> String {
     match &job.detail {
         StateDetail::Ready => String::new(),
-        StateDetail::Scheduled { due } => format!("due {}", time(*due)),
+        StateDetail::Scheduled { due } => time(*due),
         StateDetail::Leased { worker, since, .. } => match host_and_pid(worker) {
             Some((host, pid)) => {
                 format!("host {host}, pid {pid}, since {}", time(*since))

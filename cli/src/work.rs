@@ -3,6 +3,7 @@
 mod cannot_start;
 mod command;
 mod group;
+mod payload;
 mod program;
 mod stderr_tail;
 mod until_empty;

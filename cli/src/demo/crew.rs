@@ -104,6 +104,8 @@ impl Crew {
             .arg(&records)
             // Not as an argument, which all users of the machine can read.
             .env("RELQ_URL", &self.url)
+            // Their warnings of what the demo does to them would only confuse.
+            .env("RELQ_LOG", env::var_os("RELQ_LOG").unwrap_or_else(|| "error".into()))
             // Its end tells a worker that the demo is gone.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

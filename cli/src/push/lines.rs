@@ -1,19 +1,21 @@
 //! The payloads, batch by batch, read no faster than they are pushed.
 //!
 //! A thread of its own reads, since a file or pipe may keep it waiting for as long as
-//! it likes. It hands over a batch when it is full, or when the input pauses and the
-//! last batch has been taken: so a slow input is pushed line by line and a fast one
-//! in full batches, and no more than three batches are ever held.
+//! it likes. It gathers lines until they fill a batch and then waits; whoever pushes
+//! takes what has been gathered, be it full or not. So a slow input is pushed line by
+//! line and a fast one in full batches, and no more than two batches are ever held.
 
 use std::{
     fs::File,
     io::{self, Read},
     path::Path,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     thread,
 };
 
 use relq::{Bytes, Capabilities};
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::Notify;
 
 use crate::failure::{Failure, Outcome};
 
@@ -52,7 +54,7 @@ type Batch = Vec<Bytes>;
 #[derive(Debug)]
 pub(super) enum Lines {
     Given { left: std::vec::IntoIter<Bytes>, batch: usize },
-    Read(mpsc::Receiver<Result<Batch, ReadError>>),
+    Read(Arc<Gathering>),
 }
 
 impl Lines {
@@ -73,15 +75,13 @@ impl Lines {
     }
 
     fn of(input: impl Read + Send + 'static, separator: u8, limits: Limits) -> Self {
-        let (to, batches) = mpsc::channel(1);
+        let to = Arc::new(Gathering::new(limits.batch));
+        let mut splitter = Splitter::new(separator, limits.payload, Arc::clone(&to));
         thread::spawn(move || {
-            let mut splitter = Splitter::new(separator, limits, to.clone());
-            if let Err(Stop::Failed(error)) = splitter.run(input) {
-                // Nobody listens any more when the push itself has ended.
-                let _ = to.blocking_send(Err(error));
-            }
+            let end = splitter.run(input);
+            splitter.to.end(end);
         });
-        Self::Read(batches)
+        Self::Read(to)
     }
 
     /// The next batch; `None` after the last.
@@ -91,135 +91,152 @@ impl Lines {
                 let next: Batch = left.take(*batch).collect();
                 (!next.is_empty()).then_some(Ok(next))
             }
-            Self::Read(batches) => batches.recv().await,
+            Self::Read(gathering) => gathering.take().await,
         }
     }
 }
 
-/// Why the reading thread ends before its input does.
-enum Stop {
-    NobodyListens,
-    Failed(ReadError),
+/// The batch between the thread that reads and the task that pushes.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    most: usize,
+    state: Mutex<State>,
+    /// There is something to take.
+    filled: Notify,
+    /// There is room again.
+    emptied: Condvar,
 }
 
-impl<E: Into<ReadError>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
+#[derive(Debug, Default)]
+struct State {
+    batch: Batch,
+    bytes: usize,
+    end: Option<Result<(), ReadError>>,
+}
+
+impl Gathering {
+    fn new(most: usize) -> Self {
+        let (filled, emptied) = (Notify::new(), Condvar::new());
+        Self { most, state: Mutex::default(), filled, emptied }
+    }
+
+    /// Adds a line, waiting while the batch is full.
+    fn add(&self, line: Bytes) {
+        let mut state = self.state();
+        while state.batch.len() >= self.most || state.bytes >= BATCH_BYTES {
+            self.filled.notify_one();
+            state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.bytes += line.len();
+        state.batch.push(line);
+    }
+
+    /// What was added so far may be taken: there is nothing more to read just now.
+    fn offer(&self) {
+        self.filled.notify_one();
+    }
+
+    /// Nothing more will be added.
+    fn end(&self, end: Result<(), ReadError>) {
+        self.state().end = Some(end);
+        self.filled.notify_one();
+    }
+
+    /// Takes what was gathered, waiting until there is something; what was gathered
+    /// before an error comes before it.
+    async fn take(&self) -> Option<Result<Batch, ReadError>> {
+        loop {
+            if let Poll::Ready(next) = self.take_now() {
+                return next;
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    fn take_now(&self) -> Poll<Option<Result<Batch, ReadError>>> {
+        let mut state = self.state();
+        if !state.batch.is_empty() {
+            state.bytes = 0;
+            self.emptied.notify_one();
+            return Poll::Ready(Some(Ok(std::mem::take(&mut state.batch))));
+        }
+        match &mut state.end {
+            None => Poll::Pending,
+            Some(end) => Poll::Ready(std::mem::replace(end, Ok(())).err().map(Err)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Cuts the input into lines and gathers them into batches.
+/// Cuts the input into lines.
 struct Splitter {
     separator: u8,
-    limits: Limits,
-    to: mpsc::Sender<Result<Batch, ReadError>>,
+    longest: usize,
+    to: Arc<Gathering>,
     /// The beginning of a line whose end was not read yet.
     partial: Vec<u8>,
-    batch: Batch,
-    batch_bytes: usize,
     lines: usize,
 }
 
 impl Splitter {
-    fn new(
-        separator: u8,
-        limits: Limits,
-        to: mpsc::Sender<Result<Batch, ReadError>>,
-    ) -> Self {
-        let (partial, batch) = (Vec::new(), Vec::new());
-        Self { separator, limits, to, partial, batch, batch_bytes: 0, lines: 0 }
+    fn new(separator: u8, longest: usize, to: Arc<Gathering>) -> Self {
+        Self { separator, longest, to, partial: Vec::new(), lines: 0 }
     }
 
-    fn run(&mut self, mut input: impl Read) -> Result<(), Stop> {
+    fn run(&mut self, mut input: impl Read) -> Result<(), ReadError> {
         let mut chunk = vec![0; CHUNK];
         loop {
             let length = match input.read(&mut chunk) {
+                Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    self.hand_over()?;
-                    return Err(error.into());
-                }
+                Err(error) => return Err(error.into()),
             };
-            if length == 0 {
-                return self.finish();
-            }
             let separator = self.separator;
             for piece in chunk[..length].split_inclusive(|byte| *byte == separator) {
-                self.take(piece)?;
+                self.piece(piece)?;
             }
-            self.offer()?;
+            self.to.offer();
         }
+        // A last line without a separator counts.
+        if !self.partial.is_empty() {
+            self.line(&[]);
+        }
+        Ok(())
     }
 
-    /// Takes a piece of the input that holds a separator at its end or none.
-    fn take(&mut self, piece: &[u8]) -> Result<(), Stop> {
+    /// Takes a piece of the input with a separator at its end or none at all.
+    fn piece(&mut self, piece: &[u8]) -> Result<(), ReadError> {
         let (text, ends) = match piece.split_last() {
             Some((last, text)) if *last == self.separator => (text, true),
             _ => (piece, false),
         };
-        if self.partial.len() + text.len() > self.limits.payload {
-            // What came before the line is pushed all the same.
-            self.hand_over()?;
-            let (line, limit) = (self.lines + 1, self.limits.payload);
-            return Err(ReadError::TooLong { line, limit }.into());
+        if self.partial.len() + text.len() > self.longest {
+            return Err(ReadError::TooLong {
+                line: self.lines + 1,
+                limit: self.longest,
+            });
         }
-        if !ends {
+        if ends {
+            self.line(text);
+        } else {
             self.partial.extend_from_slice(text);
-            return Ok(());
         }
-        if self.partial.is_empty() {
-            return self.line(Bytes::copy_from_slice(text));
-        }
-        self.partial.extend_from_slice(text);
-        let line = std::mem::take(&mut self.partial);
-        self.line(line.into())
+        Ok(())
     }
 
-    fn line(&mut self, line: Bytes) -> Result<(), Stop> {
+    /// A line that ends with `text`.
+    fn line(&mut self, text: &[u8]) {
         self.lines += 1;
-        self.batch_bytes += line.len();
-        self.batch.push(line);
-        if self.batch.len() >= self.limits.batch || self.batch_bytes >= BATCH_BYTES {
-            self.hand_over()?;
+        if self.partial.is_empty() {
+            self.to.add(Bytes::copy_from_slice(text));
+        } else {
+            self.partial.extend_from_slice(text);
+            self.to.add(std::mem::take(&mut self.partial).into());
         }
-        Ok(())
-    }
-
-    /// A last line without a separator counts.
-    fn finish(&mut self) -> Result<(), Stop> {
-        if !self.partial.is_empty() {
-            let line = std::mem::take(&mut self.partial);
-            self.line(line.into())?;
-        }
-        self.hand_over()
-    }
-
-    /// Hands over the batch, waiting until the one before it was taken.
-    fn hand_over(&mut self) -> Result<(), Stop> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        let batch = self.empty_batch();
-        self.to.blocking_send(Ok(batch)).map_err(|_| Stop::NobodyListens)
-    }
-
-    /// Hands over the batch if the one before it was taken.
-    fn offer(&mut self) -> Result<(), Stop> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        match self.to.clone().try_reserve() {
-            Ok(place) => place.send(Ok(self.empty_batch())),
-            Err(TrySendError::Full(())) => {}
-            Err(TrySendError::Closed(())) => return Err(Stop::NobodyListens),
-        }
-        Ok(())
-    }
-
-    fn empty_batch(&mut self) -> Batch {
-        self.batch_bytes = 0;
-        std::mem::take(&mut self.batch)
     }
 }
 
@@ -230,13 +247,13 @@ mod tests {
     const LIMITS: Limits = Limits { payload: 5, batch: 3 };
 
     /// All lines that come out of `input`, and the error that ended them.
-    fn split(input: &[u8], separator: u8) -> (Vec<Bytes>, Option<String>) {
-        let input = io::Cursor::new(input.to_vec());
-        let Lines::Read(mut batches) = Lines::of(input, separator, LIMITS) else {
-            unreachable!("the lines are read");
-        };
+    async fn split(
+        input: impl Read + Send + 'static,
+        separator: u8,
+    ) -> (Vec<Bytes>, Option<String>) {
+        let mut input = Lines::of(input, separator, LIMITS);
         let mut lines = Vec::new();
-        while let Some(batch) = batches.blocking_recv() {
+        while let Some(batch) = input.next().await {
             match batch {
                 Ok(batch) => {
                     assert!((1..=LIMITS.batch).contains(&batch.len()));
@@ -248,40 +265,49 @@ mod tests {
         (lines, None)
     }
 
-    #[test]
-    fn every_byte_but_the_separator_is_payload() {
-        let (lines, error) = split(b"a\n\n\0\xff\r\nlast", b'\n');
+    #[tokio::test]
+    async fn every_byte_but_the_separator_is_payload() {
+        let (lines, error) = split(&b"a\n\n\0\xff\r\nlast"[..], b'\n').await;
         assert_eq!(lines, [&b"a"[..], b"", b"\0\xff\r", b"last"]);
         assert_eq!(error, None);
-        let (lines, _) = split(b"a\nb\0\0", b'\0');
+        let (lines, _) = split(&b"a\nb\0\0"[..], b'\0').await;
         assert_eq!(lines, [&b"a\nb"[..], b""]);
-        assert_eq!(split(b"", b'\n'), (vec![], None));
+        assert_eq!(split(&b""[..], b'\n').await, (vec![], None));
     }
 
-    #[test]
-    fn a_line_that_is_too_long_ends_the_input_after_those_before_it() {
-        let (lines, error) = split(b"1\n2\n12345\n123456\n3\n", b'\n');
+    #[tokio::test]
+    async fn a_line_that_is_too_long_ends_the_input_after_those_before_it() {
+        let (lines, error) = split(&b"1\n2\n12345\n123456\n3\n"[..], b'\n').await;
         assert_eq!(lines, ["1", "2", "12345"]);
         let error = error.unwrap();
         assert!(error.starts_with("line 4 is longer than the 5 bytes"), "{error}");
     }
 
-    #[test]
-    fn a_line_is_put_together_from_many_reads() {
-        struct OneByte(io::Cursor<Vec<u8>>);
+    #[tokio::test]
+    async fn a_line_is_put_together_from_many_reads() {
+        struct OneByte(&'static [u8]);
         impl Read for OneByte {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.0.read(&mut buffer[..1])
             }
         }
-        let input = OneByte(io::Cursor::new(b"ab\ncd\nef".to_vec()));
-        let Lines::Read(mut batches) = Lines::of(input, b'\n', LIMITS) else {
-            unreachable!("the lines are read");
-        };
+        let (lines, _) = split(OneByte(b"ab\ncd\n\nef"), b'\n').await;
+        assert_eq!(lines, ["ab", "cd", "", "ef"]);
+    }
+
+    /// What was read is not held back until the input goes on.
+    #[tokio::test]
+    async fn a_pause_of_the_input_holds_nothing_back() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut input = Lines::of(reader, b'\n', LIMITS);
         let mut lines = Vec::new();
-        while let Some(batch) = batches.blocking_recv() {
-            lines.extend(batch.unwrap());
+        for text in ["1\n2\n3\n4\n", "5\n6\n"] {
+            io::Write::write_all(&mut writer, text.as_bytes()).unwrap();
+            let expected = lines.len() + text.len() / 2;
+            while lines.len() < expected {
+                lines.extend(input.next().await.unwrap().unwrap());
+            }
         }
-        assert_eq!(lines, ["ab", "cd", "ef"]);
+        assert_eq!(lines, ["1", "2", "3", "4", "5", "6"]);
     }
 }

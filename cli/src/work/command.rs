@@ -1,6 +1,7 @@
 //! One run of the command, on one job.
 
 use std::{
+    fs::File,
     future::pending,
     io,
     process::{ExitStatus, Stdio},
@@ -8,17 +9,14 @@ use std::{
 };
 
 use relq::{
-    Bytes, QueueName,
+    QueueName,
     worker::{Cancellation, Failure, JobContext},
 };
-use tokio::{
-    io::AsyncWriteExt,
-    process::{ChildStdin, Command},
-    time::sleep,
-};
+use tokio::{process::Command, time::sleep};
 
 use super::{
-    cannot_start::CannotStart, group::Group, program::Program, stderr_tail::StderrTail,
+    cannot_start::CannotStart, group::Group, payload::payload_file, program::Program,
+    stderr_tail::StderrTail,
 };
 
 /// What is run on each job.
@@ -35,22 +33,28 @@ impl JobCommand {
     ///
     /// When this future is dropped, the command's process group is killed.
     pub(super) async fn run(&self, job: JobContext) -> Result<(), Failure> {
-        let mut child = match self.command(&job).spawn() {
+        let payload = payload_file(job.payload()).map_err(|error| {
+            Failure::retry(format!("the payload cannot be handed over: {error}"))
+        })?;
+        let mut child = match self.command(&job, payload).spawn() {
             Ok(child) => child,
             Err(error) => return Err(self.not_started(&error).await),
         };
         let group = Group::of(&child);
         let tail = child.stderr.take().map(StderrTail::of);
-        let stdin = child.stdin.take();
         let end = tokio::select! {
             biased;
             status = child.wait() => End::Exited(status),
             limit = self.time_is_up() => End::TimedOut(limit),
             () = job.cancelled() => End::Stopped(job.cancellation()),
-            end = feed(stdin, job.payload()) => end,
         };
         match &end {
             End::Exited(_) => group.release(),
+            // Any answer would count as an attempt; without one the job is given back.
+            End::Stopped(Some(Cancellation::ShutDown)) => {
+                drop(group);
+                return pending().await;
+            }
             End::TimedOut(_) | End::Stopped(_) => group.terminate(&mut child).await,
         }
         match end.failure() {
@@ -59,14 +63,14 @@ impl JobCommand {
         }
     }
 
-    fn command(&self, job: &JobContext) -> Command {
+    fn command(&self, job: &JobContext, payload: File) -> Command {
         let mut command = Command::new(&self.program.path);
         command
             .args(&self.program.arguments)
             .env("RELQ_ID", job.id().as_str())
             .env("RELQ_ATTEMPT", job.attempt().to_string())
             .env("RELQ_QUEUE", self.queue.as_str())
-            .stdin(Stdio::piped())
+            .stdin(payload)
             .stderr(Stdio::piped())
             .process_group(0);
         command
@@ -114,20 +118,6 @@ impl End {
             Self::Stopped(why) => Some(format!("the command was stopped: {why:?}")),
         }
     }
-}
-
-/// Writes the payload to the command and closes its input. Never completes, because
-/// only the command's own end says how it went.
-async fn feed(stdin: Option<ChildStdin>, payload: &Bytes) -> End {
-    if let Some(mut stdin) = stdin {
-        match stdin.write_all(payload).await {
-            Ok(()) => {}
-            // A command that does not read its input is no failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            Err(error) => tracing::warn!("a payload cannot be handed over: {error}"),
-        }
-    }
-    pending().await
 }
 
 async fn with_last_words(what: String, tail: Option<StderrTail>) -> String {

@@ -1,0 +1,29 @@
+//! A payload as the standard input of a command.
+//!
+//! It is a file without a name and not a pipe: whoever reads it reads all of it, even
+//! when the worker is killed before it could have written all of it to a pipe. A
+//! payload cut short would look like another, complete one.
+
+use std::{
+    fs::File,
+    io::{self, Seek, Write},
+};
+
+/// A file that holds `payload`, to be read from its start.
+pub(super) fn payload_file(payload: &[u8]) -> io::Result<File> {
+    let mut file = nameless_file()?;
+    file.write_all(payload)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+#[cfg(target_os = "linux")]
+fn nameless_file() -> io::Result<File> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    Ok(memfd_create("relq-payload", MemfdFlags::CLOEXEC)?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless_file() -> io::Result<File> {
+    tempfile::tempfile()
+}

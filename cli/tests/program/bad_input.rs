@@ -1,0 +1,153 @@
+//! Bad input: a clear error, the right exit code, and nothing lost.
+
+use crate::{on_each_store, relq::Store};
+
+/// The program fails so on each of the lines, and the error has these words.
+#[track_caller]
+fn refuses(store: &Store, code: i32, lines: &[(&str, &str)]) {
+    for (line, words) in lines {
+        let ended = store.relq(line).run();
+        assert_eq!(ended.code, Some(code), "{line}: {}", ended.err);
+        assert!(ended.err.contains(words), "{line}: {}", ended.err);
+        assert!(!ended.err.contains("panicked"), "{line}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_command_line_without_sense_is_refused() {
+    let store = Store::sqlite();
+    refuses(
+        &store,
+        2,
+        &[
+            ("", "Usage"),
+            ("psuh a", "similar subcommand exists: 'push'"),
+            ("push", "nothing to push"),
+            ("push a --file b", "cannot be used with"),
+            ("push a --null", "--file"),
+            ("push --id x a b", "--id names one job"),
+            ("push a --unique k --unique-payload", "cannot be used with"),
+            ("push a --delay 5", "time unit needed"),
+            ("push a --delay -5s", "unexpected argument"),
+            ("push a --delay 99999999999999999999y", "number is too large"),
+            ("push a --lease 0s", "at least 1ms"),
+            ("push a --expires-in never", "expected number"),
+            ("push a --priority 10", "from 0 to 9"),
+            ("push a --max-attempts 0", "zero"),
+            ("work", "--exec"),
+            ("work --exec", "--exec needs a command"),
+            ("work --exec cat --concurrency 0", "zero"),
+            ("work --exec cat --concurrency many", "invalid digit"),
+            ("work --exec cat --lease 0s", "at least 1ms"),
+            ("work --exec cat --concurency 8", "unexpected argument '--concurency'"),
+            ("work --exec cat --max-wait 1s", "--until-empty"),
+            ("peek --state gone", "possible values"),
+            ("peek --limit 0", "zero"),
+            ("dead", "Usage"),
+            ("dead redrive", "--all"),
+            ("cancel", "<ID>"),
+            ("purge", "--yes"),
+            ("demo --jobs 0", "zero"),
+            ("demo --workers 0", "zero"),
+            ("demo --url sqlite::memory:", "share no memory"),
+            ("stats -q a{b}", "must not hold braces"),
+        ],
+    );
+    let error = store.relq_with(&["stats", "-q", ""]).fails(2);
+    assert!(error.contains("must not be empty"), "{error}");
+}
+
+#[test]
+fn a_url_that_is_no_good_says_why() {
+    let store = Store::sqlite();
+    refuses(
+        &store,
+        2,
+        &[
+            ("stats --url sqllite:x.db", "did you mean sqlite?"),
+            ("stats --url zset+reddis://h", "did you mean zset+redis?"),
+            ("stats --url postgres://h/db", "known: sqlite, zset+redis"),
+            ("stats --url jobs.db", "did you mean sqlite:jobs.db?"),
+            ("stats --url sqlite:", "names no file"),
+            ("stats --url sqlite:x.db?synchronous=of", "full or normal"),
+            ("stats --url redis://127.0.0.1/zero", "database number"),
+            ("stats --url redis://", "not usable"),
+        ],
+    );
+    let error = store.relq("stats --url redsi://me:s3cret@h/0").fails(2);
+    assert!(error.contains("redsi://***@h/0") && !error.contains("s3cret"), "{error}");
+    assert!(store.relq("stats").no_env("RELQ_URL").ok().contains("ready      0"));
+    assert!(store.file("relq.db").exists(), "the default is a file in the folder");
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn a_scheme_that_is_not_compiled_in_names_its_feature() {
+    let error = Store::sqlite().relq("stats --url rediss://localhost").fails(2);
+    assert!(error.contains("--features tls"), "{error}");
+}
+
+on_each_store! {
+    fn what_the_store_refuses_is_an_error_and_not_a_panic(store) {
+        refuses(store, 1, &[
+            ("push a --delay 101years", "a hundred years"),
+            ("push a --expires-in 101years", "a hundred years"),
+            ("push a --lease 101years", "a hundred years"),
+            ("push --file no-such-file", "cannot be opened"),
+            ("push --file .", "cannot be read"),
+            ("cancel no-such-job", "no scheduled, ready or leased"),
+            ("dead redrive no-such-job", "name no dead job"),
+        ]);
+        refuses(store, 2, &[("work --exec cat --lease 101years", "a hundred years")]);
+        assert_eq!(store.count("default", "ready"), 0);
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_used_says_why() {
+    let mut store = Store::redis();
+    store.server().command(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);
+    let error = store.relq("stats").fails(1);
+    assert!(error.contains("password") || error.contains("denied"), "{error}");
+    let socket = store.server().socket();
+    let url = |options: &str| format!("unix://{}?{options}", socket.display());
+
+    let wrong = url("pass=wr0ng");
+    let error = store.relq_with(&["--url", &wrong, "stats"]).fails(1);
+    assert!(error.contains("denied") && !error.contains("wr0ng"), "{error}");
+    let missing = url("pass=s3cret&db=99");
+    let error = store.relq_with(&["--url", &missing, "stats"]).fails(1);
+    assert!(error.contains("out of range") && !error.contains("s3cret"), "{error}");
+    let right = url("pass=s3cret&db=3");
+    store.relq_with(&["--url", &right, "push", "a"]).ok();
+
+    store.server().kill();
+    let error = store.relq_with(&["--url", &right, "push", "a"]).fails(1);
+    assert!(error.contains("check that the store of --url is up"), "{error}");
+}
+
+#[test]
+fn a_key_of_another_type_in_the_way_is_left_alone() {
+    let mut store = Store::redis();
+    store.server().command(&[b"SADD", b"taken", b"member"]);
+    for line in ["push a", "stats", "peek", "work --exec cat --until-empty"] {
+        let error = store.relq(&format!("-q taken {line}")).fails(1);
+        assert!(
+            error.contains("WRONGTYPE") || error.contains("type"),
+            "{line}: {error}"
+        );
+    }
+    assert_eq!(store.server().command(&[b"SCARD", b"taken"]), b":1\r\n");
+}
+
+#[test]
+fn a_file_that_is_not_relqs_is_left_alone() {
+    let store = Store::sqlite();
+    std::fs::write(store.file("notes.txt"), "these are no jobs\n".repeat(100)).unwrap();
+    let error = store.relq("push a --url sqlite:notes.txt").fails(1);
+    assert!(error.contains("cannot be used"), "{error}");
+    let notes = std::fs::read_to_string(store.file("notes.txt")).unwrap();
+    assert_eq!(notes, "these are no jobs\n".repeat(100));
+    let error = store.relq("push a --url sqlite:no/such/folder.db").fails(1);
+    assert!(error.contains("sqlite connect"), "{error}");
+}

@@ -1,0 +1,58 @@
+//! `relq demo`: workers die, jobs do not.
+
+use std::fs;
+
+use crate::{
+    on_each_store,
+    relq::{Store, wait_until},
+};
+
+on_each_store! {
+    fn the_demo_loses_nothing_and_leaves_nothing(store) {
+        let report = store.relq("demo --jobs 2000 --workers 3 --json").json();
+        assert_eq!(report["pushed"], 2000);
+        assert_eq!(report["finished"], 2000);
+        assert_eq!(report["lost"], 0);
+        assert!(report["kills"].as_u64() > Some(0), "{report}");
+        assert!(report["repeated"].is_u64() && report["seconds"].is_f64(), "{report}");
+        assert_eq!(report["problems"].as_array().map(Vec::len), Some(0));
+    }
+}
+
+#[test]
+fn the_demo_needs_nothing_but_itself() {
+    let store = Store::sqlite();
+    let temporary = store.file("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let demo = store.relq("demo --jobs 300").no_env("RELQ_URL");
+    let out = demo.env("TMPDIR", temporary.to_str().unwrap()).ok();
+    let figure = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap();
+    assert_eq!(figure("pushed").split_whitespace().nth(1), Some("300"));
+    assert_eq!(figure("lost").split_whitespace().nth(1), Some("0"));
+    assert!(
+        out.contains("run more than once") && out.contains("jobs a second"),
+        "{out}"
+    );
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "it cleans up");
+}
+
+#[test]
+fn the_demo_leaves_no_key_on_the_server() {
+    let mut store = Store::redis();
+    store.relq("demo --jobs 300").ok();
+    assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
+}
+
+/// A demo that is killed takes its workers with it.
+#[test]
+fn no_worker_outlives_the_demo() {
+    let mut store = Store::redis();
+    let mut demo = store.relq("demo --jobs 100000").start();
+    let clients = |store: &mut Store| {
+        let list = store.server().command(&[b"CLIENT", b"LIST"]);
+        String::from_utf8_lossy(&list).matches("id=").count()
+    };
+    wait_until("the workers are there", || clients(&mut store) > 4);
+    demo.kill();
+    wait_until("the workers are gone", || clients(&mut store) <= 1);
+}

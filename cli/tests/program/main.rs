@@ -1,0 +1,31 @@
+//! The built program, driven as a user would, on a SQLite file and on Redis.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod bad_input;
+mod demo;
+mod operate;
+mod push;
+mod push_trouble;
+mod relq;
+mod work;
+mod work_killed;
+mod work_stopped;
+
+/// One test for each store, of a function that takes one.
+#[macro_export]
+macro_rules! on_each_store {
+    ($($(#[$doc:meta])* fn $name:ident($store:ident) $body:block)*) => {
+        mod sqlite {
+            $($(#[$doc])* #[test] fn $name() {
+                super::$name(&$crate::relq::Store::sqlite());
+            })*
+        }
+        mod redis {
+            $($(#[$doc])* #[test] fn $name() {
+                super::$name(&$crate::relq::Store::redis());
+            })*
+        }
+        $(fn $name($store: &$crate::relq::Store) $body)*
+    };
+}

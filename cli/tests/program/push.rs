@@ -1,0 +1,116 @@
+//! `relq push`, when all goes well.
+
+use serde_json::json;
+
+use crate::on_each_store;
+
+on_each_store! {
+    /// R2: any bytes but the separator are payload, the last line needs no newline.
+    fn each_line_is_a_job(store) {
+        let ids = store.relq("push --file -").input(b"a\n\n\r\t\xff\nlast").ok();
+        assert_eq!(ids.lines().count(), 4);
+
+        let jobs = store.relq("peek --json").json();
+        let payloads: Vec<_> = jobs.as_array().unwrap().iter().map(|job| {
+            (job["payload"].clone(), job["payload_base64"].clone())
+        }).collect();
+        assert_eq!(payloads, [
+            (json!("a"), json!(null)),
+            (json!(""), json!(null)),
+            (json!(null), json!("DQn/")),
+            (json!("last"), json!(null)),
+        ]);
+        assert_eq!(jobs[0]["id"], ids.lines().next().unwrap());
+    }
+
+    fn a_nul_separates_when_asked_to(store) {
+        store.relq("push --file - --null").input(b"a\nb\0c\0").ok();
+        let jobs = store.relq("peek --json").json();
+        assert_eq!((&jobs[0]["payload"], &jobs[1]["payload"]), (&json!("a\nb"), &json!("c")));
+        assert_eq!(jobs.as_array().unwrap().len(), 2);
+    }
+
+    fn a_file_is_read_by_its_name(store) {
+        std::fs::write(store.file("lines"), "1\n2\n3\n").unwrap();
+        assert_eq!(store.relq("push --quiet --file lines").ok(), "3\n");
+        let count = store.relq("push --quiet --json --file lines").json();
+        assert_eq!(count, json!({"stored": 3, "duplicates": 0}));
+        assert_eq!(store.count("default", "ready"), 6);
+    }
+
+    fn payloads_are_arguments_too(store) {
+        let pushed = store.relq_with(&["push", "two words", "--json", "--", "--dash"]).json();
+        assert_eq!(pushed.as_array().unwrap().len(), 2);
+        assert_eq!(pushed[0]["stored"], true);
+        assert_eq!(store.relq("peek --json").json()[1]["payload"], "--dash");
+    }
+
+    fn the_options_reach_the_job(store) {
+        store.push("later --delay 1h --priority 9 --max-attempts 3 --expires-in 2h");
+        let job = &store.relq("peek --state scheduled --json").json()[0];
+        assert_eq!(job["payload"], "later");
+        assert_eq!(job["priority"], 9);
+        assert_eq!(job["max_attempts"], 3);
+        assert!(job["expires_at_ms"].as_i64() > job["due_ms"].as_i64());
+        assert!(job["due_ms"].as_i64() > Some(0));
+    }
+
+    /// R15: a larger priority is sooner.
+    fn a_larger_priority_is_worked_first(store) {
+        store.push("low --priority 0");
+        store.push("high --priority 9");
+        store.push("normal");
+        let out = store.relq("work --exec cat --concurrency 1 --until-empty").ok();
+        assert_eq!(out, "highnormallow");
+    }
+
+    /// R16: one unfinished job a key.
+    fn a_unique_key_is_held_by_one_job(store) {
+        let first = store.relq("push --unique k a --json").json();
+        let second = store.relq("push --unique k b --json").json();
+        assert_eq!(second[0]["stored"], false);
+        assert_eq!(second[0]["duplicate_of"], "unique");
+        assert_eq!(second[0]["id"], first[0]["id"]);
+
+        let line = "push --unique-payload --quiet --json --file -";
+        let pushed = store.relq(line).input("x\ny\nx\n").json();
+        assert_eq!(pushed, json!({"stored": 2, "duplicates": 1}));
+        // The key of a payload is its SHA-256, as `sha256sum` prints it.
+        let key = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+        assert_eq!(store.relq("peek --json").json()[1]["unique"], key);
+    }
+
+    /// R4: a push of an id that exists makes no second job.
+    fn an_id_names_one_job(store) {
+        assert_eq!(store.push("--id order-1 a"), ["order-1"]);
+        assert_eq!(store.push("--id order-1 b"), ["order-1"]);
+        let jobs = store.relq("peek --json").json();
+        assert_eq!(jobs.as_array().unwrap().len(), 1);
+        assert_eq!(jobs[0]["payload"], "a");
+    }
+
+    fn queues_are_told_apart_by_name_before_and_after_the_command(store) {
+        store.relq("-q one push a").ok();
+        store.relq("push a b --queue two").ok();
+        assert_eq!(store.count("one", "ready"), 1);
+        assert_eq!(store.count("two", "ready"), 2);
+    }
+
+    fn a_hundred_thousand_lines_are_pushed_and_a_thousand_worked(store) {
+        let lines = |count: u32| {
+            (1..=count).map(|n| format!("{n}\n")).collect::<String>()
+        };
+        let push = store.relq("push --quiet --file -").input(lines(100_000));
+        assert_eq!(push.ok(), "100000\n");
+        assert_eq!(store.count("default", "ready"), 100_000);
+
+        store.relq("push --quiet --file - -q first").input(lines(1000)).ok();
+        let line = "work -q first --exec cat --concurrency 8 --until-empty";
+        let worked = store.relq(line).run();
+        assert_eq!(worked.code, Some(0), "{}", worked.err);
+        let digits = 9 + 2 * 90 + 3 * 900 + 4;
+        assert_eq!(worked.out.len(), digits);
+        assert_eq!(store.count("first", "finished"), 1000);
+        assert_eq!(store.count("first", "leased"), 0);
+    }
+}

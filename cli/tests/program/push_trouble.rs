@@ -1,0 +1,125 @@
+//! `relq push`, when it is stopped, the server goes away, or there is a lot.
+
+use std::io::Write;
+
+use rustix::process::Signal;
+
+use crate::{
+    on_each_store,
+    relq::{Running, Store, wait_until},
+};
+
+/// A push that reads its standard input, of which `lines` are stored already.
+fn push_of(store: &Store, lines: u32) -> Running {
+    let mut push = store.relq("push --quiet --file -").start();
+    feed(&mut push, 1..=lines);
+    wait_until("the lines are stored", || {
+        store.count("default", "ready") == u64::from(lines)
+    });
+    push
+}
+
+fn feed(push: &mut Running, lines: impl Iterator<Item = u32>) {
+    let text: String = lines.map(|n| format!("{n}\n")).collect();
+    push.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+on_each_store! {
+    fn a_stopped_push_says_how_many_lines_are_stored(store) {
+        let mut push = push_of(store, 2500);
+        push.signal(Signal::INT);
+        let ended = push.end();
+        assert_eq!(ended.code, Some(1));
+        assert!(ended.err.contains("the first 2500 lines are stored"), "{}", ended.err);
+        assert!(ended.err.contains("go on with line 2501"), "{}", ended.err);
+        assert_eq!(ended.out, b"2500\n");
+    }
+
+    /// A line is pushed when it is there, not when a batch is full.
+    fn a_slow_input_is_pushed_line_by_line(store) {
+        let mut push = push_of(store, 1);
+        feed(&mut push, 2..=2);
+        wait_until("the second is stored", || store.count("default", "ready") == 2);
+        assert_eq!(push.end().code, Some(0));
+    }
+
+    fn ids_that_nobody_reads_do_not_stop_the_push(store) {
+        let mut push = store.relq("push --file -").start_without_output();
+        feed(&mut push, 1..=20_000);
+        assert_eq!(push.end().code, Some(0));
+        assert_eq!(store.count("default", "ready"), 20_000);
+    }
+}
+
+#[test]
+fn a_push_without_its_server_says_how_many_lines_are_stored() {
+    let mut store = Store::redis();
+    let mut push = push_of(&store, 1500);
+    store.server().kill();
+    feed(&mut push, 1501..=1600);
+    push.wait_for_error("trying again");
+    push.signal(Signal::TERM);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("the first 1500 lines are stored"), "{}", ended.err);
+}
+
+/// R4: a batch whose answer was lost is repeated, and is stored once.
+#[test]
+fn a_push_outlives_its_server_and_stores_each_line_once() {
+    let mut store =
+        Store::redis_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut push = push_of(&store, 10);
+    let mut expected = 10;
+    for _ in 0..5 {
+        // The kill hits a batch before, while or after it is stored.
+        feed(&mut push, expected + 1..=expected + 5000);
+        expected += 5000;
+        store.server().kill();
+        store.server().restart();
+    }
+    let ended = push.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(store.count("default", "ready"), u64::from(expected));
+
+    let line = format!("peek --json --limit {}", expected + 1);
+    let jobs = store.relq(&line).json();
+    let mut payloads: Vec<u32> = jobs
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|job| job["payload"].as_str().unwrap().parse().unwrap())
+        .collect();
+    payloads.sort_unstable();
+    assert!(payloads.into_iter().eq(1..=expected));
+}
+
+#[test]
+fn a_line_above_the_limit_ends_the_push_after_those_before_it() {
+    let store = Store::sqlite();
+    let mut input = b"a\nb\n".to_vec();
+    input.resize(65 << 20, b'x');
+    let error = store.relq("push --quiet --file -").input(input).fails(1);
+    assert!(error.contains("line 3 is longer than"), "{error}");
+    assert!(error.contains("the first 2 lines are stored"), "{error}");
+    assert_eq!(store.count("default", "ready"), 2);
+}
+
+/// The most memory that a push of so many lines takes, in KiB.
+#[cfg(target_os = "linux")]
+fn peak_of_a_push(lines: u32) -> u64 {
+    let store = Store::sqlite();
+    // All is stored by now, and the program still waits for more.
+    let push = push_of(&store, lines);
+    let status = format!("/proc/{}/status", push.child.id());
+    let status = std::fs::read_to_string(status).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_million_lines_take_no_more_memory_than_a_hundred_thousand() {
+    let (few, many) = (peak_of_a_push(100_000), peak_of_a_push(1_000_000));
+    assert!(many <= few + few / 4, "{few} KiB grew to {many} KiB");
+}

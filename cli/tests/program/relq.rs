@@ -1,0 +1,268 @@
+//! The program and its stores, as the tests use them.
+
+use std::{
+    io::{Read, Write},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use queue_redis::testing::Server;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take before the test gives it up.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// A store that is gone with the test, and a folder for its files.
+pub(crate) struct Store {
+    pub(crate) url: String,
+    pub(crate) folder: TempDir,
+    server: Option<Server>,
+}
+
+impl Store {
+    pub(crate) fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("test.db").display());
+        Self { url, folder, server: None }
+    }
+
+    pub(crate) fn redis() -> Self {
+        Self::on(Server::start())
+    }
+
+    pub(crate) fn redis_with(options: &[&str]) -> Self {
+        Self::on(Server::start_with(options))
+    }
+
+    fn on(server: Server) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { url: format!("zset+{}", server.url()), folder, server: Some(server) }
+    }
+
+    pub(crate) fn server(&mut self) -> &mut Server {
+        self.server.as_mut().expect("this store is a Redis server")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program with arguments split at blanks.
+    pub(crate) fn relq(&self, line: &str) -> Relq {
+        self.relq_with(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// The program with arguments as they are.
+    pub(crate) fn relq_with(&self, arguments: &[&str]) -> Relq {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_relq"));
+        command.args(arguments).env("RELQ_URL", &self.url).env_remove("RELQ_LOG");
+        command.current_dir(self.folder.path());
+        Relq { command, input: Vec::new() }
+    }
+
+    /// One figure of `relq stats`.
+    pub(crate) fn count(&self, queue: &str, figure: &str) -> u64 {
+        self.relq(&format!("stats --json -q {queue}")).json()[figure].as_u64().unwrap()
+    }
+
+    /// The ids that a push prints.
+    pub(crate) fn push(&self, line: &str) -> Vec<String> {
+        let out = self.relq(&format!("push {line}")).ok();
+        out.lines().map(str::to_owned).collect()
+    }
+}
+
+/// A call of the program that is being put together.
+pub(crate) struct Relq {
+    command: Command,
+    input: Vec<u8>,
+}
+
+/// How a call ended.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Relq {
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn no_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Starts it, with all its ends in the test's hands.
+    pub(crate) fn start(mut self) -> Running {
+        let child = self
+            .command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running::new(child)
+    }
+
+    /// Starts it with an output that nobody reads.
+    pub(crate) fn start_without_output(mut self) -> Running {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let command = self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.stdout(writer).spawn().unwrap();
+        Running::new(child)
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(mut self) -> Ended {
+        let input = std::mem::take(&mut self.input);
+        let mut running = self.start();
+        let mut stdin = running.child.stdin.take().unwrap();
+        // The program may end before it has read everything.
+        let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
+        let ended = running.end();
+        feeder.join().unwrap();
+        ended
+    }
+
+    /// Runs it, and gives what it printed when it succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        let ended = self.run();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        String::from_utf8(ended.out).unwrap()
+    }
+
+    /// Runs it, and gives the JSON value that it printed when it succeeded.
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        let out = self.ok();
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+    }
+
+    /// Runs it, and gives what it complained of when it failed with that code.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> String {
+        let ended = self.run();
+        assert_eq!(ended.code, Some(code), "{}", ended.err);
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        ended.err
+    }
+}
+
+/// A call that runs. Killed when dropped.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    out: Gathered,
+    err: Gathered,
+}
+
+/// What was read from one end so far.
+#[derive(Clone, Default)]
+struct Gathered(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Option<JoinHandle<()>>>>);
+
+impl Gathered {
+    fn from(mut end: impl Read + Send + 'static) -> Self {
+        let gathered = Self::default();
+        let bytes = Arc::clone(&gathered.0);
+        let reader = thread::spawn(move || {
+            let mut chunk = [0; 8192];
+            while let Ok(length @ 1..) = end.read(&mut chunk) {
+                bytes.lock().unwrap().extend(&chunk[..length]);
+            }
+        });
+        gathered.1.lock().unwrap().replace(reader);
+        gathered
+    }
+
+    fn so_far(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn to_the_end(&self) -> Vec<u8> {
+        if let Some(reader) = self.1.lock().unwrap().take() {
+            reader.join().unwrap();
+        }
+        self.so_far()
+    }
+}
+
+impl Running {
+    fn new(mut child: Child) -> Self {
+        let out = child.stdout.take().map(Gathered::from).unwrap_or_default();
+        let err = child.stderr.take().map(Gathered::from).unwrap_or_default();
+        Self { child, out, err }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Closes its input and waits for its end.
+    pub(crate) fn end(&mut self) -> Ended {
+        drop(self.child.stdin.take());
+        let status = eventually("the program ends", || self.child.try_wait().unwrap());
+        let (out, err) = (self.out.to_the_end(), self.err.to_the_end());
+        let err = String::from_utf8_lossy(&err).into_owned();
+        Ended { code: status.code(), out, err }
+    }
+
+    /// Waits until it has complained of that.
+    #[track_caller]
+    pub(crate) fn wait_for_error(&self, words: &str) {
+        wait_until(words, || {
+            String::from_utf8_lossy(&self.err.so_far()).contains(words)
+        });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Asks until there is an answer, for as long as [`LIMIT`].
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < LIMIT, "it does not come true: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until `is_true` says so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    eventually(what, || is_true().then_some(()));
+}
+
+/// Whether a process of that id runs.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
+}

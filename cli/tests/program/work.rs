@@ -1,0 +1,166 @@
+//! `relq work`: what the command is given, and what its end means.
+
+use std::time::Duration;
+
+use crate::{
+    on_each_store,
+    relq::{Store, wait_until},
+};
+
+on_each_store! {
+    fn the_command_gets_payload_id_attempt_and_queue(store) {
+        let id = &store.push("-q letters hello")[0];
+        let out = store
+            .relq_with(&[
+                "work", "-q", "letters", "--until-empty", "--exec", "sh", "-c",
+                "cat; echo \" $RELQ_ID $RELQ_ATTEMPT $RELQ_QUEUE\"",
+            ])
+            .ok();
+        assert_eq!(out, format!("hello {id} 1 letters\n"));
+        assert_eq!(store.count("letters", "finished"), 1);
+    }
+
+    fn flags_may_stand_before_and_after_the_command(store) {
+        for line in [
+            "work --exec cat --concurrency 8 --until-empty",
+            "work --concurrency 8 --until-empty --exec cat",
+            "work --concurrency 8 --until-empty --exec cat -- -u",
+            "work --until-empty --exec -- cat -u",
+            "work --exec cat -u --until-empty --queue default",
+        ] {
+            store.push("payload");
+            assert_eq!(store.relq(line).ok(), "payload", "{line}");
+        }
+        store.push("--queue default a-b-c");
+        let line = "work --until-empty --exec tr -- --delete -- -";
+        assert_eq!(store.relq(line).ok(), "abc");
+    }
+
+    /// Others retry: exit code and the end of standard error are the last error.
+    fn a_failed_command_leaves_its_last_words(store) {
+        store.push("job --max-attempts 1");
+        let ended = store
+            .relq_with(&[
+                "work", "--until-empty", "--exec", "sh", "-c",
+                "seq 1 2000 >&2; echo the end >&2; exit 7",
+            ])
+            .run();
+        assert_eq!(ended.code, Some(0));
+        assert!(ended.err.contains("1\n2\n3\n"), "it is passed on: {}", ended.err);
+
+        let dead = &store.relq("dead list --json").json()[0];
+        let error = dead["last_error"].as_str().unwrap();
+        assert!(error.starts_with("exit status: 7: "), "{error}");
+        assert!(error.ends_with("2000\nthe end"), "{error}");
+        assert!(error.len() <= 4096);
+    }
+
+    fn a_failed_job_is_tried_again(store) {
+        store.push("job");
+        let line = ["work", "--until-empty", "--max-wait", "10s", "--exec", "sh", "-c",
+            "test $RELQ_ATTEMPT = 2"];
+        let ended = store.relq_with(&line).run();
+        assert_eq!(ended.code, Some(0));
+        assert!(ended.err.contains("1 done, 1 to be tried again"), "{}", ended.err);
+        assert_eq!(store.count("default", "finished"), 1);
+    }
+
+    fn a_command_that_reads_nothing_is_no_failure(store) {
+        let payload = "x".repeat(1 << 20);
+        store.relq("push --file -").input(payload).ok();
+        store.relq("work --exec true --until-empty").ok();
+        assert_eq!(store.count("default", "finished"), 1);
+    }
+
+    fn a_large_payload_arrives_whole(store) {
+        let payload: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        store.relq("push --null --file -").input(without_nul(&payload)).ok();
+        let worked = store.relq("work --exec cat --until-empty").run();
+        assert_eq!(worked.code, Some(0));
+        assert!(worked.out == without_nul(&payload));
+    }
+
+    fn a_command_that_leaves_a_process_behind_ends_all_the_same(store) {
+        store.push("job --max-attempts 1");
+        // The sleeping process holds standard error open.
+        let script = "sleep 100 </dev/null >/dev/null & echo $! > left; exit 1";
+        let line = ["work", "--until-empty", "--exec", "sh", "-c", script];
+        store.relq_with(&line).ok();
+        assert_eq!(store.count("default", "dead"), 1);
+        let left = std::fs::read_to_string(store.file("left")).unwrap();
+        let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap()).unwrap();
+        rustix::process::kill_process(left, rustix::process::Signal::KILL).unwrap();
+    }
+
+    fn a_command_that_is_not_there_costs_no_attempt(store) {
+        store.push("job");
+        let error = store.relq("work --exec no-such-command --until-empty").fails(2);
+        assert!(error.contains("\"no-such-command\" is not found in PATH"), "{error}");
+        let error = store.relq("work --exec ./no-such-file --until-empty").fails(2);
+        assert!(error.contains("is not a program"), "{error}");
+        let job = &store.relq("peek --json").json()[0];
+        assert_eq!(job["attempt"], 0);
+    }
+
+    fn a_command_that_cannot_be_run_costs_no_attempt(store) {
+        use std::os::unix::fs::PermissionsExt;
+        store.push("job");
+        let program = store.file("program");
+        std::fs::write(&program, "#!/no/such/interpreter\n").unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).unwrap();
+
+        let error = store.relq("work --exec ./program --until-empty").fails(1);
+        assert!(error.contains("cannot be started"), "{error}");
+        let job = &store.relq("peek --json").json()[0];
+        assert_eq!((&job["attempt"], &job["state"]), (&0.into(), &"ready".into()));
+    }
+
+    fn until_empty_waits_for_what_falls_due_in_time(store) {
+        store.push("soon --delay 1s");
+        store.push("late --delay 1h");
+        let line = "work --exec cat --until-empty --max-wait 10s";
+        assert_eq!(store.relq(line).ok(), "soon");
+        assert_eq!(store.count("default", "scheduled"), 1);
+        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "");
+    }
+
+    /// What another worker holds may come back.
+    fn until_empty_waits_for_the_leases_of_others(store) {
+        store.push("job");
+        let mut other = store.relq("work --lease 1s --exec sleep 100").start();
+        wait_until("it is leased", || store.count("default", "leased") == 1);
+        other.kill();
+        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
+    }
+
+    fn a_paused_queue_ends_until_empty(store) {
+        store.push("job");
+        store.relq("pause").ok();
+        let error = store.relq("work --exec cat --until-empty").fails(1);
+        assert!(error.contains("the queue default is paused: `relq resume"), "{error}");
+        store.relq("resume").ok();
+        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
+    }
+
+    /// R16, R17 and the lease of a job's own hold under the program too.
+    fn an_expired_job_is_not_worked(store) {
+        store.push("job --expires-in 1ms");
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "");
+        assert_eq!(store.count("default", "dead"), 1);
+    }
+}
+
+fn without_nul(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| byte + 1).collect()
+}
+
+/// R20: what any client in any language pushes is worked.
+#[test]
+fn a_bare_payload_of_another_client_is_worked() {
+    let mut store = Store::redis();
+    store.server().command(&[b"LPUSH", b"emails", b"hello"]);
+    assert_eq!(store.relq("work -q emails --exec cat --until-empty").ok(), "hello");
+    assert_eq!(store.count("emails", "finished"), 1);
+}
