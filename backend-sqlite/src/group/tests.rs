@@ -17,6 +17,7 @@ use crate::peek::Count;
 use crate::push::Push;
 use crate::settle::Settle;
 use crate::statements;
+use crate::store::Store;
 use crate::wake::Bell;
 
 fn desk_on(conn: Connection) -> Desk {
@@ -75,6 +76,35 @@ fn a_push_that_does_not_fit_fails_alone() {
     answer(after_reply).unwrap();
     let error = answer(large_reply).unwrap_err().at(Operation::Push);
     assert!(matches!(error, queue_core::Error::Full { .. }), "{error:?}");
+    assert_eq!(serve(&desk, Count).unwrap().ready, 2);
+}
+
+/// Stores a job and then fails.
+struct FailsAfterWriting;
+
+impl Call for FailsAfterWriting {
+    type Answer = ();
+
+    fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
+        push_of(10).run(store)?;
+        Err(Failure::invalid("it was meant to fail"))
+    }
+}
+
+/// R5: what a failed call wrote is taken back, and nothing of the others in its
+/// transaction is.
+#[test]
+fn a_failed_call_leaves_nothing() {
+    let desk = desk();
+    let (before, before_reply) = request(push_of(10));
+    let (failing, failing_reply) = request(FailsAfterWriting);
+    let (after, after_reply) = request(push_of(10));
+
+    desk.serve(vec![before, failing, after]);
+
+    answer(before_reply).unwrap();
+    answer(failing_reply).unwrap_err();
+    answer(after_reply).unwrap();
     assert_eq!(serve(&desk, Count).unwrap().ready, 2);
 }
 
