@@ -93,14 +93,16 @@ pub(crate) async fn an_extension_keeps_what_it_names(store: &Store) {
 /// R6: a job's own lease outlasts the worker's.
 pub(crate) async fn a_jobs_own_lease_holds(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store([NewJob::new("own").lease(HELD), NewJob::new("plain")]).await;
-
-    let held = actor.take_briefly(2).await;
+    actor.store_one(NewJob::new("own").lease(HELD)).await;
+    let own = actor.take_one_briefly().await;
+    actor.store_one("plain").await;
+    let plain = actor.take_one_briefly().await;
 
     store.outlast_brief_leases().await;
+
     assert_eq!(actor.recover_all().await.requeued, 1);
-    assert_eq!((held[0].lease, held[1].lease), (HELD, BRIEF));
-    actor.finish(&held[0]).await;
+    assert_eq!((own.lease, plain.lease), (HELD, BRIEF));
+    actor.finish(&own).await;
 }
 
 /// R6, R9: a job's own lease may be shorter than the worker's.

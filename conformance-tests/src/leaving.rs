@@ -22,7 +22,7 @@ pub(crate) async fn leaving_gives_back_at_once(store: &Store) {
     assert_eq!(leave(&leaver).await, 2);
 
     let taken = other.take(3).await;
-    assert_eq!(payloads(&taken), numbered(3));
+    expect_exactly(payloads(&taken), numbered(3));
     assert!(taken.iter().all(|one| one.attempt() == 1), "not counted");
 }
 

@@ -167,17 +167,18 @@ pub(crate) async fn ids_and_keys_belong_to_their_queue(store: &Store) {
 pub(crate) async fn operators_reach_their_queue_only(store: &Store) {
     let here = store.actor_on("o", "a").await;
     let there = store.actor_on("o", "b").await;
-    let job = here.store_one("job").await;
     here.store_one("dead").await;
-    let held = here.take(2).await;
-    here.say(&held[1], dead("no")).await;
-    let one = Which::Only(vec![held[1].job().clone()]);
+    let buried = here.take_one().await;
+    here.say(&buried, dead("no")).await;
+    here.store_one("held").await;
+    let held = here.take_one().await;
+    let one = Which::Only(vec![buried.job().clone()]);
 
-    assert_eq!(there.cancel(&job).await.expect("answered"), Cancelled::NotFound);
+    assert_eq!(there.cancel(held.job()).await.expect("answered"), Cancelled::NotFound);
     assert_eq!(there.redrive(&one).await.expect("answered").moved, 0);
     assert_eq!(there.purge_dead(&Which::All).await.expect("answered"), 0);
 
-    here.finish(&held[0]).await;
+    here.finish(&held).await;
     assert_eq!(here.the_dead_one().await.payload, "dead");
 }
 

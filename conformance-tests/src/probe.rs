@@ -1,9 +1,13 @@
 //! What runs in place of a case whose option the backend does not claim: a check
 //! that the option is refused, and that nothing was stored.
 
+use std::time::Duration;
+
 use queue_core::{
     Capabilities, Capability, Error, LeaseScope, NewJob, Order, Priority, PushToken,
 };
+
+use tokio::time::sleep;
 
 use crate::{
     checks::{id, key},
@@ -50,8 +54,29 @@ impl Need {
     }
 }
 
+/// Runs in place of a case that has this need.
+pub(crate) async fn instead(store: &Store, need: Need) {
+    match need {
+        Need::Option(Capability::BlockingWait) => polls(store).await,
+        _ => is_refused(store, need).await,
+    }
+}
+
+/// A claim that is not woken finds the job all the same before its wait is over.
+async fn polls(store: &Store) {
+    let (actor, producer) = (store.actor("worker").await, store.actor("p").await);
+    let claim = tokio::spawn(async move {
+        actor.take_within(1, Duration::from_secs(30)).await.len()
+    });
+    sleep(Duration::from_millis(150)).await;
+
+    producer.store_one("job").await;
+
+    assert_eq!(claim.await.expect("the claim ends"), 1);
+}
+
 /// The option is refused with a clear error before anything is written.
-pub(crate) async fn is_refused(store: &Store, need: Need) {
+async fn is_refused(store: &Store, need: Need) {
     let actor = store.actor("prober").await;
     let (job, token) = need.forbidden_push();
 

@@ -40,7 +40,7 @@ async fn judge<S: Subject + 'static>(profile: Profile, case: &Case) {
         (case.run)(&store).await;
     }
     for need in missing {
-        probe::is_refused(&store, *need).await;
+        probe::instead(&store, *need).await;
     }
     store.audit_all_queues().await;
 }

@@ -304,7 +304,7 @@ pub(crate) async fn no_wake_up_is_missed(store: &Store) {
         sleep(Duration::from_micros((index as u64 % 17) * 100)).await;
     }
 
-    assert_eq!(working.await.expect("the worker ends"), numbered(200));
+    expect_exactly(working.await.expect("the worker ends"), numbered(200));
 }
 
 /// R19: a push to another queue wakes nobody here, and feeds nobody.
