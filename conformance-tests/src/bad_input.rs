@@ -8,7 +8,7 @@ use queue_core::{
 
 use crate::{
     checks::{delivers, id, key, numbered, settle_all},
-    store::{Actor, HELD, Store},
+    store::{HELD, Store},
 };
 
 const TOO_LONG: [Duration; 3] =
@@ -216,8 +216,8 @@ pub(crate) async fn the_most_attempts_are_taken(store: &Store) {
 
 /// R21: after a refusal the connection works on.
 pub(crate) async fn a_refusal_harms_no_later_call(store: &Store) {
-    let actor: Actor = store.actor("worker").await;
-    let bad = NewJob::new("bad").lease(Duration::ZERO);
+    let actor = store.actor("worker").await;
+    let bad = NewJob::new("bad").header("n", "v".repeat(actor.limits().max_headers));
     for _ in 0..20 {
         let refused = actor.push(std::slice::from_ref(&bad), None).await;
         assert_invalid(refused, Operation::Push);
