@@ -60,11 +60,6 @@ impl Failure {
         if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
     }
 
-    /// Whether there was no room on the disk.
-    pub(crate) fn is_full(&self) -> bool {
-        self.kind == Kind::Full
-    }
-
     /// Whether it is unknown if the call was done.
     pub(crate) fn is_unknown(&self) -> bool {
         self.kind == Kind::Interrupted

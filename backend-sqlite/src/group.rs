@@ -14,10 +14,8 @@
 //! Where it can fail: a call that fails is rolled back to its savepoint and spoils no
 //! other. A failure that makes SQLite undo the whole transaction (a full disk), or a
 //! COMMIT that surely did not happen, is not passed on to all: each call is then done
-//! again in a transaction of its own. When even that finds the disk full, the log is
-//! written back to make room in it, and the call has one more try: so that a full
-//! queue can be worked empty even while others fill the disk. A COMMIT of which nobody can say is reported to
-//! all as such and never repeated.
+//! again in a transaction of its own. A COMMIT of which nobody can
+//! say is reported to all as such and never repeated.
 
 use std::cell::Cell;
 
@@ -107,7 +105,7 @@ impl Desk {
         rest: &mut Vec<Box<dyn Pending>>,
     ) {
         let mut members: Vec<Member> = calls.into_iter().map(Member::new).collect();
-        match self.transact_patiently(&mut members) {
+        match self.transact(&mut members) {
             Ok(()) => finish_each(members, rest),
             Err(Undone::RolledBack(_)) if members.len() > 1 => {
                 for member in members {
@@ -120,27 +118,6 @@ impl Desk {
                 | Undone::Unknown(failure),
             ) => fail_all(members, &failure, rest),
         }
-    }
-
-    /// Gives a call that is alone a second try on a full disk.
-    fn transact_patiently(&self, members: &mut [Member]) -> Result<(), Undone> {
-        match self.transact(members) {
-            Err(Undone::RolledBack(failure))
-                if members.len() == 1 && failure.is_full() && self.empty_log() =>
-            {
-                self.transact(members)
-            }
-            other => other,
-        }
-    }
-
-    /// Writes the log back into the file; says whether the next commit may begin it
-    /// anew.
-    fn empty_log(&self) -> bool {
-        // Not TRUNCATE: the room that the log has is all the room there is.
-        let checkpoint = "PRAGMA wal_checkpoint(RESTART)";
-        let is_blocked = self.conn.query_row(checkpoint, [], |row| row.get(0));
-        matches!(is_blocked, Ok(false))
     }
 
     fn transact(&self, members: &mut [Member]) -> Result<(), Undone> {

@@ -108,7 +108,8 @@ fn a_failed_call_leaves_nothing() {
     assert_eq!(serve(&desk, Count).unwrap().ready, 2);
 }
 
-/// Hazard of full stores: what frees room still works when there is none.
+/// A file at its largest size still takes claims and settlements, which need no new
+/// page.
 #[test]
 fn a_full_file_can_be_worked_empty() {
     let desk = desk();
