@@ -128,11 +128,13 @@ pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
 pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     fixture.push("stubborn").await;
     let is_over = Arc::new(AtomicBool::new(false));
-    let ends = Arc::clone(&is_over);
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let (ends, begins) = (Arc::clone(&is_over), Arc::clone(&has_begun));
 
     let worker = fixture.worker().lease(LONG).grace(Duration::ZERO);
     let worker = Running::start(worker, move |_: JobContext| {
         let ends = Arc::clone(&ends);
+        begins.store(true, SeqCst);
         async move {
             while !ends.load(SeqCst) {
                 thread::sleep(Duration::from_millis(5));
@@ -140,7 +142,7 @@ pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
             Ok::<_, Failure>(())
         }
     });
-    worker.until_running(1).await;
+    eventually(|| has_begun.load(SeqCst)).await;
     let summary = worker.stop().await;
     let stats = fixture.stats().await;
     is_over.store(true, SeqCst);
@@ -164,17 +166,19 @@ pub(crate) async fn dropped_worker_drops_handlers_and_its_jobs_come_back(
 ) {
     fixture.push("orphan").await;
     let is_dropped = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&is_dropped);
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let (flag, begins) = (Arc::clone(&is_dropped), Arc::clone(&has_begun));
 
     let worker = fixture.start(move |_: JobContext| {
         let guard = Dropped(Arc::clone(&flag));
+        begins.store(true, SeqCst);
         async move {
             pending::<()>().await;
             drop(guard);
             Ok::<_, Failure>(())
         }
     });
-    worker.until_running(1).await;
+    eventually(|| has_begun.load(SeqCst)).await;
     worker.drop_future().await;
 
     eventually(|| is_dropped.load(SeqCst)).await;

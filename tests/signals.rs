@@ -1,0 +1,45 @@
+//! SIGTERM and SIGINT, for a worker that was told to handle them. They are the
+//! process's own, so this one test has a program to itself.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{process::Command, time::Duration};
+
+use relq::{
+    QueueName, ReliableQueueExt,
+    worker::{Failure, JobContext, Worker},
+};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn send(signal: &str) {
+    let pid = std::process::id().to_string();
+    assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+}
+
+/// R24: the first signal waits for the handler, the second gives its job back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_signal_stops_in_good_order_and_the_second_hard() {
+    let name = QueueName::new("signals").unwrap();
+    let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
+    queue.push_one("endless".into()).await.unwrap();
+    let (begins, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+
+    let worker = Worker::new(queue.clone()).lease(LONG).grace(LONG).handle_signals();
+    let mut running = tokio::spawn(worker.run(move |_: JobContext| {
+        begins.send(()).unwrap();
+        std::future::pending::<Result<(), Failure>>()
+    }));
+    has_begun.recv().await.unwrap();
+
+    send("-TERM");
+    let pause = Duration::from_millis(300);
+    assert!(tokio::time::timeout(pause, &mut running).await.is_err(), "it waits");
+    assert_eq!(queue.stats().await.unwrap().leased, 1);
+
+    send("-INT");
+    let limit = Duration::from_secs(10);
+    let summary = tokio::time::timeout(limit, running).await.unwrap().unwrap().unwrap();
+    assert_eq!(summary.given_back, 1);
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
