@@ -81,10 +81,16 @@ pub(crate) async fn a_delayed_job_blocks_nobody(store: &Store) {
 /// R14: jobs fall due in the order of their times, whatever that of their pushes.
 pub(crate) async fn due_jobs_come_in_order_of_time(store: &Store) {
     let actor = store.actor("worker").await;
-    for (payload, delay) in [("third", 60), ("first", 20), ("second", 40)] {
-        let delay = Duration::from_millis(delay);
-        actor.store_one(NewJob::new(payload).delay(delay)).await;
-    }
+    let due_after = |payload: &'static str, ms| {
+        NewJob::new(payload).delay(Duration::from_millis(ms))
+    };
+    actor
+        .store([
+            due_after("third", 60),
+            due_after("first", 20),
+            due_after("second", 40),
+        ])
+        .await;
     store.advance(BRIEF).await;
 
     actor.recover_all().await;

@@ -6,7 +6,7 @@ use queue_core::{JobState, NewJob, Verdict, Which};
 
 use crate::{
     checks::{dead, delivers, drain, numbered, payloads, reason, retry_after},
-    store::{BRIEF, HELD, PAST_BRIEF, Store},
+    store::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
 };
 
 /// R17: an expired job is buried, with that reason.
@@ -53,9 +53,9 @@ pub(crate) async fn a_job_in_time_is_delivered(store: &Store) {
 /// R17: a delivery that runs when the job expires is settled as ever.
 pub(crate) async fn a_running_job_does_not_expire(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
     actor.recover_all().await;
 
     actor.finish(&held).await;
@@ -66,9 +66,9 @@ pub(crate) async fn a_running_job_does_not_expire(store: &Store) {
 /// R17: a retry after the expiry does not bring the job back.
 pub(crate) async fn a_retried_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
     actor.say(&held, retry_after(Duration::ZERO)).await;
 
     actor.recover_all().await;
@@ -82,9 +82,9 @@ pub(crate) async fn a_retried_job_expires(store: &Store) {
 /// R17: a recovery after the expiry does not bring the job back.
 pub(crate) async fn a_recovered_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
     actor.take_one_briefly().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
 
     actor.recover_all().await;
 
@@ -96,9 +96,9 @@ pub(crate) async fn a_recovered_job_expires(store: &Store) {
 /// R17: nor does being given back.
 pub(crate) async fn a_given_back_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;
+    actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
     actor.say(&held, Verdict::GiveBack).await;
 
     assert_eq!(actor.take(1).await, []);
@@ -161,10 +161,10 @@ pub(crate) async fn a_view_shows_the_expiry(store: &Store) {
 /// R11, R17: the last attempt may fail after the expiry; the job is buried once.
 pub(crate) async fn a_job_is_buried_once(store: &Store) {
     let actor = store.actor("worker").await;
-    let job = NewJob::new("job").expires_in(BRIEF).max_attempts(NonZeroU16::MIN);
+    let job = NewJob::new("job").expires_in(LIFE).max_attempts(NonZeroU16::MIN);
     actor.store_one(job).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
 
     actor.say(&held, dead("no")).await;
     actor.recover_all().await;

@@ -28,6 +28,12 @@ pub(crate) const BRIEF: Duration = Duration::from_millis(200);
 /// How far the store's time goes for a `BRIEF` lease to be over.
 pub(crate) const PAST_BRIEF: Duration = Duration::from_millis(230);
 
+/// An expiry that a case means a job to be delivered before, and to meet later.
+pub(crate) const LIFE: Duration = Duration::from_secs(1);
+
+/// How far the store's time goes for a `LIFE` to be over.
+pub(crate) const PAST_LIFE: Duration = Duration::from_millis(1030);
+
 /// The queue of a case that does not say otherwise.
 const QUEUE: &str = "jobs";
 

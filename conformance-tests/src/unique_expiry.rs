@@ -4,7 +4,7 @@ use queue_core::Verdict;
 
 use crate::{
     checks::{delivers, retry_now},
-    store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+    store::{Actor, BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
     unique::{bound, is_free, is_held},
 };
 
@@ -56,9 +56,9 @@ pub(crate) async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
 /// R16, R17: a leased holder keeps its key past its expiry.
 pub(crate) async fn a_leased_holder_does_not_expire(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
     is_held(&actor).await;
 
     actor.finish(&held).await;
@@ -93,9 +93,9 @@ pub(crate) async fn cancelling_an_expired_job_leaves_its_successor(store: &Store
 /// R16, R17: an expired holder that failed frees the key.
 pub(crate) async fn an_expired_retry_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
 
     actor.say(&held, retry_now()).await;
 
@@ -107,9 +107,9 @@ pub(crate) async fn an_expired_retry_frees_its_key(store: &Store) {
 /// leaves the successor's alone.
 pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
     let held = actor.take_one().await;
-    store.advance(PAST_BRIEF).await;
+    store.advance(PAST_LIFE).await;
     actor.say(&held, Verdict::GiveBack).await;
     is_free(&actor).await;
 
@@ -122,9 +122,9 @@ pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
 /// R16, R17: an expired holder that lost its lease frees the key once recovered.
 pub(crate) async fn an_expired_lost_lease_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
     actor.take_one_briefly().await;
-    store.outlast_brief_leases().await;
+    store.advance(PAST_LIFE).await;
     actor.recover_all().await;
 
     is_free(&actor).await;
