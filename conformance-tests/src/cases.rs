@@ -65,6 +65,7 @@ macro_rules! __with_cases {
                 a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens;
                 a_token_is_forgotten_after_the_window: R4 => PushTokens @ long;
                 a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens;
+                an_id_of_relqs_own_loses_nothing: R4 R1 => ClientIds;
                 odd_ids_live_a_whole_life: R4 R2 => ClientIds;
             }
             unique {

@@ -366,6 +366,19 @@ pub(crate) async fn a_token_that_meets_an_id_loses_nothing(store: &Store) {
     assert_eq!(drain(&actor).await.len(), 1 + stored);
 }
 
+/// R4, R1: an id that relq made and a client uses again loses no job either.
+pub(crate) async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
+    let actor = store.actor("producer").await;
+    let made = actor.store_one("first").await;
+
+    let again = actor.offer(NewJob::new("second").id(made)).await;
+
+    let stored = usize::from(matches!(again, Pushed::Stored(_)));
+    assert_eq!(actor.take(10).await.len(), 1 + stored);
+    actor.leave(actor.worker()).await.expect("answered");
+    assert_eq!(drain(&actor).await.len(), 1 + stored);
+}
+
 /// R4, R2: ids may be any text, in every state and for every call.
 pub(crate) async fn odd_ids_live_a_whole_life(store: &Store) {
     let actor = store.actor("a:b.c").await;
