@@ -231,7 +231,8 @@ impl Error {
         }
     }
 
-    /// The message and those of all its causes, joined by colons.
+    /// The message and those of all its causes, joined by colons. A cause
+    /// that was told already, as part of the error that it caused, is not told again.
     ///
     /// ```
     /// use queue_core::{At, Error, Operation};
@@ -247,8 +248,11 @@ impl Error {
         let mut message = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
+            let told = error.to_string();
+            if !message.ends_with(&told) {
+                message.push_str(": ");
+                message.push_str(&told);
+            }
             cause = error.source();
         }
         message
