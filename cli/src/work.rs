@@ -138,7 +138,12 @@ impl Args {
         let worker = Worker::new(queue_of_worker)
             .concurrency(self.concurrency.get())
             .lease(self.lease.unwrap_or(DEFAULT_LEASE))
-            .stop_on(async move { first.first().await })
+            .stop_on(async move {
+                first.first().await;
+                eprintln!(
+                    "relq: stopping when the running commands end; once more kills them"
+                );
+            })
             .halt_on(async move { second.second().await });
         if !self.until_empty {
             return worker;

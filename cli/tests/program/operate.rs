@@ -48,10 +48,8 @@ on_each_store! {
         let text = store.relq("peek --state leased").ok();
         assert!(text.contains(&format!("pid {}, since 20", worker.child.id())), "{text}");
         // Its command must not outlive the test.
-        worker.signal(rustix::process::Signal::TERM);
-        worker.signal(rustix::process::Signal::INT);
         let mut worker = worker;
-        worker.end();
+        worker.stop_hard();
     }
 
     fn peek_stops_at_its_limit_and_touches_nothing(store) {
@@ -170,6 +168,5 @@ fn audit_finds_what_is_wrong() {
     let audit: serde_json::Value = serde_json::from_slice(&ended.out).unwrap();
     assert!(!audit["problems"].as_array().unwrap().is_empty());
     worker.signal(rustix::process::Signal::CONT);
-    worker.signal(rustix::process::Signal::TERM);
-    worker.end();
+    worker.stop_hard();
 }

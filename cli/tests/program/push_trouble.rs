@@ -28,7 +28,7 @@ on_each_store! {
     fn a_stopped_push_says_how_many_lines_are_stored(store) {
         let mut push = push_of(store, 2500);
         push.signal(Signal::INT);
-        let ended = push.end();
+        let ended = push.end_by_itself();
         assert_eq!(ended.code, Some(1));
         assert!(ended.err.contains("the first 2500 lines are stored"), "{}", ended.err);
         assert!(ended.err.contains("go on with line 2501"), "{}", ended.err);
@@ -59,7 +59,7 @@ fn a_push_without_its_server_says_how_many_lines_are_stored() {
     feed(&mut push, 1501..=1600);
     push.wait_for_error("trying again");
     push.signal(Signal::TERM);
-    let ended = push.end();
+    let ended = push.end_by_itself();
     assert_eq!(ended.code, Some(1));
     assert!(ended.err.contains("the first 1500 lines are stored"), "{}", ended.err);
 }

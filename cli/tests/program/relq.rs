@@ -213,6 +213,14 @@ impl Running {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
+    /// Ends a worker and its commands, which would outlive it if it were killed.
+    pub(crate) fn stop_hard(&mut self) {
+        self.signal(Signal::TERM);
+        self.wait_for_error("stopping when");
+        self.signal(Signal::TERM);
+        self.end();
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -221,6 +229,11 @@ impl Running {
     /// Closes its input and waits for its end.
     pub(crate) fn end(&mut self) -> Ended {
         drop(self.child.stdin.take());
+        self.end_by_itself()
+    }
+
+    /// Waits for its end although its input goes on.
+    pub(crate) fn end_by_itself(&mut self) -> Ended {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         let (out, err) = (self.out.to_the_end(), self.err.to_the_end());
         let err = String::from_utf8_lossy(&err).into_owned();

@@ -1,7 +1,5 @@
 //! `relq work`: what the command is given, and what its end means.
 
-use std::time::Duration;
-
 use crate::{
     on_each_store,
     relq::{Store, wait_until},
@@ -128,7 +126,7 @@ on_each_store! {
     /// What another worker holds may come back.
     fn until_empty_waits_for_the_leases_of_others(store) {
         store.push("job");
-        let mut other = store.relq("work --lease 1s --exec sleep 100").start();
+        let mut other = store.relq("work --lease 1s --exec sleep 10").start();
         wait_until("it is leased", || store.count("default", "leased") == 1);
         other.kill();
         assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
@@ -143,11 +141,11 @@ on_each_store! {
         assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
     }
 
-    /// R16, R17 and the lease of a job's own hold under the program too.
+    /// R17: here the job is due only after it has expired.
     fn an_expired_job_is_not_worked(store) {
-        store.push("job --expires-in 1ms");
-        std::thread::sleep(Duration::from_millis(5));
-        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "");
+        store.push("job --expires-in 1ms --delay 50ms");
+        let line = "work --exec cat --until-empty --max-wait 1s";
+        assert_eq!(store.relq(line).ok(), "");
         assert_eq!(store.count("default", "dead"), 1);
     }
 }
