@@ -37,6 +37,7 @@ mod dead_letters;
 mod delay;
 mod dropped;
 mod expiry;
+pub mod fault;
 mod figures;
 mod idempotence;
 mod leases;

@@ -1,0 +1,99 @@
+//! One actor as the gate sees it: alive or dead, its connections, its steps.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::sync::watch;
+
+/// Whether an actor lives, and how its death shows to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    Alive,
+    /// Dead, its connections closed.
+    Closed,
+    /// Dead, and the server does not know: its connections stay open.
+    Silent,
+}
+
+#[derive(Debug)]
+pub(crate) struct Actor {
+    pub(crate) name: String,
+    life: watch::Sender<Life>,
+    /// Connections that are not wholly closed, the server's side among them.
+    open: watch::Sender<usize>,
+    /// Commands that the server holds.
+    held: watch::Sender<usize>,
+    connections: AtomicU32,
+    steps: AtomicU32,
+}
+
+impl Actor {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            life: watch::Sender::new(Life::Alive),
+            open: watch::Sender::new(0),
+            held: watch::Sender::new(0),
+            connections: AtomicU32::new(0),
+            steps: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn life(&self) -> watch::Receiver<Life> {
+        self.life.subscribe()
+    }
+
+    /// Ends its life, or begins a new one.
+    pub(crate) fn set_life(&self, life: Life) {
+        self.life.send_replace(life);
+    }
+
+    /// Completes once it is dead and nothing of it is open.
+    pub(crate) async fn gone(&self) {
+        let mut life = self.life.subscribe();
+        // Both senders live as long as the actor.
+        let _ = life.wait_for(|life| *life != Life::Alive).await;
+        let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
+    }
+
+    /// Completes once the server holds a command of its.
+    pub(crate) async fn held(&self) {
+        let _ = self.held.subscribe().wait_for(|held| *held > 0).await;
+    }
+
+    pub(crate) fn next_connection(&self) -> u32 {
+        self.connections.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn next_step(&self) -> u32 {
+        self.steps.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn opens(&self) -> Counted<'_> {
+        Counted::new(&self.open)
+    }
+
+    pub(crate) fn is_held(&self) -> Counted<'_> {
+        Counted::new(&self.held)
+    }
+}
+
+/// Counts one for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}

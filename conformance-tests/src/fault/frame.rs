@@ -1,0 +1,29 @@
+//! What requests and replies have in common: lines and numbers.
+
+use std::ops::Range;
+
+/// The longest header of a frame: a sign, digits, and room to spare.
+const MAX_HEADER: usize = 64;
+
+/// Bytes that are not of the protocol, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+/// The header that begins at `from`, without the end of its line, once it is whole.
+pub(crate) fn line(
+    buffer: &[u8],
+    from: usize,
+) -> Result<Option<Range<usize>>, Malformed> {
+    let rest = &buffer[from..];
+    match rest.iter().take(MAX_HEADER).position(|byte| *byte == b'\n') {
+        Some(at) if at > 0 && rest[at - 1] == b'\r' => Ok(Some(from..from + at - 1)),
+        Some(_) => Err(Malformed("a line ends in CR LF")),
+        None if rest.len() >= MAX_HEADER => Err(Malformed("too long a header")),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn number(digits: &[u8]) -> Result<i64, Malformed> {
+    let digits = std::str::from_utf8(digits).ok();
+    digits.and_then(|digits| digits.parse().ok()).ok_or(Malformed("expected a number"))
+}

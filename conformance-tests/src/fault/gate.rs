@@ -1,0 +1,342 @@
+//! The gate itself: what a suite starts, plans with, and asks.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    os::unix::net::UnixListener as StdUnixListener,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use queue_core::Clock;
+use tempfile::TempDir;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    runtime::{Builder, Handle},
+    sync::oneshot,
+};
+
+use super::{
+    actor::{Actor, Life},
+    clock::VirtualClock,
+    connection::{Ghost, Upstream, serve},
+    record::{Fault, Ledger, StepRecord},
+    request::Request,
+    rewrite::Session,
+    script::{Scripts, digest},
+    server::Server,
+    stream::{Address, Stream},
+};
+
+/// A proxy in front of a Redis server at which every command can be made to fail.
+///
+/// It runs on a thread of its own, so that an actor's runtime can end without it.
+/// It ends when it is dropped, and with it every connection through it.
+pub struct Gate {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    /// Dropped to end the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    dir: TempDir,
+}
+
+/// What every connection of a gate shares.
+pub(crate) struct Shared {
+    pub(crate) server: Server,
+    pub(crate) clock: VirtualClock,
+    ledger: Mutex<Ledger>,
+    scripts: Mutex<Scripts>,
+    actors: Mutex<HashMap<String, Endpoint>>,
+    ghosts: Mutex<Vec<Ghost>>,
+    frozen: Mutex<Vec<Upstream>>,
+}
+
+/// How an actor reaches the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// A unix socket: `unix:///…`.
+    Unix,
+    /// A port of 127.0.0.1: `redis://127.0.0.1:…`.
+    Tcp,
+}
+
+/// One actor's way to the server. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    actor: Arc<Actor>,
+    url: String,
+}
+
+impl Endpoint {
+    /// What the actor connects to.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Completes once the actor is dead and the server has seen all its connections
+    /// end, but for those that were frozen and those that wait for ghosts.
+    pub async fn gone(&self) {
+        self.actor.gone().await;
+    }
+
+    /// Completes once the server holds a blocking command of the actor's.
+    pub async fn held(&self) {
+        self.actor.held().await;
+    }
+
+    /// How many steps of the actor's were seen: the next is one more.
+    pub fn steps(&self) -> u32 {
+        self.actor.steps()
+    }
+}
+
+impl Gate {
+    /// Starts a gate in front of the server at `upstream`.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread, directory or event queue.
+    pub fn start(
+        upstream: impl Into<Address>,
+        clock: VirtualClock,
+    ) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("gate".to_owned()).spawn(
+            // An error means that the gate was dropped, which is the same.
+            move || drop(runtime.block_on(stopped)),
+        )?;
+        Ok(Self {
+            shared: Arc::new(Shared::new(Server::new(upstream.into()), clock)),
+            runtime: handle,
+            stop: Some(stop),
+            thread: Some(thread),
+            dir: tempfile::Builder::new().prefix("gate-").tempdir()?,
+        })
+    }
+
+    /// The actor of that name, on a unix socket.
+    ///
+    /// # Errors
+    /// When the operating system gives no socket.
+    pub fn actor(&self, name: &str) -> io::Result<Endpoint> {
+        self.actor_on(name, Transport::Unix)
+    }
+
+    /// The actor of that name, on the transport given when it is first asked for.
+    ///
+    /// # Errors
+    /// When the operating system gives no socket.
+    pub fn actor_on(&self, name: &str, transport: Transport) -> io::Result<Endpoint> {
+        let mut actors = lock(&self.shared.actors);
+        if let Some(known) = actors.get(name) {
+            return Ok(known.clone());
+        }
+        let actor = Arc::new(Actor::new(name));
+        let url = match transport {
+            Transport::Unix => self.listen_unix(actors.len(), &actor)?,
+            Transport::Tcp => self.listen_tcp(&actor)?,
+        };
+        let endpoint = Endpoint { actor, url };
+        actors.insert(name.to_owned(), endpoint.clone());
+        Ok(endpoint)
+    }
+
+    /// Plans a fault for the step of that number (from 1) of the actor of that name.
+    pub fn plan(&self, actor: &str, step: u32, fault: Fault) {
+        self.shared.ledger().plan.insert((actor.to_owned(), step), fault);
+    }
+
+    /// The faults that were planned and did not fire.
+    pub fn unfired(&self) -> Vec<(String, u32, Fault)> {
+        let ledger = self.shared.ledger();
+        let entry = |((actor, step), fault): (&(String, u32), &Fault)| {
+            (actor.clone(), *step, fault.clone())
+        };
+        ledger.plan.iter().map(entry).collect()
+    }
+
+    /// Every step seen, in the order in which they came.
+    pub fn steps(&self) -> Vec<StepRecord> {
+        self.shared.ledger().steps.clone()
+    }
+
+    /// What went wrong at the gate itself. A run with an entry here proves nothing.
+    pub fn troubles(&self) -> Vec<String> {
+        self.shared.ledger().troubles.clone()
+    }
+
+    /// Says what a script is called in the record; else it is its first comment.
+    pub fn name_script(&self, source: &str, name: &str) {
+        self.shared.scripts().name(&digest(source.as_bytes()), name);
+    }
+
+    /// Kills an actor: its connections are closed, and new ones too, until
+    /// [`Gate::revive`]. Completes once the server has seen it.
+    pub async fn kill(&self, endpoint: &Endpoint) {
+        endpoint.actor.set_life(Life::Closed);
+        endpoint.gone().await;
+    }
+
+    /// Lets an actor connect again, as a process that was started again.
+    pub fn revive(&self, endpoint: &Endpoint) {
+        endpoint.actor.set_life(Life::Alive);
+    }
+
+    /// Runs what dead actors had on its way, connection by connection in the order
+    /// of their deaths; answers how many commands that was.
+    ///
+    /// # Errors
+    /// When the server does not take them.
+    pub async fn release_ghosts(&self) -> io::Result<usize> {
+        let shared = Arc::clone(&self.shared);
+        self.on_gate(async move {
+            let ghosts = std::mem::take(&mut *lock(&shared.ghosts));
+            let mut ran = 0;
+            for ghost in ghosts {
+                ran += ghost.run(&shared).await?;
+            }
+            Ok(ran)
+        })
+        .await
+    }
+
+    /// Ends all that is wrong: no planned fault fires any more, and the server sees
+    /// the end of the connections that were frozen. The dead stay dead.
+    ///
+    /// # Errors
+    /// When the server does not close what was frozen.
+    pub async fn heal(&self) -> io::Result<()> {
+        self.shared.ledger().plan.clear();
+        let shared = Arc::clone(&self.shared);
+        self.on_gate(async move {
+            let frozen = std::mem::take(&mut *lock(&shared.frozen));
+            for upstream in frozen {
+                upstream.close().await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn on_gate<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
+        self.runtime.spawn(work).await.map_err(io::Error::other)?
+    }
+
+    fn listen_unix(&self, number: usize, actor: &Arc<Actor>) -> io::Result<String> {
+        let path = self.dir.path().join(format!("{number}.sock"));
+        let listener = StdUnixListener::bind(&path)?;
+        listener.set_nonblocking(true)?;
+        let (shared, actor) = (Arc::clone(&self.shared), Arc::clone(actor));
+        let _on_gate = self.runtime.enter();
+        let listener = UnixListener::from_std(listener)?;
+        self.runtime.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let client = Stream::Unix(client);
+                tokio::spawn(serve(Arc::clone(&shared), Arc::clone(&actor), client));
+            }
+        });
+        Ok(format!("unix://{}", path.display()))
+    }
+
+    fn listen_tcp(&self, actor: &Arc<Actor>) -> io::Result<String> {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (shared, actor) = (Arc::clone(&self.shared), Arc::clone(actor));
+        let _on_gate = self.runtime.enter();
+        let listener = TcpListener::from_std(listener)?;
+        self.runtime.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                if let Ok(client) = Stream::tcp(client) {
+                    tokio::spawn(serve(
+                        Arc::clone(&shared),
+                        Arc::clone(&actor),
+                        client,
+                    ));
+                }
+            }
+        });
+        Ok(format!("redis://{address}"))
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the gate's thread panicked");
+        }
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate({:?}, {:?})", self.shared.server.address, self.shared.clock)
+    }
+}
+
+impl Shared {
+    fn new(server: Server, clock: VirtualClock) -> Self {
+        Self {
+            server,
+            clock,
+            ledger: Mutex::default(),
+            scripts: Mutex::default(),
+            actors: Mutex::default(),
+            ghosts: Mutex::default(),
+            frozen: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+
+    pub(crate) fn scripts(&self) -> MutexGuard<'_, Scripts> {
+        lock(&self.scripts)
+    }
+
+    pub(crate) fn deadline(&self, limit: Duration) -> Duration {
+        self.clock.elapsed().saturating_add(limit)
+    }
+
+    pub(crate) fn trouble(&self, what: &str) {
+        self.ledger().troubles.push(what.to_owned());
+    }
+
+    pub(crate) fn freeze(&self, upstream: Upstream) {
+        lock(&self.frozen).push(upstream);
+    }
+
+    /// Keeps what a dead actor's connection is still good for; answers it back when
+    /// that is nothing, to be closed.
+    pub(crate) fn bury(
+        &self,
+        upstream: Upstream,
+        session: Session,
+        life: Life,
+        late: Vec<Request>,
+    ) -> Option<Upstream> {
+        if !late.is_empty() {
+            lock(&self.ghosts).push(Ghost { upstream, session, requests: late });
+        } else if life == Life::Silent {
+            self.freeze(upstream);
+        } else {
+            return Some(upstream);
+        }
+        None
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

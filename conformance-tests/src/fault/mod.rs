@@ -1,0 +1,50 @@
+//! The gate: a proxy before a Redis server at which every command can be struck.
+//!
+//! ```text
+//!  actor "worker-1" ── unix:///…/0.sock ─┐
+//!                                        ├─ gate ── one connection each ── server
+//!  actor "reaper"   ── unix:///…/1.sock ─┘    │
+//!                                             └─ plan, record, clock
+//! ```
+//!
+//! A **step** is one command on its way to the server; MULTI to EXEC is one, at its
+//! EXEC, and so is a script. What touches no key (HELLO, AUTH, SELECT, CLIENT,
+//! SCRIPT, PING, INFO, COMMAND, TIME) is no step. Steps are numbered from 1 for each
+//! actor. A [`Fault`] is planned for a step of an actor and fires when it comes.
+//!
+//! Bytes pass unchanged in both directions, but where time is in them:
+//!
+//! - `TIME` is answered from the [`VirtualClock`], inside scripts too.
+//! - A blocking command is sent without its limit. When the clock has passed it, the
+//!   gate has the server answer that the time is over.
+//!
+//! What is known of time all the same: keys with a time to live go by the server's
+//! own clock. In a transaction the time is when the command was queued.
+//!
+//! **Death.** When an actor dies the gate closes all its connections, waits until
+//! the server has closed its ends, and only then is the actor
+//! [gone](Endpoint::gone): what it had sent has run, or never will, but for what was
+//! kept as a ghost. What ran on one connection is a prefix of what was sent on it.
+
+mod actor;
+mod blocking;
+mod clock;
+mod command;
+mod connection;
+mod frame;
+mod gate;
+mod inbound;
+mod outbound;
+mod record;
+mod reply;
+mod request;
+mod rewrite;
+mod script;
+mod server;
+mod stream;
+mod wire;
+
+pub use clock::VirtualClock;
+pub use gate::{Endpoint, Gate, Transport};
+pub use record::{Behind, Fate, Fault, StepRecord, When};
+pub use stream::Address;

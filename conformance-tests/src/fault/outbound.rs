@@ -1,0 +1,165 @@
+//! From the server to the client.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+
+use super::{
+    frame::Malformed,
+    reply::{Announcement, ReplyParser, is_error},
+    stream::{Reader, Writer},
+    wire::{Reply, Wire},
+};
+
+/// Why the direction came to its end.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// The server closed the connection.
+    ServerLeft,
+    /// The client takes no more.
+    ClientGone,
+    /// The server sent what is not of the protocol.
+    Malformed(Malformed),
+}
+
+/// Replies as they come from the server.
+pub(crate) struct Replies {
+    pub(crate) reader: Reader,
+    buffer: BytesMut,
+    parser: ReplyParser,
+}
+
+impl Replies {
+    pub(crate) fn new(reader: Reader) -> Self {
+        Self { reader, buffer: BytesMut::new(), parser: ReplyParser::default() }
+    }
+
+    pub(crate) fn buffered(&mut self) -> Result<Option<Bytes>, Malformed> {
+        self.parser.next(&mut self.buffer)
+    }
+
+    pub(crate) async fn read(&mut self) -> io::Result<usize> {
+        self.reader.read(&mut self.buffer).await
+    }
+
+    /// The next reply; an error at the end.
+    pub(crate) async fn next(&mut self) -> io::Result<Bytes> {
+        loop {
+            match self.buffered() {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) => {}
+                Err(Malformed(why)) => return Err(io::Error::other(why)),
+            }
+            if self.read().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Reads until the server has closed its side, and looks at nothing.
+    pub(crate) async fn drain(&mut self) -> io::Result<()> {
+        while self.read().await? > 0 {
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct Outbound<'a> {
+    pub(crate) replies: &'a mut Replies,
+    pub(crate) client: &'a mut Writer,
+    pub(crate) wire: &'a Wire,
+    /// In RESP2 a client with subscriptions gets announcements.
+    is_subscribed: bool,
+}
+
+impl<'a> Outbound<'a> {
+    pub(crate) fn new(
+        replies: &'a mut Replies,
+        client: &'a mut Writer,
+        wire: &'a Wire,
+    ) -> Self {
+        Self { replies, client, wire, is_subscribed: false }
+    }
+
+    /// Hands replies on until one side ends.
+    pub(crate) async fn run(&mut self) -> Stopped {
+        match self.run_to_end().await {
+            Ok(stopped) => stopped,
+            Err(_broken) => Stopped::ClientGone,
+        }
+    }
+
+    async fn run_to_end(&mut self) -> io::Result<Stopped> {
+        loop {
+            while let Some(made) = self.wire.next_made() {
+                self.client.send(&[made]).await?;
+            }
+            match self.replies.buffered() {
+                Ok(Some(reply)) => self.hand_on(reply).await?,
+                Ok(None) => {
+                    self.client.flush().await?;
+                    tokio::select! {
+                        read = self.replies.read() => match read {
+                            Ok(bytes) if bytes > 0 => {}
+                            Ok(_) | Err(_) => return Ok(Stopped::ServerLeft),
+                        },
+                        () = self.wire.stirred() => {}
+                    }
+                }
+                Err(malformed) => return Ok(Stopped::Malformed(malformed)),
+            }
+        }
+    }
+
+    async fn hand_on(&mut self, reply: Bytes) -> io::Result<()> {
+        if self.is_announcement(&reply) {
+            return self.client.send(&[reply]).await;
+        }
+        match self.wire.next() {
+            Some(Reply::Pass(Some(told))) => {
+                self.client.send(std::slice::from_ref(&reply)).await?;
+                self.client.flush().await?;
+                tell(told, reply);
+                Ok(())
+            }
+            Some(Reply::Keep(told)) => {
+                self.client.flush().await?;
+                tell(told, reply);
+                Ok(())
+            }
+            Some(Reply::Replace(other)) if !is_error(&reply) => {
+                self.client.send(&[other]).await
+            }
+            Some(Reply::Hello(version)) => {
+                if !is_error(&reply) {
+                    self.wire.set_protocol(version);
+                }
+                self.client.send(&[reply]).await
+            }
+            // Nothing expected: the server says why it closes the connection.
+            _ => self.client.send(&[reply]).await,
+        }
+    }
+
+    fn is_announcement(&mut self, reply: &[u8]) -> bool {
+        let is_push = reply.first() == Some(&b'>');
+        if !is_push && !self.is_subscribed && !self.wire.expects_confirmation() {
+            return false;
+        }
+        let Some(announcement) = Announcement::read(reply) else { return is_push };
+        if !is_push && !announcement.is_pubsub() {
+            return false;
+        }
+        if announcement.is_confirmation() {
+            self.is_subscribed = announcement.count.is_some_and(|count| count > 0);
+            self.wire.confirm();
+        }
+        true
+    }
+}
+
+/// Nobody waits any more when the connection is on its way down.
+fn tell(told: tokio::sync::oneshot::Sender<Bytes>, reply: Bytes) {
+    drop(told.send(reply));
+}

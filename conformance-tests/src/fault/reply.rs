@@ -1,0 +1,130 @@
+//! What the server sends: replies and announcements of RESP2 and RESP3, cut out of
+//! the stream as they are.
+
+use bytes::{Bytes, BytesMut};
+
+use super::frame::{Malformed, line, number};
+
+/// Where the parser is in the reply at the head of the buffer.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyParser {
+    at: usize,
+    /// How far a line that is not whole yet was searched for its end.
+    searched: usize,
+    /// How many values are still to come; none before the first byte.
+    missing: Option<usize>,
+}
+
+impl ReplyParser {
+    /// Takes the next whole reply off the buffer, if there is one.
+    pub(crate) fn next(
+        &mut self,
+        buffer: &mut BytesMut,
+    ) -> Result<Option<Bytes>, Malformed> {
+        let mut missing = self.missing.unwrap_or(1);
+        while missing > 0 {
+            let Some(more) = self.value(buffer)? else {
+                self.missing = Some(missing);
+                return Ok(None);
+            };
+            missing = (missing - 1) + more;
+        }
+        let whole = std::mem::take(self).at;
+        Ok(Some(buffer.split_to(whole).freeze()))
+    }
+
+    /// Steps over one value, or the head of one that holds others; answers how many
+    /// follow for it.
+    fn value(&mut self, buffer: &mut BytesMut) -> Result<Option<usize>, Malformed> {
+        let Some(kind) = buffer.get(self.at).copied() else { return Ok(None) };
+        if matches!(kind, b'+' | b'-' | b':' | b',' | b'#' | b'_' | b'(') {
+            return Ok(self.text(buffer).then_some(0));
+        }
+        let Some(line) = line(buffer, self.at)? else { return Ok(None) };
+        let count = number(&buffer[line.start + 1..line.end])?;
+        let (count, after) = (usize::try_from(count).ok(), line.end + 2);
+        let follow = match kind {
+            b'$' | b'=' | b'!' => {
+                return Ok(self.bytes(buffer, after, count).then_some(0));
+            }
+            b'*' | b'~' | b'>' => count.unwrap_or(0),
+            b'%' => 2 * count.unwrap_or(0),
+            // An attribute stands before the value that it is of.
+            b'|' => 2 * count.unwrap_or(0) + 1,
+            _ => return Err(Malformed("a reply of an unknown kind")),
+        };
+        self.at = after;
+        Ok(Some(follow))
+    }
+
+    fn text(&mut self, buffer: &BytesMut) -> bool {
+        let from = self.searched.max(self.at);
+        match buffer[from..].iter().position(|byte| *byte == b'\n') {
+            Some(end) => self.at = from + end + 1,
+            None => self.searched = buffer.len(),
+        }
+        self.at > from
+    }
+
+    fn bytes(
+        &mut self,
+        buffer: &mut BytesMut,
+        from: usize,
+        count: Option<usize>,
+    ) -> bool {
+        let end = count.map_or(from, |count| from + count + 2);
+        if buffer.len() < end {
+            buffer.reserve(end - buffer.len());
+            return false;
+        }
+        self.at = end;
+        true
+    }
+}
+
+pub(crate) fn is_error(reply: &[u8]) -> bool {
+    matches!(reply.first(), Some(b'-' | b'!'))
+}
+
+/// Something that the server says unasked, or as the answer to a subscription.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Announcement<'a> {
+    /// `message`, `subscribe`, `invalidate` and so on.
+    pub(crate) kind: &'a [u8],
+    /// The whole number that it ends in: how many subscriptions there are now.
+    pub(crate) count: Option<i64>,
+}
+
+impl<'a> Announcement<'a> {
+    /// Reads a reply as one, in the form that RESP2 or RESP3 gives it.
+    pub(crate) fn read(reply: &'a [u8]) -> Option<Self> {
+        if !matches!(reply.first(), Some(b'*' | b'>')) {
+            return None;
+        }
+        let after_head = line(reply, 0).ok()??.end + 2;
+        let kind_head = line(reply, after_head).ok()??;
+        let [b'$', digits @ ..] = &reply[kind_head.clone()] else { return None };
+        let from = kind_head.end + 2;
+        let kind =
+            reply.get(from..from + usize::try_from(number(digits).ok()?).ok()?)?;
+        Some(Self { kind, count: last_number(reply) })
+    }
+
+    /// Whether it answers a command that changes subscriptions.
+    pub(crate) fn is_confirmation(&self) -> bool {
+        let kind = self.kind;
+        kind.ends_with(b"subscribe")
+    }
+
+    /// Whether RESP2, which has no form of its own for them, would send it.
+    pub(crate) fn is_pubsub(&self) -> bool {
+        self.is_confirmation() || self.kind.ends_with(b"message")
+    }
+}
+
+fn last_number(reply: &[u8]) -> Option<i64> {
+    let line = reply.strip_suffix(b"\r\n")?;
+    let start = line.iter().rposition(|byte| *byte == b'\n')? + 1;
+    let [b':', digits @ ..] = &line[start..] else { return None };
+    number(digits).ok()
+}

@@ -1,0 +1,168 @@
+//! What clients send: arrays of bulk strings, cut out of the stream as they are.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+use super::frame::{Malformed, line, number};
+
+/// What Redis itself allows.
+const MAX_ARGS: i64 = 1024 * 1024;
+const MAX_ARG_BYTES: usize = 512 * 1024 * 1024;
+
+/// What is made room for in advance: a client may announce more than it sends.
+const MAX_RESERVED: usize = 32 * 1024 * 1024;
+
+/// One command, as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    bytes: Bytes,
+    args: Vec<Range<usize>>,
+    /// Where the first argument's header begins.
+    head: usize,
+}
+
+impl Request {
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.args.len()
+    }
+
+    pub(crate) fn arg(&self, at: usize) -> Option<&[u8]> {
+        Some(&self.bytes[self.args.get(at)?.clone()])
+    }
+
+    pub(crate) fn args(&self) -> impl Iterator<Item = &[u8]> {
+        self.args.iter().map(|range| &self.bytes[range.clone()])
+    }
+
+    /// An argument as upper-case text, for names and key words.
+    pub(crate) fn word(&self, at: usize) -> String {
+        String::from_utf8_lossy(self.arg(at).unwrap_or_default()).to_ascii_uppercase()
+    }
+
+    /// The request with another argument in that place, in pieces.
+    pub(crate) fn with_arg(&self, at: usize, arg: &[u8]) -> Vec<Bytes> {
+        vec![
+            self.bytes.slice(..self.start_of(at)),
+            bulk(arg),
+            self.bytes.slice(self.start_of(at + 1)..),
+        ]
+    }
+
+    /// The request with another argument in that place and more at its end.
+    pub(crate) fn with_arg_and(
+        &self,
+        at: usize,
+        arg: &[u8],
+        more: &[String],
+    ) -> Vec<Bytes> {
+        let mut pieces = vec![
+            Bytes::from(format!("*{}\r\n", self.len() + more.len())),
+            self.bytes.slice(self.head..self.start_of(at)),
+            bulk(arg),
+            self.bytes.slice(self.start_of(at + 1)..),
+        ];
+        pieces.extend(more.iter().map(|arg| bulk(arg.as_bytes())));
+        pieces
+    }
+
+    fn start_of(&self, at: usize) -> usize {
+        if at == 0 { self.head } else { self.args[at - 1].end + 2 }
+    }
+}
+
+/// The command of these arguments, as a client would send it.
+pub(crate) fn encode<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Bytes {
+    let mut bytes = BytesMut::from(format!("*{}\r\n", args.len()).as_bytes());
+    args.for_each(|arg| bytes.extend_from_slice(&bulk(arg)));
+    bytes.freeze()
+}
+
+/// A bulk string.
+pub(crate) fn bulk(text: &[u8]) -> Bytes {
+    let mut bytes = format!("${}\r\n", text.len()).into_bytes();
+    bytes.extend_from_slice(text);
+    bytes.extend_from_slice(b"\r\n");
+    bytes.into()
+}
+
+/// Where the parser is in the request at the head of the buffer, so that no byte is
+/// looked at twice however small the pieces are in which it comes.
+#[derive(Debug, Default)]
+pub(crate) struct RequestParser {
+    at: usize,
+    head: usize,
+    wanted: Option<usize>,
+    /// The bytes of the argument whose header was read.
+    arg_bytes: Option<usize>,
+    args: Vec<Range<usize>>,
+}
+
+impl RequestParser {
+    /// Takes the next whole request off the buffer, if there is one.
+    pub(crate) fn next(
+        &mut self,
+        buffer: &mut BytesMut,
+    ) -> Result<Option<Request>, Malformed> {
+        let Some(wanted) = self.wanted(buffer)? else { return Ok(None) };
+        while self.args.len() < wanted {
+            if !self.next_arg(buffer)? {
+                return Ok(None);
+            }
+        }
+        let done = std::mem::take(self);
+        let bytes = buffer.split_to(done.at).freeze();
+        Ok(Some(Request { bytes, args: done.args, head: done.head }))
+    }
+
+    fn wanted(&mut self, buffer: &BytesMut) -> Result<Option<usize>, Malformed> {
+        if self.wanted.is_none() {
+            let Some(line) = line(buffer, 0)? else { return Ok(None) };
+            let [b'*', digits @ ..] = &buffer[line.clone()] else {
+                return Err(Malformed("a command is an array of bulk strings"));
+            };
+            let count = number(digits)?;
+            if count > MAX_ARGS {
+                return Err(Malformed("invalid multibulk length"));
+            }
+            // Redis passes over empty and null arrays, and answers nothing.
+            self.wanted = Some(usize::try_from(count).unwrap_or(0));
+            (self.at, self.head) = (line.end + 2, line.end + 2);
+        }
+        Ok(self.wanted)
+    }
+
+    fn next_arg(&mut self, buffer: &mut BytesMut) -> Result<bool, Malformed> {
+        let Some(bytes) = self.arg_bytes(buffer)? else { return Ok(false) };
+        let end = self.at + bytes;
+        if buffer.len() < end + 2 {
+            buffer.reserve((end + 2 - buffer.len()).min(MAX_RESERVED));
+            return Ok(false);
+        }
+        if &buffer[end..end + 2] != b"\r\n" {
+            return Err(Malformed("a bulk string is longer than it says"));
+        }
+        self.args.push(self.at..end);
+        (self.at, self.arg_bytes) = (end + 2, None);
+        Ok(true)
+    }
+
+    fn arg_bytes(&mut self, buffer: &BytesMut) -> Result<Option<usize>, Malformed> {
+        if self.arg_bytes.is_none() {
+            let Some(line) = line(buffer, self.at)? else { return Ok(None) };
+            let [b'$', digits @ ..] = &buffer[line.clone()] else {
+                return Err(Malformed("expected a bulk string"));
+            };
+            let bytes = usize::try_from(number(digits)?).ok();
+            let Some(bytes) = bytes.filter(|bytes| *bytes <= MAX_ARG_BYTES) else {
+                return Err(Malformed("invalid bulk length"));
+            };
+            (self.at, self.arg_bytes) = (line.end + 2, Some(bytes));
+        }
+        Ok(self.arg_bytes)
+    }
+}

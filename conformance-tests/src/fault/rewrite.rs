@@ -1,0 +1,207 @@
+//! What the server gets in place of a request, and what is to become of its reply.
+//! All but what asks for time, or names a script, passes byte for byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::{
+    command::Kind,
+    gate::Shared,
+    request::{Request, bulk, encode},
+    script::Scripts,
+    wire::Reply,
+};
+
+/// What the gate knows of one connection, from what the client sent on it.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    id: Option<String>,
+    /// The labels of what is queued, between MULTI and EXEC.
+    transaction: Option<Vec<String>>,
+    /// What it listens to, by kind of subscription.
+    subscriptions: BTreeMap<String, BTreeSet<Bytes>>,
+}
+
+impl Session {
+    pub(crate) fn is_queueing(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    pub(crate) fn contents(&self) -> &[String] {
+        self.transaction.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn end_transaction(&mut self) {
+        self.transaction = None;
+    }
+
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    pub(crate) fn set_id(&mut self, id: &str) {
+        self.id = Some(id.to_owned());
+    }
+
+    /// Follows a change of subscriptions; answers how often it is confirmed.
+    fn subscribe(&mut self, request: &Request) -> usize {
+        let word = request.word(0);
+        let named = request.args().skip(1).map(Bytes::copy_from_slice);
+        let Some((kind, _)) = word.split_once("UNSUBSCRIBE") else {
+            let kind = word.trim_end_matches("SUBSCRIBE").to_owned();
+            self.subscriptions.entry(kind).or_default().extend(named);
+            return request.len() - 1;
+        };
+        let held = self.subscriptions.entry(kind.to_owned()).or_default();
+        if request.len() == 1 {
+            return std::mem::take(held).len().max(1);
+        }
+        for name in named {
+            held.remove(&name);
+        }
+        request.len() - 1
+    }
+}
+
+/// What is sent for a request, and the reply to expect, if there is one.
+pub(crate) fn for_server(
+    shared: &Shared,
+    session: &mut Session,
+    kind: Kind,
+    request: &Request,
+) -> (Vec<Bytes>, Option<Reply>) {
+    let as_it_is = || vec![request.bytes().clone()];
+    if session.is_queueing() && !matches!(kind, Kind::Exec | Kind::Discard) {
+        return (queued(shared, session, kind, request), Some(Reply::Pass(None)));
+    }
+    match kind {
+        Kind::Nothing => (as_it_is(), None),
+        Kind::Time => (Vec::new(), Some(Reply::Made(time(shared)))),
+        Kind::Multi => {
+            session.transaction = Some(Vec::new());
+            (as_it_is(), Some(Reply::Pass(None)))
+        }
+        Kind::Exec => {
+            session.end_transaction();
+            (as_it_is(), Some(Reply::Pass(None)))
+        }
+        Kind::Discard => {
+            session.end_transaction();
+            let is_reset = request.word(0) == "RESET";
+            let reply = if is_reset { Reply::Hello(2) } else { Reply::Pass(None) };
+            (as_it_is(), Some(reply))
+        }
+        Kind::Hello => {
+            let version = if request.arg(1) == Some(b"3") { 3 } else { 2 };
+            let reply = if request.len() > 1 {
+                Reply::Hello(version)
+            } else {
+                Reply::Pass(None)
+            };
+            (as_it_is(), Some(reply))
+        }
+        Kind::Subscription => {
+            let confirmations = session.subscribe(request).max(1);
+            (as_it_is(), Some(Reply::Confirmations(confirmations)))
+        }
+        Kind::ScriptLoad => {
+            let (digest, shimmed) =
+                shared.scripts().learn(request.arg(2).unwrap_or_default());
+            let answer = bulk(digest.as_bytes());
+            (request.with_arg(2, &shimmed), Some(Reply::Replace(answer)))
+        }
+        _ => (timed(shared, kind, request), Some(Reply::Pass(None))),
+    }
+}
+
+/// What is sent between MULTI and EXEC. Its time is when it is queued.
+fn queued(
+    shared: &Shared,
+    session: &mut Session,
+    kind: Kind,
+    request: &Request,
+) -> Vec<Bytes> {
+    let label = script_label(&shared.scripts(), kind, request);
+    if let Some(contents) = &mut session.transaction {
+        contents.push(label.unwrap_or_else(|| request.word(0)));
+    }
+    match kind {
+        Kind::Time => {
+            let [seconds, micros] = shared.clock.time();
+            let words = ["EVAL", "return ARGV", "0", &seconds, &micros];
+            vec![encode(words.iter().map(|word| word.as_bytes()))]
+        }
+        _ => timed(shared, kind, request),
+    }
+}
+
+/// A request with the gate's time where it runs a script.
+fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
+    let mut scripts = shared.scripts();
+    let time = shared.clock.time();
+    match kind {
+        Kind::Eval => {
+            let (_, shimmed) = scripts.learn(request.arg(1).unwrap_or_default());
+            if is_well_formed(request) {
+                return request.with_arg_and(1, &shimmed, &time);
+            }
+        }
+        Kind::EvalSha if is_well_formed(request) => {
+            if let Some(shimmed) = scripts.shimmed(request.arg(1).unwrap_or_default()) {
+                return request.with_arg_and(1, shimmed.as_bytes(), &time);
+            }
+        }
+        Kind::ScriptExists => return script_exists(&scripts, request),
+        _ => {}
+    }
+    vec![request.bytes().clone()]
+}
+
+/// Whether the number of keys fits: else the server refuses it, and must not find
+/// that it does fit because of what the gate added.
+fn is_well_formed(request: &Request) -> bool {
+    let keys = request.arg(2).and_then(|keys| std::str::from_utf8(keys).ok());
+    let keys = keys.and_then(|keys| keys.parse::<usize>().ok());
+    keys.is_some_and(|keys| keys <= request.len() - 3)
+}
+
+fn script_exists(scripts: &Scripts, request: &Request) -> Vec<Bytes> {
+    let mapped: Vec<&[u8]> = request
+        .args()
+        .map(|arg| scripts.shimmed(arg).map_or(arg, str::as_bytes))
+        .collect();
+    vec![encode(mapped.into_iter())]
+}
+
+/// What the script is called that a request runs.
+pub(crate) fn script_label(
+    scripts: &Scripts,
+    kind: Kind,
+    request: &Request,
+) -> Option<String> {
+    let script = request.arg(1)?;
+    match kind {
+        Kind::Eval => Some(scripts.label_of_source(script)),
+        Kind::EvalSha => Some(scripts.label(script)),
+        _ => None,
+    }
+}
+
+fn time(shared: &Shared) -> Bytes {
+    let [seconds, micros] = shared.clock.time();
+    let parts = [
+        Bytes::from_static(b"*2\r\n"),
+        bulk(seconds.as_bytes()),
+        bulk(micros.as_bytes()),
+    ];
+    parts.concat().into()
+}
+
+pub(crate) fn discard() -> Bytes {
+    encode([b"DISCARD".as_slice()].into_iter())
+}
+
+pub(crate) fn client_id() -> Bytes {
+    encode([b"CLIENT".as_slice(), b"ID"].into_iter())
+}

@@ -1,0 +1,62 @@
+//! The gate's own word with the server, beside the clients' connections.
+
+use std::io;
+
+use bytes::Bytes;
+
+use super::{
+    outbound::Replies,
+    reply::is_error,
+    request::encode,
+    stream::{Address, Stream, Writer},
+};
+
+/// The server behind the gate.
+pub(crate) struct Server {
+    pub(crate) address: Address,
+    own: tokio::sync::Mutex<Option<(Replies, Writer)>>,
+}
+
+impl Server {
+    pub(crate) fn new(address: Address) -> Self {
+        Self { address, own: tokio::sync::Mutex::new(None) }
+    }
+
+    /// Completes once the server holds a command of that client's.
+    pub(crate) async fn holds(&self, client: &str) -> io::Result<()> {
+        loop {
+            let list = self.ask(&["CLIENT", "LIST", "ID", client]).await?;
+            let text = String::from_utf8_lossy(&list);
+            let flags = text.split(' ').find_map(|field| field.strip_prefix("flags="));
+            if flags.is_some_and(|flags| flags.contains('b')) {
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets a held client go, as if its time were over.
+    pub(crate) async fn let_go(&self, client: &str) -> io::Result<()> {
+        self.ask(&["CLIENT", "UNBLOCK", client, "TIMEOUT"]).await.map(drop)
+    }
+
+    async fn ask(&self, words: &[&str]) -> io::Result<Bytes> {
+        let mut own = self.own.lock().await;
+        let (mut replies, mut writer) = match own.take() {
+            Some(own) => own,
+            None => {
+                let (reader, writer) = Stream::connect(&self.address).await?.split();
+                (Replies::new(reader), writer)
+            }
+        };
+        writer.send(&[encode(words.iter().map(|word| word.as_bytes()))]).await?;
+        writer.flush().await?;
+        let reply = replies.next().await?;
+        // Put back only now: a call that was given up leaves no reply behind.
+        *own = Some((replies, writer));
+        if is_error(&reply) {
+            return Err(io::Error::other(String::from_utf8_lossy(&reply).into_owned()));
+        }
+        Ok(reply)
+    }
+}

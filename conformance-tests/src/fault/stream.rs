@@ -1,0 +1,145 @@
+//! Byte streams to clients and to the server, on a unix socket or TCP.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, UnixStream, tcp, unix},
+};
+
+/// What is sent in one piece is gathered up to this many bytes; what is longer is
+/// sent as it is, without a copy.
+const GATHERED: usize = 16 * 1024;
+
+/// Where a Redis server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Address {
+    /// The path of a unix socket.
+    Unix(PathBuf),
+    /// An address and port.
+    Tcp(SocketAddr),
+}
+
+impl From<PathBuf> for Address {
+    fn from(path: PathBuf) -> Self {
+        Self::Unix(path)
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub(crate) async fn connect(to: &Address) -> io::Result<Self> {
+        match to {
+            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+            Address::Tcp(address) => {
+                TcpStream::connect(address).await.and_then(Self::tcp)
+            }
+        }
+    }
+
+    pub(crate) fn tcp(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        Ok(Self::Tcp(stream))
+    }
+
+    pub(crate) fn split(self) -> (Reader, Writer) {
+        let (reader, half) = match self {
+            Self::Unix(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Reader::Unix(reader), Half::Unix(writer))
+            }
+            Self::Tcp(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Reader::Tcp(reader), Half::Tcp(writer))
+            }
+        };
+        (reader, Writer { half, gathered: BytesMut::new() })
+    }
+}
+
+pub(crate) enum Reader {
+    Unix(unix::OwnedReadHalf),
+    Tcp(tcp::OwnedReadHalf),
+}
+
+impl Reader {
+    /// Reads what there is; answers how many bytes, none at the end. Nothing is lost
+    /// when the future is dropped.
+    pub(crate) async fn read(&mut self, into: &mut BytesMut) -> io::Result<usize> {
+        match self {
+            Self::Unix(half) => half.read_buf(into).await,
+            Self::Tcp(half) => half.read_buf(into).await,
+        }
+    }
+}
+
+pub(crate) struct Writer {
+    half: Half,
+    gathered: BytesMut,
+}
+
+enum Half {
+    Unix(unix::OwnedWriteHalf),
+    Tcp(tcp::OwnedWriteHalf),
+}
+
+impl Writer {
+    /// Sends the pieces, or keeps them until the next [`Writer::flush`].
+    pub(crate) async fn send(&mut self, pieces: &[Bytes]) -> io::Result<()> {
+        for piece in pieces {
+            if self.gathered.len() + piece.len() <= GATHERED {
+                self.gathered.extend_from_slice(piece);
+            } else {
+                self.flush().await?;
+                self.half.write(piece).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        if !self.gathered.is_empty() {
+            let gathered = self.gathered.split();
+            self.half.write(&gathered).await?;
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) async fn finish(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        match &mut self.half {
+            Half::Unix(half) => half.shutdown().await,
+            Half::Tcp(half) => half.shutdown().await,
+        }
+    }
+
+    /// Makes the coming close a reset, which only TCP knows.
+    pub(crate) fn reset_on_close(&self) -> io::Result<()> {
+        match &self.half {
+            Half::Unix(_) => Ok(()),
+            Half::Tcp(half) => half.as_ref().set_zero_linger(),
+        }
+    }
+}
+
+impl Half {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Unix(half) => half.write_all(bytes).await,
+            Self::Tcp(half) => half.write_all(bytes).await,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+local redis = (function(real, argv)
+  local last = #argv
+  local time = {argv[last - 1], argv[last]}
+  argv[last], argv[last - 1] = nil, nil
+  local function asks_time(name, ...)
+    return type(name) == 'string' and name:upper() == 'TIME' and select('#', ...) == 0
+  end
+  local function call(...)
+    if asks_time(...) then return {time[1], time[2]} end
+    local reply = real.call(...)
+    return reply
+  end
+  local function pcall(...)
+    if asks_time(...) then return {time[1], time[2]} end
+    local reply = real.pcall(...)
+    return reply
+  end
+  return setmetatable({call = call, pcall = pcall}, {__index = real})
+end)(redis, ARGV)

@@ -1,0 +1,103 @@
+//! What the two directions of a connection know of each other: which replies are
+//! still to come, and what is to become of each.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, oneshot};
+
+/// One reply to come.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The client gets it as it is; whoever waits is told.
+    Pass(Option<oneshot::Sender<Bytes>>),
+    /// The client gets this in its place, unless it is an error.
+    Replace(Bytes),
+    /// The client does not get it.
+    Keep(oneshot::Sender<Bytes>),
+    /// It says whether replies are of that version from now on.
+    Hello(u8),
+    /// So many confirmations of subscriptions.
+    Confirmations(usize),
+    /// The server was not asked; the client gets this.
+    Made(Bytes),
+}
+
+/// The state that both directions of a connection share.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    replies: Mutex<VecDeque<Reply>>,
+    protocol: AtomicU8,
+    /// Told when a reply is made here that may be the next one.
+    stirred: Notify,
+}
+
+impl Wire {
+    pub(crate) fn new() -> Self {
+        let (replies, stirred) = (Mutex::default(), Notify::new());
+        Self { replies, protocol: AtomicU8::new(2), stirred }
+    }
+
+    pub(crate) fn expect(&self, reply: Reply) {
+        let is_made = matches!(reply, Reply::Made(_));
+        self.replies().push_back(reply);
+        if is_made {
+            self.stirred.notify_one();
+        }
+    }
+
+    /// The next reply that comes from the server.
+    pub(crate) fn next(&self) -> Option<Reply> {
+        self.replies().pop_front()
+    }
+
+    /// The next reply, if it was made here.
+    pub(crate) fn next_made(&self) -> Option<Bytes> {
+        let mut replies = self.replies();
+        match replies.pop_front() {
+            Some(Reply::Made(bytes)) => Some(bytes),
+            Some(other) => {
+                replies.push_front(other);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// Counts one confirmation, if it is what comes next.
+    pub(crate) fn confirm(&self) {
+        let mut replies = self.replies();
+        match replies.front_mut() {
+            Some(Reply::Confirmations(left)) if *left > 1 => *left -= 1,
+            Some(Reply::Confirmations(_)) => drop(replies.pop_front()),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn expects_confirmation(&self) -> bool {
+        matches!(self.replies().front(), Some(Reply::Confirmations(_)))
+    }
+
+    pub(crate) async fn stirred(&self) {
+        self.stirred.notified().await;
+    }
+
+    /// The version of replies, 2 or 3.
+    pub(crate) fn protocol(&self) -> u8 {
+        self.protocol.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_protocol(&self, version: u8) {
+        self.protocol.store(version, Ordering::Relaxed);
+    }
+
+    fn replies(&self) -> MutexGuard<'_, VecDeque<Reply>> {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
