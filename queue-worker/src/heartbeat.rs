@@ -29,24 +29,32 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub(crate) fn start(
+    pub(crate) async fn start(
         queue: Arc<dyn ReliableQueue>,
         worker: WorkerId,
         held: Arc<Held>,
         environment: Environment,
     ) -> io::Result<Self> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
+        let stopped = CancellationToken::new();
+        let stop = Some(stopped.clone().drop_guard());
         let (alive, ended) = oneshot::channel();
+        let (ready, started) = oneshot::channel();
         let beats = Beats::new(queue, worker, held, environment);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
-            runtime.block_on(stopped.run_until_cancelled(beats.run()));
-            // Does not wait for a call that the backend left on a thread.
-            runtime.shutdown_background();
+            // Not made by the caller: a runtime must not be dropped inside another.
+            match runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => {
+                    drop(ready.send(Ok(())));
+                    runtime.block_on(stopped.run_until_cancelled(beats.run()));
+                    // Does not wait for a call that the backend left on a thread.
+                    runtime.shutdown_background();
+                }
+                Err(error) => drop(ready.send(Err(error))),
+            }
             drop(alive);
         })?;
-        Ok(Self { stop: Some(stop.drop_guard()), ended })
+        started.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
+        Ok(Self { stop, ended })
     }
 
     /// Completes when the thread has ended, which it does not by itself.

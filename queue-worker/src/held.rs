@@ -143,3 +143,88 @@ impl Held {
 fn rhythm(lease: Duration) -> Duration {
     (lease / 3).max(Duration::from_millis(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use queue_core::{Delivery, JobId, Receipt};
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+    const BEAT: Duration = Duration::from_secs(10);
+
+    fn job(name: &str, lease: Duration, until: Duration) -> JobContext {
+        let receipt = Receipt::new(JobId::new(name).unwrap(), 1, name.to_owned());
+        JobContext::held_until(Delivery::new(receipt, "", lease), until)
+    }
+
+    fn lengths(beats: &[Beat]) -> Vec<(Duration, usize)> {
+        beats.iter().map(|beat| (beat.lease, beat.jobs.len())).collect()
+    }
+
+    #[test]
+    fn each_length_of_lease_beats_every_third_of_it() {
+        let held = Held::new(None, Duration::ZERO);
+        let (long, short) =
+            (job("long", LEASE, LEASE), job("short", LEASE / 10, LEASE));
+        held.add(&[long, short], Duration::ZERO);
+
+        assert_eq!(held.next_event(), Some(BEAT / 10));
+        assert_eq!(lengths(&held.due(BEAT / 10)), [(LEASE / 10, 1)]);
+        assert_eq!(held.next_event(), Some(BEAT / 10 * 2));
+        assert_eq!(lengths(&held.due(BEAT)), [(LEASE / 10, 1), (LEASE, 1)]);
+    }
+
+    /// A claim that waited longer than the rhythm is extended at once.
+    #[test]
+    fn a_late_answer_beats_at_once() {
+        let held = Held::new(None, Duration::ZERO);
+        let sent = Duration::ZERO;
+        held.add(&[job("late", LEASE, BEAT * 5)], sent);
+        assert_eq!(lengths(&held.due(BEAT * 2)), [(LEASE, 1)]);
+    }
+
+    #[test]
+    fn a_group_without_jobs_is_forgotten_at_its_next_beat() {
+        let held = Held::new(None, Duration::ZERO);
+        let brief = job("brief", LEASE, LEASE);
+        held.add(std::slice::from_ref(&brief), Duration::ZERO);
+        held.remove([&brief]);
+
+        assert_eq!(held.next_event(), Some(BEAT));
+        assert_eq!(lengths(&held.due(BEAT)), []);
+        assert_eq!(held.next_event(), None);
+    }
+
+    /// Where the lease is the worker's own, an idle one must beat too.
+    #[test]
+    fn a_shared_lease_beats_without_jobs() {
+        let held = Held::new(Some(LEASE), Duration::ZERO);
+        assert_eq!(lengths(&held.due(Duration::ZERO)), [(LEASE, 0)]);
+        assert_eq!(held.next_event(), Some(BEAT));
+    }
+
+    #[test]
+    fn a_lease_ends_by_the_workers_clock_and_only_once() {
+        let held = Held::new(None, Duration::ZERO);
+        let (first, second) = (job("1", LEASE, BEAT), job("2", LEASE, BEAT));
+        held.add(&[first.clone(), second.clone()], Duration::ZERO);
+        second.extend_until(BEAT * 2);
+
+        assert_eq!(held.expire(BEAT).len(), 1);
+        assert_eq!(first.lease_end(), Some(LeaseEnd::Lost));
+        assert_eq!((held.expire(BEAT).len(), second.lease_end()), (0, None));
+    }
+
+    /// A heartbeat that crosses a settlement does not spoil it.
+    #[test]
+    fn the_end_of_a_lease_that_was_let_go_is_no_news() {
+        let held = Held::new(None, Duration::ZERO);
+        let settled = job("settled", LEASE, LEASE);
+        held.add(std::slice::from_ref(&settled), Duration::ZERO);
+        held.remove([&settled]);
+
+        assert!(!held.end(&settled, LeaseEnd::Lost));
+        assert_eq!(settled.lease_end(), None);
+    }
+}

@@ -34,7 +34,7 @@ impl Run {
     ) -> Result<Summary, WorkerError> {
         let mut shutdown = Shutdown::listen(requests)?;
         let held = Arc::new(self.held());
-        let mut heartbeat = self.heartbeat(&held)?;
+        let mut heartbeat = self.heartbeat(&held).await?;
         let mut reaping = self.reaping();
         let mut claim_loop = self.claim_loop(handler, held);
 
@@ -61,10 +61,11 @@ impl Run {
         Held::new(always, self.environment().clock().elapsed())
     }
 
-    fn heartbeat(&self, held: &Arc<Held>) -> Result<Heartbeat, WorkerError> {
+    async fn heartbeat(&self, held: &Arc<Held>) -> Result<Heartbeat, WorkerError> {
         let queue = Arc::clone(&self.queue);
         let (worker, environment) = (self.worker.clone(), self.environment().clone());
         Heartbeat::start(queue, worker, Arc::clone(held), environment)
+            .await
             .map_err(WorkerError::Heartbeat)
     }
 

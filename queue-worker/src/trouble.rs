@@ -73,3 +73,72 @@ impl Trouble {
         self.pause = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use queue_core::{At, Operation};
+    use tracing::{Event, Level, Metadata, Subscriber, span};
+
+    use super::*;
+
+    /// Keeps the level of each event.
+    #[derive(Clone, Default)]
+    struct Levels(Arc<Mutex<Vec<Level>>>);
+
+    impl Subscriber for Levels {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(*event.metadata().level());
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    fn unavailable() -> Error {
+        let at = At { backend: "zset", operation: Operation::Claim };
+        Error::Unavailable { at, source: "refused".into() }
+    }
+
+    #[test]
+    fn an_outage_is_told_once_and_its_end_once() {
+        let levels = Levels::default();
+        tracing::subscriber::with_default(levels.clone(), || {
+            let mut trouble = Trouble::new("claiming", Environment::default());
+            trouble.is_over();
+            for _ in 0..50 {
+                trouble.failed(&unavailable());
+            }
+            trouble.is_over();
+            trouble.is_over();
+        });
+        assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::INFO]);
+    }
+
+    #[test]
+    fn pauses_grow_to_their_limit_and_begin_small_again() {
+        let mut trouble = Trouble::new("claiming", Environment::default());
+        let pauses: Vec<_> = (0..50).map(|_| trouble.failed(&unavailable())).collect();
+        assert!((FIRST_PAUSE / 2..=FIRST_PAUSE).contains(&pauses[0]));
+        assert!((FIRST_PAUSE..=FIRST_PAUSE * 2).contains(&pauses[1]));
+        assert!((LONGEST_PAUSE / 2..=LONGEST_PAUSE).contains(&pauses[49]));
+
+        trouble.is_over();
+        assert!(!trouble.is_pausing());
+        assert!(trouble.failed(&unavailable()) <= FIRST_PAUSE);
+    }
+}

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     Denied,
     /// It is refused for what it asks.
     Refused,
+    /// The backend has a bug.
+    Panic,
     /// It is done, and answered when the test says so.
     Late(Arc<Notify>),
 }
@@ -74,6 +76,7 @@ impl Faults {
             Some(Fault::Refused) => {
                 Err(Error::Invalid { at, reason: "as the test wants it".into() })
             }
+            Some(Fault::Panic) => panic!("as the test wants it"),
             Some(Fault::Late(release)) => {
                 let answer = call.await;
                 release.notified().await;
@@ -122,6 +125,14 @@ impl Faulty {
         decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
     ) -> Self {
         self.settlements.on(decide);
+        self
+    }
+
+    pub(crate) fn on_recover(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.recoveries.on(decide);
         self
     }
 

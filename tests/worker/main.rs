@@ -73,5 +73,6 @@ on_every_backend! {
         refused_settlement_spoils_no_other,
         lasting_refusal_loses_no_job,
         hopeless_first_claim_ends_the_worker,
+        worker_whose_reaper_dies_ends_and_gives_back,
         later_trouble_with_claims_passes;
 }

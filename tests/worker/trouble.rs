@@ -1,8 +1,11 @@
 //! A store that fails for a while costs time and no job.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use relq::worker::{Failure, JobContext, WorkerError};
@@ -84,6 +87,23 @@ pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
     assert!(matches!(error, WorkerError::Claim(_)), "{error}");
 }
 
+/// A worker without its reaper ends and says so; what it held is given back.
+pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
+    fixture.push("endless").await;
+
+    let broken = Faulty::new(fixture.queue.clone())
+        .on_recover(|call, _| (call > 0).then_some(Fault::Panic));
+    let worker = worker_on(Arc::new(broken)).reap_every(Duration::from_millis(500));
+    let worker = Running::start(worker, async |_: JobContext| {
+        std::future::pending::<Result<(), Failure>>().await
+    });
+
+    let error = worker.end().await.unwrap_err();
+    assert_eq!(error.to_string(), "the reaper has died");
+    let stats = fixture.stats().await;
+    assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
 /// R21: once it has worked, an operator may mend what broke.
 pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     fixture.push("before").await;
@@ -109,14 +129,14 @@ async fn server_restart_is_survived() {
     fixture.push_many(300).await;
 
     let worker = fixture.start(async |_: JobContext| {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         Ok::<_, Failure>(())
     });
     worker.until(|summary| summary.done >= 20).await;
     for _ in 0..3 {
         let Place::Server(server) = &mut fixture.store else { unreachable!() };
         server.kill();
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         server.restart();
         let done = worker.progress.summary().done;
         worker.until(|summary| summary.done > done).await;
