@@ -138,10 +138,11 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn send_calls(&mut self) {
         if !self.calls.is_settling() {
+            let room = self.room();
             let max = self.calls.max_batch().get() as usize;
             if let Some(batch) = self.settling.next_batch(max) {
                 let sent = self.now();
-                match self.room() {
+                match room {
                     Some(room) => self.calls.turn(batch, self.ask(room), sent),
                     None => self.calls.settle(batch, sent),
                 }
@@ -157,12 +158,18 @@ impl<H: Handler> ClaimLoop<H> {
     /// so that no lease runs while its job waits for a slot.
     fn room(&self) -> Option<NonZeroU32> {
         let is_held_up = self.calls.is_claiming() || self.claiming.is_pausing();
-        if self.stage == Stage::Stopping || is_held_up {
+        if self.stage == Stage::Stopping || is_held_up || self.cannot_settle() {
             return None;
         }
-        let free = self.slots.free().saturating_sub(self.settling.stuck());
-        let free = u32::try_from(free).unwrap_or(u32::MAX);
+        let free = u32::try_from(self.slots.free()).unwrap_or(u32::MAX);
         NonZeroU32::new(free.min(self.calls.max_batch().get()))
+    }
+
+    /// Whether settlements wait for a store that takes none: more jobs would only add
+    /// to them.
+    fn cannot_settle(&self) -> bool {
+        let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
+        is_waiting && self.settling.trouble.is_there()
     }
 
     fn ask(&self, room: NonZeroU32) -> ClaimRequest {

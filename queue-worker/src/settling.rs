@@ -50,12 +50,6 @@ impl Settling {
         self.fresh.is_empty() && self.failed.is_empty()
     }
 
-    /// How many jobs wait for a call that has failed before. They keep their slots, so
-    /// that a store that takes no settlements gets no new claims.
-    pub(crate) fn stuck(&self) -> usize {
-        self.failed.iter().map(|batch| batch.jobs.len()).sum()
-    }
-
     /// What the next call may carry; `None` when there is nothing, or a pause.
     pub(crate) fn next_batch(&mut self, max: usize) -> Option<Batch> {
         if self.trouble.is_pausing() {

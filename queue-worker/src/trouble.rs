@@ -59,6 +59,11 @@ impl Trouble {
         }
     }
 
+    /// Whether the last call failed.
+    pub(crate) fn is_there(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Whether to wait before the next call.
     pub(crate) fn is_pausing(&self) -> bool {
         self.pause.is_some()

@@ -69,6 +69,7 @@ on_every_backend! {
         idle_worker_is_quiet;
     trouble:
         settlement_that_failed_is_made_again,
+        store_that_takes_no_settlement_gets_no_claims,
         settlement_whose_answer_was_lost_runs_nothing_twice,
         refused_settlement_spoils_no_other,
         lasting_refusal_loses_no_job,

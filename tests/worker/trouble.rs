@@ -12,7 +12,7 @@ use relq::worker::{Failure, JobContext, WorkerError};
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Place, Running, worker_on},
+    fixture::{Fixture, Place, Running, eventually, worker_on},
 };
 
 async fn succeeds(_: JobContext) -> Result<(), Failure> {
@@ -30,6 +30,25 @@ pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
 
     let summary = worker.stop().await;
     assert_eq!((summary.done, summary.lost), (20, 0));
+}
+
+/// Jobs do not pile up in a worker whose verdicts nobody takes.
+pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixture) {
+    fixture.push_many(100).await;
+
+    let flaky = Arc::new(
+        Faulty::new(fixture.queue.clone())
+            .on_settle(|call, _| (call < 5).then_some(Fault::Unavailable)),
+    );
+    let worker = worker_on(flaky.clone()).concurrency(4);
+    let worker = Running::start(worker, succeeds);
+    eventually(|| flaky.settlements.calls() == 5).await;
+    let leased = fixture.stats().await.leased;
+    fixture.until(|stats| stats.finished == 100).await;
+
+    // A claim may be under way when the first settlement fails.
+    assert!(leased <= 8, "{leased}");
+    assert_eq!(worker.stop().await.done, 100);
 }
 
 /// R8: a settlement that was done, its answer lost, is not undone by the second call.
