@@ -14,14 +14,14 @@ use std::{
     time::Duration,
 };
 
-use relq::{Audit, Environment, NewJob, Queue, QueueName, Stats};
+use relq::{Audit, Environment, NewJob, Queue, QueueName, RetryAdvice, Stats};
 use tempfile::TempDir;
 
 use crate::{
     args::Target,
     failure::{Failure, Outcome, explain},
     interrupts::Interrupts,
-    output::Format,
+    output::{Format, say},
     push::Sender,
 };
 use crew::Crew;
@@ -69,19 +69,21 @@ impl Args {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
         })?;
         let url = choose_url(target, folder.path())?;
-        let demo = Demo::open(url, self.jobs).await?;
         let interrupts = Interrupts::listen()?;
+        let demo = Demo::open(url, self.jobs, interrupts.clone()).await?;
         let report = tokio::select! {
             report = Box::pin(demo.play(&self, folder.path())) => report,
             () = interrupts.first() => Err(Failure::Failed("stopped by a signal".into())),
         };
-        demo.clean_up().await?;
+        let cleaned = demo.clean_up().await;
         let report = report?;
+        cleaned?;
         self.format.show(&report)?;
         if report.is_clean() {
             return Ok(());
         }
-        eprintln!("the workers' records are kept in {}", folder.keep().display());
+        let folder = folder.keep();
+        say(&format!("the workers' records are kept in {}", folder.display()));
         Err(Failure::Reported)
     }
 }
@@ -105,17 +107,23 @@ struct Demo {
     queue: Arc<dyn Queue>,
     jobs: u64,
     environment: Environment,
+    interrupts: Interrupts,
 }
 
 impl Demo {
-    async fn open(url: String, jobs: NonZeroU32) -> Outcome<Self> {
+    async fn open(
+        url: String,
+        jobs: NonZeroU32,
+        interrupts: Interrupts,
+    ) -> Outcome<Self> {
         let environment = Environment::default();
         let name = format!("relq-demo-{}", environment.random().text(12));
         let name = QueueName::new(name).map_err(|error| {
             Failure::Failed(format!("no name for a queue: {error}"))
         })?;
         let queue = relq::connect(&url, &name).await?;
-        Ok(Self { url, name, queue, jobs: jobs.get().into(), environment })
+        let jobs = jobs.get().into();
+        Ok(Self { url, name, queue, jobs, environment, interrupts })
     }
 
     async fn play(&self, args: &Args, folder: &Path) -> Outcome<Report> {
@@ -135,7 +143,7 @@ impl Demo {
     }
 
     async fn push(&self) -> Outcome {
-        let sender = Sender::new(self.queue.clone(), None);
+        let sender = Sender::new(self.queue.clone(), self.interrupts.clone());
         let batch = u64::from(self.queue.capabilities().limits.max_batch.get());
         let mut from = 0;
         while from < self.jobs {
@@ -152,25 +160,35 @@ impl Demo {
     async fn kill_until_empty(&self, crew: &mut Crew, show: &Show) -> Outcome {
         let clock = self.environment.clock();
         let mut kill_at = clock.elapsed() + self.until_next_kill();
-        let (mut finished, mut progress_at) = (0, clock.elapsed());
+        let mut progress = Progress { finished: 0, at: clock.elapsed() };
         loop {
             clock.sleep(LOOK_EVERY).await;
             crew.check()?;
-            let stats = self.queue.stats().await?;
+            let now = clock.elapsed();
+            progress.check(now)?;
+            let Some(stats) = self.look().await? else { continue };
             show.update(&stats, crew.kills());
+            progress.note(&stats, now);
             if stats.unfinished() == 0 {
                 return Ok(());
-            }
-            let now = clock.elapsed();
-            if stats.finished > finished {
-                (finished, progress_at) = (stats.finished, now);
-            }
-            if now - progress_at > PATIENCE {
-                return Err(stuck(&stats));
             }
             if now >= kill_at && stats.ready > 0 {
                 crew.kill_one(&self.environment).await?;
                 kill_at = now + self.until_next_kill();
+            }
+        }
+    }
+
+    /// The queue's figures; `None` when the store is away for a moment.
+    async fn look(&self) -> Outcome<Option<Stats>> {
+        match self.queue.stats().await {
+            Ok(stats) => Ok(Some(stats)),
+            Err(error) if error.retry_advice() == RetryAdvice::Never => {
+                Err(error.into())
+            }
+            Err(error) => {
+                tracing::warn!("{}; looking again", error.full_message());
+                Ok(None)
             }
         }
     }
@@ -203,10 +221,26 @@ impl Demo {
     }
 }
 
-fn stuck(stats: &Stats) -> Failure {
-    let seconds = PATIENCE.as_secs();
-    let (ready, leased) = (stats.ready, stats.leased);
-    Failure::Failed(format!(
-        "no job was finished for {seconds} s, with {ready} ready and {leased} leased"
-    ))
+/// When a job was last seen to be finished.
+struct Progress {
+    finished: u64,
+    at: Duration,
+}
+
+impl Progress {
+    fn note(&mut self, stats: &Stats, now: Duration) {
+        if stats.finished > self.finished {
+            *self = Self { finished: stats.finished, at: now };
+        }
+    }
+
+    fn check(&self, now: Duration) -> Outcome {
+        if now - self.at <= PATIENCE {
+            return Ok(());
+        }
+        let (finished, seconds) = (self.finished, PATIENCE.as_secs());
+        Err(Failure::Failed(format!(
+            "no job was finished for {seconds} s, after {finished} that were"
+        )))
+    }
 }

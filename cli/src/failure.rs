@@ -4,6 +4,8 @@ use std::{io, process::ExitCode};
 
 use relq::{ConnectError, Error, Happened};
 
+use crate::output::say;
+
 /// What a command comes to.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
@@ -25,11 +27,11 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                eprintln!("relq: {message}");
+                say(&format!("relq: {message}"));
                 ExitCode::from(2)
             }
             Self::Failed(message) => {
-                eprintln!("relq: {message}");
+                say(&format!("relq: {message}"));
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,

@@ -7,6 +7,12 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
 
+/// Says something to the person at the terminal, on standard error. When that cannot
+/// be written to there is nobody left to tell.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
 /// In which form a command answers.
 #[derive(Args, Debug, Clone, Copy)]
 pub(crate) struct Format {

@@ -8,7 +8,7 @@ use relq::{JobState, JobView, PeekRequest, Queue};
 use crate::{
     args::Target,
     failure::Outcome,
-    output::{Format, JsonArray, Output},
+    output::{Format, JsonArray, Output, say},
     table::{Table, terminal_width},
     view::{self, JobJson},
 };
@@ -77,12 +77,12 @@ impl Listing {
         let mut out = Output::new();
         let mut pages = Pages::new(queue, state, self.limit);
         while let Some(jobs) = pages.next().await? {
-            let width = terminal_width();
-            out.text(&table(state, &jobs, width).render(width))?;
+            out.text(&table(state, &jobs).render(terminal_width()))?;
         }
         out.flush()?;
         if pages.has_more() {
-            eprintln!("there are more; --limit {} shows more", self.limit.get() * 10);
+            let more = self.limit.get().saturating_mul(10);
+            say(&format!("there are more: --limit {more} shows more"));
         }
         Ok(())
     }
@@ -132,24 +132,23 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// On a terminal, no more than half of a line goes to what is known of a state.
-fn table(state: JobState, jobs: &[JobView], width: Option<usize>) -> Table<5> {
-    let detail = match state {
+fn table(state: JobState, jobs: &[JobView]) -> Table<5> {
+    let time = match state {
         JobState::Scheduled => "DUE",
+        JobState::Leased | JobState::Dead => "SINCE",
         JobState::Ready => "",
-        JobState::Leased => "HELD BY",
-        JobState::Dead => "DEAD SINCE, WHY",
     };
-    let mut table = Table::new(["ID", "ATTEMPT", "PRIORITY", detail, "PAYLOAD"]);
+    let mut table = Table::new(["ID", "ATTEMPT", "PRIORITY", time, "PAYLOAD"]);
     for job in jobs {
         let id = job.id.as_ref().map_or("-", |id| id.as_str());
-        table.row([
+        let cells = [
             id.to_owned(),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.priority.to_string(),
-            view::cut(&view::detail(job), width.map_or(usize::MAX, |it| it / 2)).into(),
+            view::state_time(&job.detail).map(view::time).unwrap_or_default(),
             view::printable(&job.payload),
-        ]);
+        ];
+        table.row(cells, view::note(job));
     }
     table
 }

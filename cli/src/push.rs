@@ -1,5 +1,6 @@
 //! `relq push`: one job a payload or a line, in batches, in constant memory.
 
+mod gathering;
 mod ids;
 mod lines;
 mod progress;
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use relq::{Bytes, Happened, JobId, NewJob, Priority, UniqueKey};
+use relq::{Bytes, Happened, JobId, NewJob, Priority, Pushed, UniqueKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -95,14 +96,14 @@ impl Args {
         let queue = target.open().await?;
         let interrupts = Interrupts::listen()?;
         let lines = self.lines(Limits::of(queue.capabilities()))?;
-        let sender = Sender::new(queue, Some(interrupts.clone()));
+        let sender = Sender::new(queue, interrupts);
         let mut ids = Ids::new(self.quiet, self.format)?;
         let progress = Progress::start(self.file.as_deref(), self.quiet);
-        let pushed = self.push_all(lines, &sender, &interrupts, &mut ids, &progress);
+        let pushed = self.push_all(lines, &sender, &mut ids, &progress);
         let pushed = Box::pin(pushed).await;
         progress.clear();
-        ids.end()?;
-        pushed
+        let printed = ids.end();
+        pushed.and(printed)
     }
 
     fn check(&self) -> Outcome {
@@ -135,39 +136,20 @@ impl Args {
         &self,
         mut lines: Lines,
         sender: &Sender,
-        interrupts: &Interrupts,
         ids: &mut Ids,
         progress: &Progress,
     ) -> Outcome {
         let mut done = 0;
-        loop {
-            let batch = tokio::select! {
-                biased;
-                () = interrupts.first() => return Err(stopped("by a signal", done, None)),
-                batch = lines.next() => batch,
-            };
-            let payloads = match batch {
-                None => return Ok(()),
-                Some(Err(error)) => {
-                    return Err(stopped(&error.to_string(), done, None));
-                }
-                Some(Ok(payloads)) => payloads,
-            };
+        while let Some(payloads) =
+            next_batch(&mut lines, sender.interrupts(), done).await?
+        {
             let bytes: usize = payloads.iter().map(|payload| payload.len() + 1).sum();
             let jobs = self.jobs(payloads)?;
-            let pushed = tokio::select! {
-                pushed = sender.send(&jobs) => pushed,
-                () = interrupts.second() => {
-                    return Err(stopped("by a second signal", done, Some(jobs.len())));
-                }
-            };
-            match pushed {
-                Ok(pushed) => ids.stored(&pushed)?,
-                Err(unsent) => return Err(unsent.explain(done, jobs.len())),
-            }
+            ids.stored(&send(sender, &jobs, done).await?)?;
             done += jobs.len();
             progress.advance(jobs.len(), bytes);
         }
+        Ok(())
     }
 
     fn jobs(&self, payloads: Vec<Bytes>) -> Outcome<Vec<NewJob>> {
@@ -191,6 +173,34 @@ impl Args {
             Some(key) => job.unique(key),
             None => job,
         })
+    }
+}
+
+async fn next_batch(
+    lines: &mut Lines,
+    interrupts: &Interrupts,
+    done: usize,
+) -> Outcome<Option<Vec<Bytes>>> {
+    tokio::select! {
+        biased;
+        () = interrupts.first() => Err(stopped("by a signal", done, None)),
+        batch = lines.next() => match batch {
+            None => Ok(None),
+            Some(Ok(payloads)) => Ok(Some(payloads)),
+            Some(Err(error)) => Err(stopped(&error.to_string(), done, None)),
+        },
+    }
+}
+
+/// Sends a batch. A first signal lets it end, so that its outcome is known.
+async fn send(sender: &Sender, jobs: &[NewJob], done: usize) -> Outcome<Vec<Pushed>> {
+    tokio::select! {
+        pushed = sender.send(jobs) => {
+            pushed.map_err(|unsent| unsent.explain(done, jobs.len()))
+        }
+        () = sender.interrupts().second() => {
+            Err(stopped("by a second signal", done, Some(jobs.len())))
+        }
     }
 }
 

@@ -5,41 +5,54 @@ use std::io::{self, IsTerminal};
 
 use crate::view::cut;
 
-/// Between two columns.
+/// Between two columns, and before a note.
 const GAP: &str = "  ";
 
-/// Rows of `COLUMNS` cells. The last is cut where the terminal ends.
+/// Rows of `COLUMNS` cells. A column without a cell that says something is left out.
 #[derive(Debug)]
 pub(crate) struct Table<const COLUMNS: usize> {
-    rows: Vec<[String; COLUMNS]>,
+    rows: Vec<Row<COLUMNS>>,
+}
+
+#[derive(Debug)]
+struct Row<const COLUMNS: usize> {
+    cells: [String; COLUMNS],
+    /// A line of its own below the cells.
+    note: Option<String>,
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
     pub(crate) fn new(heads: [&str; COLUMNS]) -> Self {
-        Self { rows: vec![heads.map(str::to_owned)] }
+        Self { rows: vec![Row { cells: heads.map(str::to_owned), note: None }] }
     }
 
-    pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
-        self.rows.push(cells);
+    pub(crate) fn row(&mut self, cells: [String; COLUMNS], note: Option<String>) {
+        self.rows.push(Row { cells, note });
     }
 
-    /// The rows as text; nothing is cut when `width` is `None`.
+    /// The rows as text, each line cut to `width` if there is one.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
         let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            let cells = self.rows.iter().map(|row| row.cells[column].chars().count());
             cells.max().unwrap_or(0)
         });
         let mut text = String::new();
-        for row in &self.rows {
-            let cells = row.iter().zip(widths).filter(|(_, wide)| *wide > 0);
-            let line: Vec<_> =
-                cells.map(|(cell, wide)| format!("{cell:<wide$}")).collect();
-            let line = line.join(GAP);
+        for line in self.rows.iter().flat_map(|row| row.lines(widths)) {
             let line = line.trim_end();
             text.push_str(&width.map_or(line.into(), |width| cut(line, width)));
             text.push('\n');
         }
         text
+    }
+}
+
+impl<const COLUMNS: usize> Row<COLUMNS> {
+    fn lines(&self, widths: [usize; COLUMNS]) -> impl Iterator<Item = String> {
+        let cells = self.cells.iter().zip(widths).filter(|(_, wide)| *wide > 0);
+        let cells: Vec<_> =
+            cells.map(|(cell, wide)| format!("{cell:<wide$}")).collect();
+        let note = self.note.as_ref().map(|note| format!("{GAP}{note}"));
+        std::iter::once(cells.join(GAP)).chain(note)
     }
 }
 
@@ -61,8 +74,10 @@ mod tests {
     #[test]
     fn columns_line_up_and_end_with_the_terminal() {
         let mut table = Table::new(["ID", "", "PAYLOAD"]);
-        table.row(["a-1".into(), String::new(), "hello world".into()]);
-        assert_eq!(table.render(None), "ID   PAYLOAD\na-1  hello world\n");
-        assert_eq!(table.render(Some(9)), "ID   PAY…\na-1  hel…\n");
+        let cells = ["a-1", "", "hello world"].map(str::to_owned);
+        table.row(cells, Some("held by nobody".to_owned()));
+        let whole = "ID   PAYLOAD\na-1  hello world\n  held by nobody\n";
+        assert_eq!(table.render(None), whole);
+        assert_eq!(table.render(Some(9)), "ID   PAY…\na-1  hel…\n  held b…\n");
     }
 }

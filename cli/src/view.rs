@@ -1,7 +1,7 @@
 //! How a job is shown: to people as text that a terminal can bear, to scripts as
 //! JSON.
 
-use std::{borrow::Cow, fmt::Write, time::SystemTime};
+use std::{borrow::Cow, time::SystemTime};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{JobView, StateDetail, Timestamp, WorkerId};
@@ -53,7 +53,7 @@ pub(crate) fn host_and_pid(worker: &WorkerId) -> Option<(&str, u32)> {
 }
 
 /// Why a job is dead, and what its last attempt said if that is more.
-pub(crate) fn reason_and_error(reason: &str, last_error: Option<&str>) -> String {
+fn reason_and_error(reason: &str, last_error: Option<&str>) -> String {
     match last_error {
         Some(error) if !reason.contains(error) => format!("{reason}: {error}"),
         _ => reason.to_owned(),
@@ -139,22 +139,31 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     }
 }
 
-/// The job's state in a few words for people.
-pub(crate) fn detail(job: &JobView) -> String {
+/// When the job is due, or came into its state.
+pub(crate) fn state_time(detail: &StateDetail) -> Option<Timestamp> {
+    match detail {
+        StateDetail::Ready => None,
+        StateDetail::Scheduled { due } => Some(*due),
+        StateDetail::Leased { since, .. } | StateDetail::Dead { since, .. } => {
+            Some(*since)
+        }
+    }
+}
+
+/// What else is to be said of the state: who holds the job, why it is dead.
+pub(crate) fn note(job: &JobView) -> Option<String> {
     match &job.detail {
-        StateDetail::Ready => String::new(),
-        StateDetail::Scheduled { due } => time(*due),
-        StateDetail::Leased { worker, since, .. } => match host_and_pid(worker) {
-            Some((host, pid)) => {
-                format!("host {host}, pid {pid}, since {}", time(*since))
-            }
-            None => format!("worker {worker}, since {}", time(*since)),
-        },
-        StateDetail::Dead { reason, since } => {
-            let mut shown = time(*since);
+        StateDetail::Ready | StateDetail::Scheduled { .. } => None,
+        StateDetail::Leased { worker, until, .. } => {
+            let holder = match host_and_pid(worker) {
+                Some((host, pid)) => format!("host {host}, pid {pid}"),
+                None => format!("worker {worker}"),
+            };
+            Some(format!("held by {holder}, until {}", time(*until)))
+        }
+        StateDetail::Dead { reason, .. } => {
             let why = reason_and_error(reason, job.last_error.as_deref());
-            let _ = write!(shown, ", {}", printable(why.as_bytes()));
-            shown
+            Some(printable(why.as_bytes()))
         }
     }
 }

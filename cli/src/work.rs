@@ -24,6 +24,7 @@ use crate::{
     args::{Target, positive_duration},
     failure::{Failure, Outcome, explain},
     interrupts::Interrupts,
+    output::say,
 };
 use cannot_start::CannotStart;
 use command::JobCommand;
@@ -114,7 +115,7 @@ impl Args {
             async move { command.run(job).await }
         });
         let summary = Box::pin(running).await.map_err(explain_worker)?;
-        say(&summary);
+        say_summary(&summary);
         if let Some(message) = cannot_start.message() {
             return Err(Failure::Failed(message));
         }
@@ -169,7 +170,7 @@ fn explain_worker(error: WorkerError) -> Failure {
 }
 
 /// What was done, for the person who started it.
-fn say(summary: &Summary) {
+fn say_summary(summary: &Summary) {
     let Summary { done, retried, dead, cancelled, lost, given_back, .. } = summary;
     let counts = [
         (*retried, "to be tried again"),
@@ -182,7 +183,7 @@ fn say(summary: &Summary) {
     for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
         said.push_str(&format!(", {count} {words}"));
     }
-    eprintln!("relq: {said}");
+    say(&format!("relq: {said}"));
 }
 
 fn conclude(found: Option<&Found>, target: &Target) -> Outcome {

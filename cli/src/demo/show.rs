@@ -8,6 +8,8 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use relq::{Queue, Stats};
 
+use crate::output::say;
+
 const LINE: &str = "{bar:30} {pos}/{len} finished  {msg}  {elapsed}";
 
 /// A line on standard error that is drawn again and again.
@@ -20,7 +22,7 @@ impl Show {
         if !io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
-        eprintln!("{jobs} jobs on {queue}");
+        say(&format!("{jobs} jobs on {queue}"));
         let style = ProgressStyle::with_template(LINE);
         let style = style.expect("the template is a constant");
         Self(ProgressBar::new(jobs).with_style(style))

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{Failure, Outcome},
-    output::{Format, JsonArray, Output},
+    output::{Format, JsonArray, Output, say},
 };
 
 /// The answers so far. Who stops reading the ids does not stop the push.
@@ -71,7 +71,7 @@ impl Ids {
             Some(To::Json(array)) => array.end(),
             Some(To::Text(mut out)) => {
                 if self.count.duplicates > 0 {
-                    eprint!("{}", self.count);
+                    say(self.count.to_string().trim_end());
                 }
                 out.flush()
             }

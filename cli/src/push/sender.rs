@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct Sender {
     queue: Arc<dyn Queue>,
     environment: Environment,
-    interrupts: Option<Interrupts>,
+    interrupts: Interrupts,
 }
 
 /// Why a batch was given up, and whether it may be stored all the same.
@@ -33,9 +33,14 @@ pub(crate) struct Unsent {
 }
 
 impl Sender {
-    /// A sender that gives up when the program is told to stop, if it can be told.
-    pub(crate) fn new(queue: Arc<dyn Queue>, interrupts: Option<Interrupts>) -> Self {
+    /// A sender that tries no more when the program is told to stop.
+    pub(crate) fn new(queue: Arc<dyn Queue>, interrupts: Interrupts) -> Self {
         Self { queue, environment: Environment::default(), interrupts }
+    }
+
+    /// What tells the program to stop.
+    pub(super) fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
     }
 
     /// Pushes one batch.
@@ -54,7 +59,7 @@ impl Sender {
             if happened == Happened::No {
                 happened = error.happened();
             }
-            let is_over = clock.elapsed() >= give_up || self.is_told_to_stop();
+            let is_over = clock.elapsed() >= give_up || self.interrupts.any();
             if is_over || !may_repeat(&error, has_tokens) {
                 return Err(Unsent { error, happened });
             }
@@ -64,20 +69,13 @@ impl Sender {
         }
     }
 
-    fn is_told_to_stop(&self) -> bool {
-        self.interrupts.as_ref().is_some_and(Interrupts::any)
-    }
-
     /// Sleeps for half of `longest` to all of it, or until told to stop.
     async fn pause(&self, longest: Duration) {
         let share = 0.5 + self.environment.random().fraction() / 2.0;
         let sleep = self.environment.clock().sleep(longest.mul_f64(share));
-        match &self.interrupts {
-            None => sleep.await,
-            Some(interrupts) => tokio::select! {
-                () = sleep => {}
-                () = interrupts.first() => {}
-            },
+        tokio::select! {
+            () = sleep => {}
+            () = self.interrupts.first() => {}
         }
     }
 }

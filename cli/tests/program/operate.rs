@@ -46,7 +46,8 @@ on_each_store! {
         assert!(until > since && since > Some(0));
 
         let text = store.relq("peek --state leased").ok();
-        assert!(text.contains(&format!("pid {}, since 20", worker.child.id())), "{text}");
+        assert!(text.contains(&format!("pid {}, until 20", worker.child.id())), "{text}");
+        assert!(text.starts_with("ID") && text.contains("SINCE"), "{text}");
         // Its command must not outlive the test.
         let mut worker = worker;
         worker.stop_hard();
