@@ -35,6 +35,22 @@ pub(crate) struct Site {
     pub(crate) config: SqliteConfig,
 }
 
+impl Site {
+    /// Finds the file that a configuration names. Asks the file system, and so is for
+    /// the database thread.
+    pub(crate) fn find(
+        config: SqliteConfig,
+        queue: QueueName,
+    ) -> Result<Self, Failure> {
+        let file = connection::resolve(&config.location)?;
+        let bell = match &file {
+            Some(file) => Bell::of(file, &queue),
+            None => Bell::alone(),
+        };
+        Ok(Self { file, queue, bell, config })
+    }
+}
+
 /// The way to a database thread.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -42,15 +58,17 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Opens a connection on a thread of its own.
-    pub(crate) async fn start(site: Site) -> Result<Self, Failure> {
+    /// Opens a connection on a thread of its own, to the site that is found there.
+    pub(crate) async fn start(
+        find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
+    ) -> Result<(Self, Site), Failure> {
         let (inbox, calls) = mpsc::channel();
         let (opened, answer) = oneshot::channel();
         thread::Builder::new()
             .name("relq-sqlite".to_owned())
-            .spawn(move || match Keeper::open(site) {
-                Ok(keeper) => {
-                    if opened.send(Ok(())).is_ok() {
+            .spawn(move || match find().and_then(Keeper::open) {
+                Ok((keeper, site)) => {
+                    if opened.send(Ok(site)).is_ok() {
                         keeper.serve(&calls);
                     }
                 }
@@ -60,8 +78,8 @@ impl Lane {
             .map_err(|error| {
                 Failure::unavailable(format!("no thread can be started: {error}"))
             })?;
-        answer.await.unwrap_or_else(|_| Err(ended()))?;
-        Ok(Self { inbox })
+        let site = answer.await.unwrap_or_else(|_| Err(ended()))?;
+        Ok((Self { inbox }, site))
     }
 
     /// Has a call done and waits for its answer.
@@ -105,13 +123,13 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn open(site: Site) -> Result<Self, Failure> {
+    fn open(site: Site) -> Result<(Self, Site), Failure> {
         let conn = connection::open(site.file.as_deref(), &site.config)?;
         let queue = statements::queue_key(&conn, &site.queue)?;
-        let file = site.file.map(with_identity).transpose()?;
-        let Site { bell, config, .. } = site;
-        let desk = Desk { conn, queue, environment: config.environment, bell };
-        Ok(Self { desk, file })
+        let file = site.file.clone().map(with_identity).transpose()?;
+        let environment = site.config.environment.clone();
+        let desk = Desk { conn, queue, environment, bell: site.bell.clone() };
+        Ok((Self { desk, file }, site))
     }
 
     fn serve(&self, inbox: &Receiver<Vec<Box<dyn Pending>>>) {

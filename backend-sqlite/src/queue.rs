@@ -12,14 +12,12 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::claim::{Claim, Poll, Pulse};
 use crate::config::SqliteConfig;
-use crate::connection;
 use crate::extend::{Extend, Leave};
 use crate::failure::Failure;
 use crate::lane::{Lane, Site};
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
-use crate::wake::Bell;
 
 /// A queue in a SQLite file.
 ///
@@ -66,16 +64,13 @@ impl SqliteQueue {
         queue: QueueName,
     ) -> Result<Self, Failure> {
         config.check()?;
-        let file = connection::resolve(&config.location)?;
-        let bell = match &file {
-            Some(file) => Bell::of(file, &queue),
-            None => Bell::alone(),
-        };
-        Self::start(Site { file, queue, bell, config }).await
+        Self::start(move || Site::find(config, queue)).await
     }
 
-    async fn start(site: Site) -> Result<Self, Failure> {
-        let lane = Lane::start(site.clone()).await?;
+    async fn start(
+        find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let (lane, site) = Lane::start(find).await?;
         let capabilities = site.config.capabilities();
         let reading = OnceCell::new();
         Ok(Self { site, capabilities, lane: Arc::new(lane), reading })
@@ -91,7 +86,10 @@ impl SqliteQueue {
         if self.site.file.is_none() {
             return Ok(&self.lane);
         }
-        let start = || async { Lane::start(self.site.clone()).await.map(Arc::new) };
+        let site = self.site.clone();
+        let start = || async {
+            Lane::start(move || Ok(site)).await.map(|(lane, _)| Arc::new(lane))
+        };
         self.reading.get_or_try_init(start).await.map(|lane| &**lane)
     }
 
@@ -237,7 +235,8 @@ impl ReliableQueue for SqliteQueue {
             let reading = OnceCell::new();
             return Ok(Arc::new(Self { site, capabilities, lane, reading }));
         }
-        let sibling = Self::start(self.site.clone()).await;
+        let site = self.site.clone();
+        let sibling = Self::start(move || Ok(site)).await;
         Ok(Arc::new(sibling.map_err(|failure| failure.at(Operation::Connect))?))
     }
 }
