@@ -3,51 +3,72 @@
 //! The file's header names its owner (`application_id`) and its version
 //! (`user_version`). Both are set in the transaction that makes the tables, and that
 //! one runs with a rollback journal, so the header in the file itself tells the
-//! truth before SQLite is let near it: a file that is not relq's is not touched.
+//! truth. It is read in a way that makes no log and takes no lock, before the file is
+//! opened to be worked on: what is not relq's is not touched.
 
-use std::{
-    fs::File,
-    io::{ErrorKind, Read},
-    path::Path,
-};
+use std::{fs, io::ErrorKind, path::Path};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::failure::Failure;
 
 /// `relq` in ASCII.
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
 
+/// What every SQLite database begins with; SQLite takes less for an empty one.
+const HEADER_BYTES: u64 = 100;
+
 /// Each step takes the schema from its index to the version after it. A step that
 /// was released is never changed; a new version is a new step.
 const STEPS: &[&str] = &[include_str!("../sql/schema_1.sql")];
 
-/// What every SQLite database begins with.
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const HEADER_BYTES: u64 = 100;
-/// Where the header has the application id.
-const APPLICATION_ID_AT: usize = 68;
-
 /// Refuses a file that is not relq's, without writing to it. A file that does not
 /// exist or is empty is free to take.
+///
+/// SQLite reads the header, and not this crate: a process that closes a file by
+/// itself loses all the locks that SQLite holds on it for other handles.
 pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
-    let header = match read_header(path) {
-        Ok(header) => header,
+    match fs::metadata(path) {
+        Ok(found) if found.len() == 0 => return Ok(()),
+        Ok(found) if found.len() < HEADER_BYTES => {
+            return Err(foreign(path, "is not a SQLite database"));
+        }
+        Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(unreadable(path, &error)),
-    };
-    if header.is_empty() {
-        return Ok(());
     }
-    if !header.starts_with(MAGIC) {
-        return Err(foreign(path, "is not a SQLite database"));
+    match read_owner(path) {
+        Ok(APPLICATION_ID) => Ok(()),
+        Ok(_) => Err(foreign(path, "is the database of another program")),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(foreign(path, "is not a SQLite database"))
+        }
+        Err(error) => Err(error.into()),
     }
-    let id = header.get(APPLICATION_ID_AT..).and_then(|rest| rest.first_chunk::<4>());
-    match id.map(|id| u32::from_be_bytes(*id)) {
-        Some(APPLICATION_ID) => Ok(()),
-        Some(_) => Err(foreign(path, "is the database of another program")),
-        None => Err(foreign(path, "is cut off within its first bytes")),
+}
+
+/// Reads whose file it is from the file itself, without its log and without a lock.
+fn read_owner(path: &Path) -> rusqlite::Result<u32> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let conn = Connection::open_with_flags(immutable_uri(path), flags)?;
+    conn.pragma_query_value(None, "application_id", |row| row.get(0))
+}
+
+/// The path as a URI that promises SQLite that nobody changes the file, so that it
+/// makes no log and takes no lock.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
     }
+    uri + "?immutable=1"
 }
 
 /// Makes the tables, or brings them to the newest version, in one transaction.
@@ -91,12 +112,6 @@ fn refuse_foreign_tables(conn: &Connection) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::unusable("the file has tables that are not relq's; name another file"))
-}
-
-fn read_header(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut header = Vec::new();
-    File::open(path)?.take(HEADER_BYTES).read_to_end(&mut header)?;
-    Ok(header)
 }
 
 fn foreign(path: &Path, what: &str) -> Failure {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use queue_core::{Operator as _, ReliableQueueExt as _};
+use queue_core::{Operator as _, ReliableQueue as _, ReliableQueueExt as _};
 
 use crate::fixture::{
     Folder, LONG, Notes, ask, eventually, file_of_child, open, spawn,
@@ -83,4 +83,34 @@ async fn processes_share_a_file_from_its_first_moment() {
     let queue = folder.queue().await;
     assert_eq!(queue.stats().await.unwrap().finished, SHARE * PROCESSES);
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
+
+/// A process loses all its locks on a file when it closes the file by itself, and not
+/// through SQLite. Another process could then take the log for nobody's, and remove
+/// it under those who use it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn opening_a_second_handle_keeps_the_locks_of_the_first() {
+    let folder = Folder::new();
+    let first = folder.queue().await;
+    let locks = locks_on(&folder.file());
+    assert!(locks > 0, "a queue in use is locked against removal of its log");
+
+    let second = folder.queue().await;
+    drop(second.sibling().await.unwrap());
+
+    assert_eq!(locks_on(&folder.file()), locks);
+    first.push_one("hello".into()).await.unwrap();
+}
+
+/// The number of locks that processes hold on a file.
+#[cfg(target_os = "linux")]
+fn locks_on(file: &std::path::Path) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = format!(":{}", std::fs::metadata(file).unwrap().ino());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    let is_on_file = |line: &str| {
+        line.split_whitespace().nth(5).is_some_and(|place| place.ends_with(&inode))
+    };
+    locks.lines().filter(|line| is_on_file(line)).count()
 }
