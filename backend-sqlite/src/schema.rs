@@ -47,13 +47,22 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Reads whose file it is from the file itself, without its log and without a lock.
+/// Reads whose file it is, from the file itself, without its log and without a lock.
+/// When another process is writing its log back meanwhile, that can look like damage:
+/// then it is read again, with a lock.
 fn read_owner(path: &Path) -> rusqlite::Result<u32> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_URI;
-    let conn = Connection::open_with_flags(immutable_uri(path), flags)?;
-    conn.pragma_query_value(None, "application_id", |row| row.get(0))
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let with_uri = flags | OpenFlags::SQLITE_OPEN_URI;
+    match application_id(Connection::open_with_flags(immutable_uri(path), with_uri)) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            application_id(Connection::open_with_flags(path, flags))
+        }
+        other => other,
+    }
+}
+
+fn application_id(conn: rusqlite::Result<Connection>) -> rusqlite::Result<u32> {
+    conn?.pragma_query_value(None, "application_id", |row| row.get(0))
 }
 
 /// The path as a URI that promises SQLite that nobody changes the file, so that it
