@@ -48,7 +48,7 @@ macro_rules! __test {
     };
     (redis long, $topic:ident $case:ident) => {
         #[test]
-        #[ignore = "takes ten minutes: the server's clock is not moved"]
+        #[ignore = "takes eight minutes: the server's clock is not moved"]
         fn $case() {
             $crate::__run!(Redis, $topic $case);
         }
