@@ -5,10 +5,18 @@ use queue_redis::testing::Server;
 
 #[path = "gate/client.rs"]
 mod client;
+#[path = "gate/faults.rs"]
+mod faults;
+#[path = "gate/ghosts.rs"]
+mod ghosts;
+#[path = "gate/queue.rs"]
+mod queue;
 #[path = "gate/through.rs"]
 mod through;
 #[path = "gate/time.rs"]
 mod time;
+#[path = "gate/waiting.rs"]
+mod waiting;
 
 use client::Client;
 use conformance_tests::fault::{Endpoint, Gate, VirtualClock};
@@ -24,8 +32,9 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let (server, clock) = (Server::start(), VirtualClock::new());
-        let gate = Gate::start(server.socket(), clock.clone()).unwrap();
-        let actor = gate.actor("worker").unwrap();
+        let gate =
+            Gate::start(server.socket(), clock.clone()).expect("the gate starts");
+        let actor = gate.actor("worker").expect("a socket");
         Self { gate, clock, actor, server }
     }
 
@@ -36,6 +45,6 @@ impl Stage {
     /// What the server itself answers, past the gate.
     fn ask(&self, command: &str) -> String {
         let words: Vec<_> = command.split(' ').map(str::as_bytes).collect();
-        String::from_utf8(self.server.command(&words)).unwrap()
+        String::from_utf8(self.server.command(&words)).expect("it answers text")
     }
 }

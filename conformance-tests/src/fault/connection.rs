@@ -82,6 +82,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
         return;
     }
     let _open = actor.opens();
+    let connection = actor.next_connection();
     // A server that is down shows to the client as a connection that closes.
     let Ok(mut upstream) = Upstream::open(&shared).await else { return };
     let (reader, mut client) = client.split();
@@ -91,7 +92,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
         let inbound = Inbound {
             shared: &shared,
             actor: &actor,
-            connection: actor.next_connection(),
+            connection,
             requests: &mut requests,
             server: &mut upstream.writer,
             wire: &wire,

@@ -168,7 +168,8 @@ impl Gate {
         self.shared.ledger().troubles.clone()
     }
 
-    /// Says what a script is called in the record; else it is its first comment.
+    /// Says what a script is called in the record; else it is its first comment and
+    /// the beginning of its digest.
     pub fn name_script(&self, source: &str, name: &str) {
         self.shared.scripts().name(&digest(source.as_bytes()), name);
     }

@@ -1,9 +1,9 @@
 //! From the client to the server, step by step.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::RecvError};
 
 use super::{
     actor::{Actor, Life},
@@ -17,6 +17,9 @@ use super::{
     stream::{Reader, Writer},
     wire::{Reply, Wire},
 };
+
+/// A reply that is kept from the client.
+type Answer = oneshot::Receiver<Bytes>;
 
 /// Why the direction came to its end.
 #[derive(Debug)]
@@ -160,6 +163,7 @@ impl Inbound<'_> {
         kind: Kind,
         request: Request,
     ) -> Result<(), Ended> {
+        self.hand_on_what_came_before().await?;
         match fault {
             Fault::Before => Err(Ended::Dies(Life::Closed, Vec::new())),
             Fault::Cut(When::Before) => Err(Ended::Cut),
@@ -186,12 +190,27 @@ impl Inbound<'_> {
         }
     }
 
+    /// Completes once the client has all replies to what it sent before, so that the
+    /// same fault leaves it with the same knowledge in each run.
+    async fn hand_on_what_came_before(&mut self) -> Result<(), Ended> {
+        let (told, reached) = oneshot::channel();
+        self.wire.expect(Reply::Mark(told));
+        self.server.flush().await?;
+        reached.await.map_err(gone)
+    }
+
     /// What the client sent behind the request in hand.
     fn left_behind(&mut self, behind: Behind) -> Result<Vec<Request>, Ended> {
         let mut left = Vec::new();
+        let mut is_queueing = false;
         while let Some(request) = self.requests.buffered()? {
             let kind = Kind::of(&request);
-            if kind.is_step() && !self.session.is_queueing() {
+            match kind {
+                Kind::Multi => is_queueing = true,
+                Kind::Exec | Kind::Discard => is_queueing = false,
+                _ => {}
+            }
+            if kind.is_step() && !is_queueing {
                 let mut step = self.describe(kind, &request);
                 step.fate = Fate::LeftBehind(behind);
                 self.shared.ledger().steps.push(step);
@@ -212,13 +231,10 @@ impl Inbound<'_> {
     ) -> Result<(), Ended> {
         let (pieces, _) = rewrite::for_server(self.shared, self.session, kind, request);
         let ran = self.send_keeping(&pieces).await?;
-        ran.await.map(drop).map_err(|_gone| Ended::Broken)
+        ran.await.map(drop).map_err(gone)
     }
 
-    async fn send_keeping(
-        &mut self,
-        pieces: &[Bytes],
-    ) -> Result<oneshot::Receiver<Bytes>, Ended> {
+    async fn send_keeping(&mut self, pieces: &[Bytes]) -> Result<Answer, Ended> {
         let (told, reply) = oneshot::channel();
         self.wire.expect(Reply::Keep(told));
         self.server.send(pieces).await?;
@@ -273,23 +289,35 @@ impl Inbound<'_> {
     ) -> Result<(), Ended> {
         let id = self.id_at_server().await?;
         let deadline = blocking.limit().map(|limit| self.shared.deadline(limit));
-        let (told, mut answered) = oneshot::channel();
-        self.wire.expect(Reply::Pass(Some(told)));
-        self.server.send(&blocking.without_limit(request)).await?;
-        self.server.flush().await?;
-        tokio::select! {
+        let mut reply = self.send_keeping(&blocking.without_limit(request)).await?;
+        let answered = tokio::select! {
             biased;
-            _ = &mut answered => return Ok(()),
-            held = self.shared.server.holds(&id) => held?,
-        }
+            answered = &mut reply => answered.map_err(gone)?,
+            held = self.shared.server.holds(&id) => {
+                held?;
+                self.wait_held(&id, reply, deadline).await?
+            }
+        };
+        // By now nothing of the wait is left for anyone to see.
+        self.wire.expect(Reply::Made(answered));
+        Ok(())
+    }
+
+    async fn wait_held(
+        &mut self,
+        id: &str,
+        mut reply: Answer,
+        deadline: Option<Duration>,
+    ) -> Result<Bytes, Ended> {
         let _held = self.actor.is_held();
         tokio::select! {
-            _ = &mut answered => return Ok(()),
+            biased;
+            answered = &mut reply => return answered.map_err(gone),
             () = self.requests.end() => return Err(self.leave().await),
             () = sleep_until(self.shared, deadline) => {}
         }
-        self.shared.server.let_go(&id).await?;
-        answered.await.map(drop).map_err(|_gone| Ended::Broken)
+        self.shared.server.let_go(id).await?;
+        reply.await.map_err(gone)
     }
 
     /// How the server calls this connection.
@@ -298,7 +326,7 @@ impl Inbound<'_> {
             return Ok(id.to_owned());
         }
         let reply = self.send_keeping(&[rewrite::client_id()]).await?;
-        let reply = reply.await.map_err(|_gone| Ended::Broken)?;
+        let reply = reply.await.map_err(gone)?;
         let id =
             String::from_utf8_lossy(&reply).trim_start_matches(':').trim().to_owned();
         self.session.set_id(&id);
@@ -306,9 +334,14 @@ impl Inbound<'_> {
     }
 }
 
-async fn sleep_until(shared: &Shared, deadline: Option<std::time::Duration>) {
+async fn sleep_until(shared: &Shared, deadline: Option<Duration>) {
     match deadline {
         Some(deadline) => shared.clock.sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// The other direction ended, so the answer will not come.
+fn gone(_: RecvError) -> Ended {
+    Ended::Broken
 }

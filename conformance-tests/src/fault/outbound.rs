@@ -3,6 +3,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
+use tokio::sync::oneshot;
 
 use super::{
     frame::Malformed,
@@ -92,9 +93,7 @@ impl<'a> Outbound<'a> {
 
     async fn run_to_end(&mut self) -> io::Result<Stopped> {
         loop {
-            while let Some(made) = self.wire.next_made() {
-                self.client.send(&[made]).await?;
-            }
+            self.hand_on_what_was_made_here().await?;
             match self.replies.buffered() {
                 Ok(Some(reply)) => self.hand_on(reply).await?,
                 Ok(None) => {
@@ -112,17 +111,25 @@ impl<'a> Outbound<'a> {
         }
     }
 
+    async fn hand_on_what_was_made_here(&mut self) -> io::Result<()> {
+        while let Some(reply) = self.wire.next_made_here() {
+            match reply {
+                Reply::Made(made) => self.client.send(&[made]).await?,
+                Reply::Mark(told) => {
+                    self.client.flush().await?;
+                    tell(told, ());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     async fn hand_on(&mut self, reply: Bytes) -> io::Result<()> {
         if self.is_announcement(&reply) {
             return self.client.send(&[reply]).await;
         }
         match self.wire.next() {
-            Some(Reply::Pass(Some(told))) => {
-                self.client.send(std::slice::from_ref(&reply)).await?;
-                self.client.flush().await?;
-                tell(told, reply);
-                Ok(())
-            }
             Some(Reply::Keep(told)) => {
                 self.client.flush().await?;
                 tell(told, reply);
@@ -160,6 +167,6 @@ impl<'a> Outbound<'a> {
 }
 
 /// Nobody waits any more when the connection is on its way down.
-fn tell(told: tokio::sync::oneshot::Sender<Bytes>, reply: Bytes) {
+fn tell<T>(told: oneshot::Sender<T>, reply: T) {
     drop(told.send(reply));
 }

@@ -73,32 +73,29 @@ pub(crate) fn for_server(
 ) -> (Vec<Bytes>, Option<Reply>) {
     let as_it_is = || vec![request.bytes().clone()];
     if session.is_queueing() && !matches!(kind, Kind::Exec | Kind::Discard) {
-        return (queued(shared, session, kind, request), Some(Reply::Pass(None)));
+        return (queued(shared, session, kind, request), Some(Reply::Pass));
     }
     match kind {
         Kind::Nothing => (as_it_is(), None),
         Kind::Time => (Vec::new(), Some(Reply::Made(time(shared)))),
         Kind::Multi => {
             session.transaction = Some(Vec::new());
-            (as_it_is(), Some(Reply::Pass(None)))
+            (as_it_is(), Some(Reply::Pass))
         }
         Kind::Exec => {
             session.end_transaction();
-            (as_it_is(), Some(Reply::Pass(None)))
+            (as_it_is(), Some(Reply::Pass))
         }
         Kind::Discard => {
             session.end_transaction();
             let is_reset = request.word(0) == "RESET";
-            let reply = if is_reset { Reply::Hello(2) } else { Reply::Pass(None) };
+            let reply = if is_reset { Reply::Hello(2) } else { Reply::Pass };
             (as_it_is(), Some(reply))
         }
         Kind::Hello => {
             let version = if request.arg(1) == Some(b"3") { 3 } else { 2 };
-            let reply = if request.len() > 1 {
-                Reply::Hello(version)
-            } else {
-                Reply::Pass(None)
-            };
+            let reply =
+                if request.len() > 1 { Reply::Hello(version) } else { Reply::Pass };
             (as_it_is(), Some(reply))
         }
         Kind::Subscription => {
@@ -111,7 +108,7 @@ pub(crate) fn for_server(
             let answer = bulk(digest.as_bytes());
             (request.with_arg(2, &shimmed), Some(Reply::Replace(answer)))
         }
-        _ => (timed(shared, kind, request), Some(Reply::Pass(None))),
+        _ => (timed(shared, kind, request), Some(Reply::Pass)),
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Scripts {
 
 #[derive(Debug, Clone)]
 struct Known {
+    /// What the server gets in its place, and its digest.
+    source: Bytes,
     shimmed: String,
     label: String,
 }
@@ -46,9 +48,15 @@ impl Scripts {
     /// Takes note of a script; answers its digest and what to send in its place.
     pub(crate) fn learn(&mut self, source: &[u8]) -> (String, Bytes) {
         let digest = digest(source);
+        if let Some(known) = self.known.get(&digest) {
+            return (digest, known.source.clone());
+        }
         let shimmed = shim(source);
-        let known =
-            Known { shimmed: self::digest(&shimmed), label: label(source, &digest) };
+        let known = Known {
+            shimmed: self::digest(&shimmed),
+            label: label(source, &digest),
+            source: shimmed.clone(),
+        };
         self.known.insert(known.shimmed.clone(), known.clone());
         self.known.insert(digest.clone(), known);
         (digest, shimmed)
@@ -97,13 +105,14 @@ fn shim(source: &[u8]) -> Bytes {
     shimmed.freeze()
 }
 
-/// The script's first comment, which says what it is, or the digest's beginning.
+/// The script's first comment, which says what it is, and the digest's beginning:
+/// scripts that begin alike are told apart.
 fn label(source: &[u8], digest: &str) -> String {
     let text = String::from_utf8_lossy(source);
     let mut lines = text.lines().map(str::trim);
     let comment = lines.find_map(|line| line.strip_prefix("--")).map(str::trim);
     match comment.filter(|comment| !comment.is_empty()) {
-        Some(comment) => comment.to_owned(),
+        Some(comment) => format!("{comment} [{}]", short(digest)),
         None => short(digest),
     }
 }
@@ -130,7 +139,8 @@ mod tests {
     fn a_script_is_called_by_its_first_comment_or_by_the_name_given() {
         let mut scripts = Scripts::default();
         let (digest, _) = scripts.learn(b"#!lua\n-- Lease a job.\nreturn 1");
-        assert_eq!(scripts.label(digest.as_bytes()), "Lease a job.");
+        let own = format!("Lease a job. [{}]", &digest[..8]);
+        assert_eq!(scripts.label(digest.as_bytes()), own);
 
         scripts.name(&digest, "claim");
 

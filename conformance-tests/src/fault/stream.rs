@@ -78,6 +78,10 @@ impl Reader {
     /// Reads what there is; answers how many bytes, none at the end. Nothing is lost
     /// when the future is dropped.
     pub(crate) async fn read(&mut self, into: &mut BytesMut) -> io::Result<usize> {
+        // Room that was made for a large frame is used up first.
+        if into.capacity() == into.len() {
+            into.reserve(GATHERED);
+        }
         match self {
             Self::Unix(half) => half.read_buf(into).await,
             Self::Tcp(half) => half.read_buf(into).await,

@@ -15,8 +15,8 @@ use tokio::sync::{Notify, oneshot};
 /// One reply to come.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// The client gets it as it is; whoever waits is told.
-    Pass(Option<oneshot::Sender<Bytes>>),
+    /// The client gets it as it is.
+    Pass,
     /// The client gets this in its place, unless it is an error.
     Replace(Bytes),
     /// The client does not get it.
@@ -27,6 +27,8 @@ pub(crate) enum Reply {
     Confirmations(usize),
     /// The server was not asked; the client gets this.
     Made(Bytes),
+    /// None; whoever waits is told when all that comes before it was handed on.
+    Mark(oneshot::Sender<()>),
 }
 
 /// The state that both directions of a connection share.
@@ -45,9 +47,9 @@ impl Wire {
     }
 
     pub(crate) fn expect(&self, reply: Reply) {
-        let is_made = matches!(reply, Reply::Made(_));
+        let is_made_here = is_made_here(&reply);
         self.replies().push_back(reply);
-        if is_made {
+        if is_made_here {
             self.stirred.notify_one();
         }
     }
@@ -57,16 +59,13 @@ impl Wire {
         self.replies().pop_front()
     }
 
-    /// The next reply, if it was made here.
-    pub(crate) fn next_made(&self) -> Option<Bytes> {
+    /// The next reply, if it does not come from the server.
+    pub(crate) fn next_made_here(&self) -> Option<Reply> {
         let mut replies = self.replies();
-        match replies.pop_front() {
-            Some(Reply::Made(bytes)) => Some(bytes),
-            Some(other) => {
-                replies.push_front(other);
-                None
-            }
-            None => None,
+        if replies.front().is_some_and(is_made_here) {
+            replies.pop_front()
+        } else {
+            None
         }
     }
 
@@ -100,4 +99,8 @@ impl Wire {
     fn replies(&self) -> MutexGuard<'_, VecDeque<Reply>> {
         self.replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_made_here(reply: &Reply) -> bool {
+    matches!(reply, Reply::Made(_) | Reply::Mark(_))
 }

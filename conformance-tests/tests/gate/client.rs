@@ -15,12 +15,12 @@ pub(crate) struct Client(pub(crate) UnixStream);
 
 impl Client {
     pub(crate) async fn connect(url: &str) -> Self {
-        let path = url.strip_prefix("unix://").unwrap();
-        Self(UnixStream::connect(path).await.unwrap())
+        let path = url.strip_prefix("unix://").expect("a unix socket");
+        Self(UnixStream::connect(path).await.expect("the gate listens"))
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        self.0.write_all(bytes).await.unwrap();
+        self.0.write_all(bytes).await.expect("the gate reads");
     }
 
     /// Gets exactly these bytes.
@@ -32,7 +32,7 @@ impl Client {
             let read = read.unwrap_or_else(|_| {
                 panic!("only got {:?}", String::from_utf8_lossy(&got[..have]))
             });
-            match read.unwrap() {
+            match read.expect("the connection is sound") {
                 0 => break,
                 more => have += more,
             }
@@ -61,6 +61,13 @@ impl Client {
         self.expect(answer.as_bytes()).await;
     }
 
+    /// Agrees on a version of the protocol.
+    pub(crate) async fn hello(&mut self, version: &str) {
+        self.send(&command(&["HELLO", version])).await;
+        while self.next_line().await != "modules" {}
+        assert_eq!(self.next_line().await, "*0");
+    }
+
     /// Sends a command and gets one line, without its end.
     pub(crate) async fn line(&mut self, words: &[&str]) -> String {
         self.send(&command(words)).await;
@@ -72,10 +79,10 @@ impl Client {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
             let byte = timeout(LIMIT, self.0.read_u8()).await;
-            line.push(byte.expect("a line comes").unwrap());
+            line.push(byte.expect("a line comes").expect("the line is whole"));
         }
         line.truncate(line.len() - 2);
-        String::from_utf8(line).unwrap()
+        String::from_utf8(line).expect("the line is text")
     }
 }
 
@@ -85,6 +92,11 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
         bytes.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes());
     }
     bytes
+}
+
+/// Commands that count one up each, in one piece.
+pub(crate) fn increments(keys: &[&str]) -> Vec<u8> {
+    keys.iter().flat_map(|key| command(&["INCR", key])).collect()
 }
 
 pub(crate) fn bulk(text: &str) -> String {

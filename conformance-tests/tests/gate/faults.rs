@@ -1,1 +1,169 @@
-//! x
+//! Each fault does what it says, on the server and to the client.
+
+use conformance_tests::fault::{Behind, Fate, Fault, When};
+
+use super::{
+    Stage,
+    client::{Client, command, increments},
+};
+
+const DROPPED: Fault = Fault::After(Behind::Dropped);
+
+#[tokio::test]
+async fn before_sends_nothing_and_kills_the_actor() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 2, Fault::Before);
+    let (mut client, mut other) = (stage.client().await, stage.client().await);
+    client.ask(&["SET", "a", "1"], "+OK\r\n").await;
+    other.ask(&["PING"], "+PONG\r\n").await;
+
+    client.send(&command(&["SET", "a", "2"])).await;
+
+    assert_eq!(client.rest().await, b"");
+    assert_eq!(other.rest().await, b"");
+    stage.actor.gone().await;
+    assert_eq!(stage.ask("GET a"), "$1\r\n1\r\n");
+    assert_eq!(stage.client().await.rest().await, b"", "the dead do not come back");
+}
+
+#[tokio::test]
+async fn after_runs_the_command_and_loses_its_reply() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 2, DROPPED);
+    let mut client = stage.client().await;
+
+    client.send(&increments(&["a", "b", "c"])).await;
+
+    assert_eq!(client.rest().await, b":1\r\n");
+    stage.actor.gone().await;
+    assert_eq!(stage.ask("MGET a b c"), "*3\r\n$1\r\n1\r\n$1\r\n1\r\n$-1\r\n");
+}
+
+#[tokio::test]
+async fn an_error_is_answered_in_its_turn_and_nothing_is_done() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 2, Fault::Error("OOM no more room".to_owned()));
+    let mut client = stage.client().await;
+
+    client.send(&increments(&["a", "b", "c"])).await;
+
+    client.expect(b":1\r\n-OOM no more room\r\n:1\r\n").await;
+    assert_eq!(stage.ask("EXISTS b"), ":0\r\n");
+}
+
+#[tokio::test]
+async fn an_error_at_exec_leaves_no_transaction_open() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::Error("EXECABORT no".to_owned()));
+    let mut client = stage.client().await;
+    client.ask(&["MULTI"], "+OK\r\n").await;
+    client.ask(&["SET", "a", "1"], "+QUEUED\r\n").await;
+
+    client.ask(&["EXEC"], "-EXECABORT no\r\n").await;
+
+    client.ask(&["EXISTS", "a"], ":0\r\n").await;
+}
+
+#[tokio::test]
+async fn a_cut_breaks_the_connection_and_the_actor_lives() {
+    for (when, ran) in [(When::Before, ":0\r\n"), (When::After, ":1\r\n")] {
+        let stage = Stage::new();
+        stage.gate.plan("worker", 1, Fault::Cut(when));
+        let (mut client, mut other) = (stage.client().await, stage.client().await);
+        other.ask(&["PING"], "+PONG\r\n").await;
+
+        client.send(&command(&["SET", "a", "1"])).await;
+
+        assert_eq!(client.rest().await, b"");
+        assert_eq!(stage.ask("EXISTS a"), ran);
+        other.ask(&["PING"], "+PONG\r\n").await;
+        stage.client().await.ask(&["PING"], "+PONG\r\n").await;
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_whose_exec_is_struck_before_does_nothing() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::Before);
+    let mut client = stage.client().await;
+    client.ask(&["MULTI"], "+OK\r\n").await;
+    client.ask(&["SET", "a", "1"], "+QUEUED\r\n").await;
+
+    client.send(&command(&["EXEC"])).await;
+
+    stage.actor.gone().await;
+    assert_eq!(stage.ask("EXISTS a"), ":0\r\n");
+}
+
+#[tokio::test]
+async fn only_the_struck_actor_dies() {
+    let stage = Stage::new();
+    let reaper = stage.gate.actor("reaper").unwrap();
+    stage.gate.plan("worker", 1, Fault::Before);
+    let mut other = Client::connect(reaper.url()).await;
+    other.ask(&["INCR", "a"], ":1\r\n").await;
+
+    stage.client().await.send(&command(&["INCR", "a"])).await;
+    stage.actor.gone().await;
+
+    other.ask(&["INCR", "a"], ":2\r\n").await;
+}
+
+#[tokio::test]
+async fn the_record_says_who_did_what_and_what_became_of_it() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 2, DROPPED);
+    stage.gate.plan("worker", 9, Fault::Before);
+    let mut client = stage.client().await;
+    client.send(&increments(&["a", "b", "c"])).await;
+    stage.actor.gone().await;
+
+    let steps = stage.gate.steps();
+
+    let fates: Vec<_> = steps.iter().map(|step| &step.fate).collect();
+    let left = Fate::LeftBehind(Behind::Dropped);
+    assert_eq!(fates, [&Fate::Passed, &Fate::Struck(DROPPED), &left]);
+    let places = steps.iter().map(|step| (step.connection, step.step));
+    assert!(places.eq([(1, 1), (1, 2), (1, 3)]));
+    assert_eq!(stage.gate.unfired(), [("worker".to_owned(), 9, Fault::Before)]);
+}
+
+#[tokio::test]
+async fn a_killed_actor_comes_back_when_it_is_revived() {
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+    client.ask(&["INCR", "a"], ":1\r\n").await;
+
+    stage.gate.kill(&stage.actor).await;
+    assert_eq!(client.rest().await, b"");
+    stage.gate.revive(&stage.actor);
+
+    stage.client().await.ask(&["INCR", "a"], ":2\r\n").await;
+    let connections =
+        stage.gate.steps().iter().map(|s| s.connection).collect::<Vec<_>>();
+    assert_eq!(connections, [1, 2]);
+}
+
+#[tokio::test]
+async fn healing_takes_back_what_was_planned() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::Before);
+
+    stage.gate.heal().await.unwrap();
+
+    stage.client().await.ask(&["INCR", "a"], ":1\r\n").await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_shows_as_a_closed_connection() {
+    let mut stage = Stage::new();
+    let mut client = stage.client().await;
+    client.ask(&["PING"], "+PONG\r\n").await;
+
+    stage.server.kill();
+    assert_eq!(client.rest().await, b"");
+    assert_eq!(stage.client().await.rest().await, b"");
+    stage.server.restart();
+
+    stage.client().await.ask(&["PING"], "+PONG\r\n").await;
+}

@@ -1,1 +1,197 @@
-//! x
+//! Commands that the server holds: they pass, they end by the suite's clock, and
+//! those who wait can die.
+
+use std::time::Duration;
+
+use conformance_tests::fault::Fault;
+
+use super::{Stage, client::command};
+
+const BLOCK: Duration = Duration::from_secs(5);
+const WAIT: [&str; 6] = ["BLMOVE", "a", "b", "RIGHT", "LEFT", "5"];
+const GOT: &[u8] = b"$3\r\njob\r\n";
+
+#[tokio::test]
+async fn who_waits_gets_what_comes() {
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+    client.send(&command(&WAIT)).await;
+    stage.actor.held().await;
+
+    stage.ask("LPUSH a job");
+
+    client.expect(GOT).await;
+    assert_eq!(stage.clock.next_in(), None, "nothing waits any more");
+    client.ask(&["LLEN", "b"], ":1\r\n").await;
+}
+
+#[tokio::test]
+async fn what_is_there_already_is_answered_at_once() {
+    let stage = Stage::new();
+    stage.ask("LPUSH a job");
+    let mut client = stage.client().await;
+
+    client.send(&[command(&WAIT), command(&["PING"])].concat()).await;
+
+    client.expect(&[GOT, b"+PONG\r\n"].concat()).await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_the_clock_has_passed_its_limit() {
+    let waits: [&[&str]; 8] = [
+        &WAIT,
+        &["BLPOP", "a", "b", "5"],
+        &["BRPOPLPUSH", "a", "b", "5.0"],
+        &["BZPOPMIN", "a", "5"],
+        &["BLMPOP", "5", "1", "a", "LEFT"],
+        &["BZMPOP", "5", "1", "a", "MIN"],
+        &["XREAD", "COUNT", "1", "BLOCK", "5000", "STREAMS", "a", "$"],
+        &["WAIT", "1", "5000"],
+    ];
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+    for words in waits {
+        client.send(&command(words)).await;
+        stage.actor.held().await;
+        stage.clock.asleep(1).await;
+        assert_eq!(stage.clock.sleepers(), [BLOCK], "{words:?}");
+
+        stage.clock.advance(BLOCK);
+
+        let answer = if words[0] == "WAIT" { ":0" } else { "*-1" };
+        assert_eq!(client.next_line().await, answer, "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_without_a_limit_is_no_sleeper() {
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+    client.send(&command(&["BLPOP", "a", "0"])).await;
+    stage.actor.held().await;
+
+    assert_eq!(stage.clock.advance_to_next(), None);
+    stage.ask("LPUSH a job");
+
+    client.expect(b"*2\r\n$1\r\na\r\n$3\r\njob\r\n").await;
+}
+
+#[tokio::test]
+async fn a_limit_that_is_none_is_refused_by_the_server() {
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+
+    for limit in ["-1", "soon", "inf"] {
+        let answer = client.line(&["BLPOP", "a", limit]).await;
+        assert!(answer.starts_with("-ERR timeout"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_who_leaves_takes_nothing() {
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+    client.send(&command(&WAIT)).await;
+    stage.actor.held().await;
+
+    drop(client);
+    stage.gate.kill(&stage.actor).await;
+    stage.ask("LPUSH a job");
+
+    assert_eq!(stage.ask("LLEN a"), ":1\r\n");
+}
+
+#[tokio::test]
+async fn a_waiter_that_dies_with_a_close_takes_nothing() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::WaiterCloses);
+    let mut client = stage.client().await;
+
+    client.send(&command(&WAIT)).await;
+
+    assert_eq!(client.rest().await, b"");
+    stage.actor.gone().await;
+    stage.ask("LPUSH a job");
+    assert_eq!(stage.ask("LLEN a"), ":1\r\n");
+}
+
+#[tokio::test]
+async fn a_waiter_that_freezes_is_given_what_nobody_reads() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::WaiterFreezes);
+    let (mut client, mut other) = (stage.client().await, stage.client().await);
+    other.ask(&["PING"], "+PONG\r\n").await;
+
+    client.send(&command(&WAIT)).await;
+
+    assert_eq!((client.rest().await, other.rest().await), (vec![], vec![]));
+    stage.actor.gone().await;
+    assert_eq!(connections(&stage), 4, "two frozen, the gate's own, and who asks");
+    stage.ask("LPUSH a job");
+    assert_eq!(stage.ask("LLEN b"), ":1\r\n");
+    stage.gate.heal().await.unwrap();
+    assert_eq!(connections(&stage), 2);
+}
+
+#[tokio::test]
+async fn a_waiter_that_was_served_at_once_dies_with_its_reply() {
+    for fault in [Fault::WaiterCloses, Fault::WaiterFreezes] {
+        let stage = Stage::new();
+        stage.gate.plan("worker", 1, fault);
+        stage.ask("LPUSH a job");
+        let mut client = stage.client().await;
+
+        client.send(&command(&WAIT)).await;
+
+        assert_eq!(client.rest().await, b"");
+        stage.actor.gone().await;
+        assert_eq!(stage.ask("LLEN b"), ":1\r\n");
+    }
+}
+
+/// In both versions of the protocol the words are the server's own.
+#[tokio::test]
+async fn a_time_out_in_its_place_is_what_the_server_would_say() {
+    let waits: [&[&str]; 4] = [
+        &["BLMOVE", "a", "b", "LEFT", "LEFT", "0.001"],
+        &["BLPOP", "a", "0.001"],
+        &["XREAD", "BLOCK", "1", "STREAMS", "a", "$"],
+        &["WAIT", "1", "1"],
+    ];
+    for version in ["2", "3"] {
+        for words in waits {
+            let own = own_answer(version, words).await;
+            let stage = Stage::new();
+            stage.gate.plan("worker", 1, Fault::TimeOut);
+            stage.ask("LPUSH a job");
+            let mut client = stage.client().await;
+            client.hello(version).await;
+
+            client.ask(words, &own).await;
+
+            assert_eq!(stage.ask("LLEN a"), ":1\r\n");
+        }
+    }
+}
+
+async fn own_answer(version: &str, words: &[&str]) -> String {
+    let stage = Stage::new();
+    let url = format!("unix://{}", stage.server.socket().display());
+    let mut client = super::Client::connect(&url).await;
+    client.hello(version).await;
+    client.line(words).await + "\r\n"
+}
+
+#[tokio::test]
+async fn a_time_out_does_not_fire_at_what_does_not_wait() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::TimeOut);
+
+    stage.client().await.ask(&["INCR", "a"], ":1\r\n").await;
+
+    assert_eq!(stage.gate.unfired().len(), 1);
+}
+
+fn connections(stage: &Stage) -> usize {
+    stage.ask("CLIENT LIST").matches("id=").count()
+}
