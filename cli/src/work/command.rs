@@ -1,7 +1,6 @@
 //! One run of the command, on one job.
 
 use std::{
-    fs::File,
     future::pending,
     io,
     process::{ExitStatus, Stdio},
@@ -12,12 +11,19 @@ use relq::{
     QueueName,
     worker::{Cancellation, Failure, JobContext},
 };
-use tokio::{process::Command, time::sleep};
+use rustix::io::Errno;
+use tokio::{
+    process::{Child, Command},
+    time::sleep,
+};
 
 use super::{
     cannot_start::CannotStart, group::Group, payload::payload_file, program::Program,
     stderr_tail::StderrTail,
 };
+
+/// Between two tries to start a command while the system is short of something.
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
 
 /// What is run on each job.
 #[derive(Debug)]
@@ -33,13 +39,7 @@ impl JobCommand {
     ///
     /// When this future is dropped, the command's process group is killed.
     pub(super) async fn run(&self, job: JobContext) -> Result<(), Failure> {
-        let payload = payload_file(job.payload()).map_err(|error| {
-            Failure::retry(format!("the payload cannot be handed over: {error}"))
-        })?;
-        let mut child = match self.command(&job, payload).spawn() {
-            Ok(child) => child,
-            Err(error) => return Err(self.not_started(&error).await),
-        };
+        let mut child = self.start(&job).await?;
         let group = Group::of(&child);
         let tail = child.stderr.take().map(StderrTail::of);
         let end = tokio::select! {
@@ -63,35 +63,51 @@ impl JobCommand {
         }
     }
 
-    fn command(&self, job: &JobContext, payload: File) -> Command {
-        let mut command = Command::new(&self.program.path);
-        command
+    /// Starts the command. When the system is short of something, it waits: the
+    /// commands that run will end, and a job must not be buried for that.
+    async fn start(&self, job: &JobContext) -> Result<Child, Failure> {
+        let mut is_waiting = false;
+        loop {
+            let error = match self.try_start(job) {
+                Ok(child) => return Ok(child),
+                Err(error) => error,
+            };
+            let path = self.program.path.display();
+            let message = format!("the command {path} cannot be started: {error}");
+            match Trouble::of(&error) {
+                Trouble::Shortage => {
+                    if !is_waiting {
+                        tracing::warn!("{message}; waiting");
+                    }
+                    is_waiting = true;
+                    sleep(SHORTAGE_PAUSE).await;
+                }
+                Trouble::Hopeless => {
+                    // It would fail every job: the worker ends and gives this one back.
+                    self.cannot_start.tell(message);
+                    return pending().await;
+                }
+                Trouble::Other => return Err(Failure::retry(message)),
+            }
+        }
+    }
+
+    fn try_start(&self, job: &JobContext) -> io::Result<Child> {
+        Command::new(&self.program.path)
             .args(&self.program.arguments)
             .env("RELQ_ID", job.id().as_str())
             .env("RELQ_ATTEMPT", job.attempt().to_string())
             .env("RELQ_QUEUE", self.queue.as_str())
-            .stdin(payload)
+            .stdin(payload_file(job.payload())?)
             .stderr(Stdio::piped())
-            .process_group(0);
-        command
+            .process_group(0)
+            .spawn()
     }
 
     async fn time_is_up(&self) -> Duration {
         let Some(limit) = self.timeout else { return pending().await };
         sleep(limit).await;
         limit
-    }
-
-    /// A command that cannot be started at all would fail every job: the worker ends,
-    /// and this job is given back. Of any other trouble there may be less later on.
-    async fn not_started(&self, error: &io::Error) -> Failure {
-        let path = self.program.path.display();
-        let message = format!("the command {path} cannot be started: {error}");
-        if !is_hopeless(error) {
-            return Failure::retry(message);
-        }
-        self.cannot_start.tell(message);
-        pending().await
     }
 }
 
@@ -126,8 +142,25 @@ async fn with_last_words(what: String, tail: Option<StderrTail>) -> String {
     if said.is_empty() { what } else { format!("{what}: {said}") }
 }
 
-fn is_hopeless(error: &io::Error) -> bool {
-    let not_executable = rustix::io::Errno::NOEXEC.raw_os_error();
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
-        || error.raw_os_error() == Some(not_executable)
+/// Why a command could not be started.
+enum Trouble {
+    /// Of processes, files or memory, for now.
+    Shortage,
+    /// There is no such program, or none that may be run.
+    Hopeless,
+    Other,
+}
+
+impl Trouble {
+    fn of(error: &io::Error) -> Self {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
+                Self::Shortage
+            }
+            Some(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOEXEC) => {
+                Self::Hopeless
+            }
+            _ => Self::Other,
+        }
+    }
 }

@@ -106,6 +106,21 @@ impl Relq {
         self
     }
 
+    /// Allows it that many open files.
+    pub(crate) fn with_files(self, most: u32) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]);
+        shell.arg(self.command.get_program()).args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell.current_dir(self.command.get_current_dir().unwrap());
+        Self { command: shell, input: self.input }
+    }
+
     /// Starts it, with all its ends in the test's hands.
     pub(crate) fn start(mut self) -> Running {
         let child = self

@@ -114,6 +114,17 @@ on_each_store! {
         assert_eq!((&job["attempt"], &job["state"]), (&0.into(), &"ready".into()));
     }
 
+    /// The shell allows the worker fewer files than its commands need at once.
+    fn a_shortage_costs_no_attempt(store) {
+        let lines: String = (0..100).map(|n| format!("{n}\n")).collect();
+        store.relq("push --quiet --max-attempts 1 --file -").input(lines).ok();
+        let line = "work --concurrency 100 --until-empty --exec sleep 0.2";
+        let ended = store.relq(line).with_files(40).run();
+        assert_eq!(ended.code, Some(0));
+        assert!(ended.err.contains("Too many open files"), "{}", ended.err);
+        assert_eq!(store.count("default", "finished"), 100);
+    }
+
     fn until_empty_waits_for_what_falls_due_in_time(store) {
         store.push("soon --delay 1s");
         store.push("late --delay 1h");
