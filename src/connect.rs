@@ -70,7 +70,8 @@ const BACKENDS: &[Backend] = &[
 
 /// Opens the queue `queue` on the backend that `url` names.
 ///
-/// `sqlite:PATH` takes the option `?synchronous=normal`. Redis URLs are as the
+/// In `sqlite:PATH` the path stands as it is, up to the first `?`; it takes the option
+/// `?synchronous=normal`. Redis URLs are as the
 /// `redis` crate reads them: `redis://[user][:password@]host[:port][/database]`,
 /// `unix:///path[?db=…&pass=…]`.
 ///
@@ -149,7 +150,7 @@ fn known_schemes() -> Vec<String> {
 fn unknown_scheme(url: &str, scheme: Option<&str>) -> ConnectError {
     let guess = match scheme {
         Some(scheme) => guess::nearest(scheme, &known_schemes()),
-        None => Some(format!("sqlite:{url}")),
+        None => Some(format!("sqlite:{}", redacted(url))),
     };
     ConnectError::UnknownScheme {
         url: redacted(url),
