@@ -167,3 +167,54 @@ fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
 fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
     ConnectError::BadUrl { url: redacted(url), reason: reason.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(url: &str) -> String {
+        find(url).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_scheme_is_known_and_every_other_refused() {
+        for scheme in known_schemes() {
+            let error = refusal(&format!("{scheme}:rest"));
+            assert!(
+                error.is_empty() || error.contains("was not compiled in"),
+                "{error}"
+            );
+        }
+        for (url, words) in [
+            ("sqllite:jobs.db", "did you mean sqlite?"),
+            ("zset+sqlite:jobs.db", "no backend is called \"zset+sqlite\""),
+            ("zset:jobs.db", "no backend is called \"zset\""),
+            ("jobs.db", "did you mean sqlite:jobs.db?"),
+            ("s3cret@host", "did you mean sqlite:***@host?"),
+            ("", "is no URL"),
+        ] {
+            let error = refusal(url);
+            assert!(error.contains(words), "{url}: {error}");
+        }
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[test]
+    fn a_missing_sqlite_names_its_feature() {
+        assert!(refusal("sqlite:jobs.db").contains("--features sqlite"));
+    }
+
+    #[cfg(not(feature = "zset"))]
+    #[test]
+    fn a_missing_zset_names_its_feature() {
+        assert!(refusal("redis://host").contains("--features zset"));
+        assert!(refusal("zset+rediss://host").contains("--features zset"));
+    }
+
+    #[cfg(all(feature = "zset", not(feature = "tls")))]
+    #[test]
+    fn a_missing_tls_names_its_feature() {
+        assert!(refusal("rediss://host").contains("--features tls"));
+        assert_eq!(refusal("redis://host"), "");
+    }
+}

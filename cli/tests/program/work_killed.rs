@@ -1,8 +1,11 @@
-//! `relq work`, killed with SIGKILL.
+//! `relq work`, killed with SIGKILL, or its server.
 
 use std::{collections::BTreeSet, fs, thread, time::Duration};
 
-use crate::{on_each_store, relq::wait_until};
+use crate::{
+    on_each_store,
+    relq::{Store, wait_until},
+};
 
 on_each_store! {
     /// R1, R9: whenever the worker dies, no job is lost.
@@ -48,4 +51,27 @@ on_each_store! {
         let shown = store.relq("dead list").ok();
         assert!(shown.contains(reason), "{shown}");
     }
+}
+
+/// R1, R21: the worker goes on by itself when its server is back.
+#[test]
+fn a_worker_outlives_its_server() {
+    let mut store =
+        Store::redis_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let lines: String = (0..200).map(|n| format!("{n}\n")).collect();
+    store.relq("push --quiet --file -").input(lines).ok();
+    let script = "sleep 0.1; echo $(cat) >> done";
+    let line = ["work", "--lease", "1s", "--until-empty", "--exec", "sh", "-c", script];
+    let mut worker = store.relq_with(&line).start();
+    for finished in [20, 60, 100] {
+        wait_until("it works", || store.count("default", "finished") >= finished);
+        store.server().kill();
+        worker.wait_for_error("WARN");
+        store.server().restart();
+    }
+    assert_eq!(worker.end().code, Some(0));
+
+    let done = fs::read_to_string(store.file("done")).unwrap();
+    let done: BTreeSet<u32> = done.lines().map(|n| n.parse().unwrap()).collect();
+    assert!(done.into_iter().eq(0..200));
 }
