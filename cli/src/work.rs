@@ -17,7 +17,9 @@ use std::{
 
 use relq::{
     Queue, ReliableQueue,
-    worker::{DEFAULT_CONCURRENCY, DEFAULT_LEASE, Summary, Worker, WorkerError},
+    worker::{
+        DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, Summary, Worker, WorkerError,
+    },
 };
 
 use crate::{
@@ -43,8 +45,8 @@ use until_empty::{Found, until_empty};
 /// (SIGTERM), and killed a second later, when the job's lease is lost, the job is
 /// cancelled or its time is up; it is killed at once on a hard stop.
 ///
-/// The first Ctrl-C or SIGTERM lets running commands finish, a second one kills them
-/// and gives their jobs back. A worker that is killed with SIGKILL cannot end its
+/// The first Ctrl-C or SIGTERM gives running commands 25 seconds to finish; then, or
+/// at a second one, they are killed and their jobs given back. A worker that is killed with SIGKILL cannot end its
 /// commands: its jobs come back when their leases run out.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
@@ -141,9 +143,7 @@ impl Args {
             .lease(self.lease.unwrap_or(DEFAULT_LEASE))
             .stop_on(async move {
                 first.first().await;
-                eprintln!(
-                    "relq: stopping when the running commands end; once more kills them"
-                );
+                say_stopping();
             })
             .halt_on(async move { second.second().await });
         if !self.until_empty {
@@ -167,6 +167,13 @@ fn explain_worker(error: WorkerError) -> Failure {
             None => Failure::Failed(other.to_string()),
         },
     }
+}
+
+fn say_stopping() {
+    let grace = humantime::format_duration(DEFAULT_GRACE);
+    say(&format!(
+        "relq: stopping; running commands have {grace} to end, a second signal kills them"
+    ));
 }
 
 /// What was done, for the person who started it.

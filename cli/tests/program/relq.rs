@@ -231,7 +231,7 @@ impl Running {
     /// Ends a worker and its commands, which would outlive it if it were killed.
     pub(crate) fn stop_hard(&mut self) {
         self.signal(Signal::TERM);
-        self.wait_for_error("stopping when");
+        self.wait_for_error("stopping");
         self.signal(Signal::TERM);
         self.end();
     }

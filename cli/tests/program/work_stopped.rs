@@ -82,7 +82,7 @@ on_each_store! {
         let script = "echo $$ > ids; while ! test -e go; do sleep 0.05; done; cat";
         let (mut worker, _) = work(store, &["--concurrency", "1"], script);
         worker.signal(Signal::TERM);
-        worker.wait_for_error("stopping when");
+        worker.wait_for_error("stopping");
         fs::write(store.file("go"), "").unwrap();
         let ended = worker.end();
         assert_eq!(ended.code, Some(0), "{}", ended.err);
@@ -97,7 +97,7 @@ on_each_store! {
         let (mut worker, ids) = work(store, &[], STUBBORN);
         worker.signal(Signal::INT);
         // Two signals that are pending at once count as one.
-        worker.wait_for_error("stopping when");
+        worker.wait_for_error("stopping");
         assert!(ids.iter().all(|id| is_alive(*id)));
         worker.signal(Signal::INT);
         let ended = worker.end();
