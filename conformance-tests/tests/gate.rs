@@ -9,6 +9,8 @@ mod client;
 mod faults;
 #[path = "gate/ghosts.rs"]
 mod ghosts;
+#[path = "gate/parking.rs"]
+mod parking;
 #[path = "gate/queue.rs"]
 mod queue;
 #[path = "gate/through.rs"]

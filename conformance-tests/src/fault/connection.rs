@@ -6,66 +6,19 @@ use tokio::{sync::watch, time::timeout};
 
 use super::{
     actor::{Actor, Life},
+    afterlife::Ghost,
     frame::Malformed,
     gate::Shared,
     inbound::{Ended, Inbound, Requests},
-    outbound::{Outbound, Replies, Stopped},
-    request::Request,
-    rewrite::{self, Session},
+    outbound::{Outbound, Stopped},
+    rewrite::Session,
     stream::{Stream, Writer},
+    upstream::Upstream,
     wire::Wire,
 };
 
-/// How long a server may take to see that a connection was closed.
-const CLOSE_LIMIT: Duration = Duration::from_secs(10);
-
-/// The gate's connection to the server, for one of a client's.
-pub(crate) struct Upstream {
-    pub(crate) replies: Replies,
-    pub(crate) writer: Writer,
-}
-
-impl Upstream {
-    async fn open(shared: &Shared) -> io::Result<Self> {
-        let (reader, writer) = Stream::connect(&shared.server.address).await?.split();
-        Ok(Self { replies: Replies::new(reader), writer })
-    }
-
-    /// Closes it and waits until the server has seen it: whatever was sent has run
-    /// by then, or never will.
-    pub(crate) async fn close(mut self) -> io::Result<()> {
-        // A server that is gone has closed it already.
-        if self.writer.finish().await.is_err() {
-            return Ok(());
-        }
-        match timeout(CLOSE_LIMIT, self.replies.drain()).await {
-            Ok(Ok(()) | Err(_)) => Ok(()),
-            Err(_) => Err(io::ErrorKind::TimedOut.into()),
-        }
-    }
-}
-
-/// A dead actor's connection on which commands are still to run.
-pub(crate) struct Ghost {
-    pub(crate) upstream: Upstream,
-    pub(crate) session: Session,
-    pub(crate) requests: Vec<Request>,
-}
-
-impl Ghost {
-    /// Runs what was on its way, and closes the connection.
-    pub(crate) async fn run(mut self, shared: &Shared) -> io::Result<usize> {
-        use super::command::Kind;
-        for request in &self.requests {
-            let kind = Kind::of(request);
-            let (pieces, _) =
-                rewrite::for_server(shared, &mut self.session, kind, request);
-            self.upstream.writer.send(&pieces).await?;
-        }
-        self.upstream.close().await?;
-        Ok(self.requests.len())
-    }
-}
+/// How long a client may take for the last words to it.
+const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
 
 /// How a connection came to its end.
 enum End {
@@ -84,46 +37,37 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     let _open = actor.opens();
     let connection = actor.next_connection();
     // A server that is down shows to the client as a connection that closes.
-    let Ok(mut upstream) = Upstream::open(&shared).await else { return };
+    let Ok(mut upstream) = Upstream::open(&shared.server.address).await else { return };
     let (reader, mut client) = client.split();
     let mut requests = Requests::new(reader);
     let (wire, mut session) = (Wire::new(), Session::default());
-    let end = {
-        let inbound = Inbound {
-            shared: &shared,
-            actor: &actor,
-            connection,
-            requests: &mut requests,
-            server: &mut upstream.writer,
-            wire: &wire,
-            session: &mut session,
-        };
-        let outbound = Outbound::new(&mut upstream.replies, &mut client, &wire);
-        both_ways(inbound, outbound, &mut life).await
+    let inbound = Inbound {
+        shared: &shared,
+        actor: &actor,
+        connection,
+        requests: &mut requests,
+        server: &mut upstream.writer,
+        wire: &wire,
+        session: &mut session,
     };
-    let closed = match end {
-        End::Inbound(Ended::Dies(life, late)) => {
-            let closed = shared.bury(upstream, session, life, late);
+    let outbound = Outbound::new(&mut upstream.replies, &mut client, &wire);
+    let end = both_ways(inbound, outbound, &mut life).await;
+    say_goodbye(&shared, &actor, &end, &mut client).await;
+    let shown = match end {
+        End::Inbound(Ended::Dies(life, requests)) if !requests.is_empty() => {
+            shared.afterlife.haunt(Ghost { upstream, session, requests });
             actor.set_life(life);
-            drop((requests, client));
-            closed
+            return;
         }
-        End::Killed(Life::Silent) => {
-            drop((requests, client));
-            shared.freeze(upstream);
-            None
+        End::Inbound(Ended::Dies(life, _)) => {
+            actor.set_life(life);
+            life
         }
-        end => {
-            say_goodbye(&shared, &actor, end, &mut client).await;
-            drop((requests, client));
-            Some(upstream)
-        }
+        End::Killed(life) => life,
+        End::Inbound(_) | End::Outbound(_) => Life::Closed,
     };
-    if let Some(upstream) = closed
-        && let Err(error) = upstream.close().await
-    {
-        shared.trouble(&format!("{}: the server did not close: {error}", actor.name));
-    }
+    drop((requests, client));
+    close(&shared, &actor, upstream, shown).await;
 }
 
 async fn both_ways(
@@ -154,22 +98,40 @@ async fn death(life: &mut watch::Receiver<Life>) {
     let _ = life.changed().await;
 }
 
-async fn say_goodbye(shared: &Shared, actor: &Actor, end: End, client: &mut Writer) {
-    let said = match end {
+/// Last words to a client that lives.
+async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Writer) {
+    let last_words = match end {
         End::Inbound(Ended::Malformed(Malformed(why))) => {
-            let error = format!("-ERR Protocol error: {why}\r\n");
-            match client.send(&[error.into()]).await {
-                Ok(()) => client.flush().await,
-                Err(gone) => Err(gone),
-            }
+            format!("-ERR Protocol error: {why}\r\n")
         }
-        End::Inbound(Ended::Cut) => client.reset_on_close(),
         End::Outbound(Stopped::Malformed(Malformed(why))) => {
-            shared.trouble(&format!("{}: the server sent {why}", actor.name));
-            Ok(())
+            let what = format!("{}: not of the protocol: {why}", actor.name);
+            shared.ledger.trouble(&what);
+            return;
         }
-        _ => client.flush().await,
+        End::Inbound(Ended::Cut) => {
+            // What cannot be reset is closed.
+            drop(client.reset_on_close());
+            return;
+        }
+        End::Outbound(Stopped::ServerLeft) => String::new(),
+        End::Inbound(_) | End::Outbound(_) | End::Killed(_) => return,
     };
-    // A client that is gone hears no goodbye.
-    drop(said);
+    // A client that is gone, or does not listen, hears no goodbye.
+    drop(timeout(GOODBYE_LIMIT, say(client, last_words)).await);
+}
+
+async fn say(client: &mut Writer, words: String) -> io::Result<()> {
+    client.send(&[words.into()]).await?;
+    client.flush().await
+}
+
+/// Closes the server's side, or leaves it open where the server is not to know.
+async fn close(shared: &Shared, actor: &Actor, upstream: Upstream, shown: Life) {
+    if shown == Life::Silent {
+        shared.afterlife.freeze(upstream);
+    } else if let Err(error) = upstream.close().await {
+        let what = format!("{}: the server did not close: {error}", actor.name);
+        shared.ledger.trouble(&what);
+    }
 }

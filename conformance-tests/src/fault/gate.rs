@@ -19,11 +19,11 @@ use tokio::{
 
 use super::{
     actor::{Actor, Life},
+    afterlife::Afterlife,
     clock::VirtualClock,
-    connection::{Ghost, Upstream, serve},
-    record::{Fault, Ledger, StepRecord},
-    request::Request,
-    rewrite::Session,
+    connection::serve,
+    ledger::Ledger,
+    record::{Fault, StepRecord},
     script::{Scripts, digest},
     server::Server,
     stream::{Address, Stream},
@@ -46,11 +46,10 @@ pub struct Gate {
 pub(crate) struct Shared {
     pub(crate) server: Server,
     pub(crate) clock: VirtualClock,
-    ledger: Mutex<Ledger>,
+    pub(crate) ledger: Ledger,
     scripts: Mutex<Scripts>,
     actors: Mutex<HashMap<String, Endpoint>>,
-    ghosts: Mutex<Vec<Ghost>>,
-    frozen: Mutex<Vec<Upstream>>,
+    pub(crate) afterlife: Afterlife,
 }
 
 /// How an actor reaches the gate.
@@ -146,26 +145,44 @@ impl Gate {
 
     /// Plans a fault for the step of that number (from 1) of the actor of that name.
     pub fn plan(&self, actor: &str, step: u32, fault: Fault) {
-        self.shared.ledger().plan.insert((actor.to_owned(), step), fault);
+        self.shared.ledger.plan(actor, step, fault);
     }
 
     /// The faults that were planned and did not fire.
     pub fn unfired(&self) -> Vec<(String, u32, Fault)> {
-        let ledger = self.shared.ledger();
-        let entry = |((actor, step), fault): (&(String, u32), &Fault)| {
-            (actor.clone(), *step, fault.clone())
-        };
-        ledger.plan.iter().map(entry).collect()
+        self.shared.ledger.unfired()
+    }
+
+    /// From now on every step waits at the gate until [`Gate::pass`] or
+    /// [`Gate::strike`] decides on it. The plan is looked at no more.
+    pub fn park(&self) {
+        self.shared.ledger.park();
+    }
+
+    /// Completes once so many steps wait for a decision, and says which: sorted by
+    /// actor and number, so alike in each run.
+    pub async fn parked(&self, count: usize) -> Vec<StepRecord> {
+        self.shared.ledger.parked(count).await
+    }
+
+    /// Lets a parked step go through; answers whether it was there.
+    pub fn pass(&self, actor: &str, step: u32) -> bool {
+        self.shared.ledger.decide(actor, step, None)
+    }
+
+    /// Lets a fault fire at a parked step; answers whether it was there.
+    pub fn strike(&self, actor: &str, step: u32, fault: Fault) -> bool {
+        self.shared.ledger.decide(actor, step, Some(fault))
     }
 
     /// Every step seen, in the order in which they came.
     pub fn steps(&self) -> Vec<StepRecord> {
-        self.shared.ledger().steps.clone()
+        self.shared.ledger.steps()
     }
 
     /// What went wrong at the gate itself. A run with an entry here proves nothing.
     pub fn troubles(&self) -> Vec<String> {
-        self.shared.ledger().troubles.clone()
+        self.shared.ledger.troubles()
     }
 
     /// Says what a script is called in the record; else it is its first comment and
@@ -193,33 +210,19 @@ impl Gate {
     /// When the server does not take them.
     pub async fn release_ghosts(&self) -> io::Result<usize> {
         let shared = Arc::clone(&self.shared);
-        self.on_gate(async move {
-            let ghosts = std::mem::take(&mut *lock(&shared.ghosts));
-            let mut ran = 0;
-            for ghost in ghosts {
-                ran += ghost.run(&shared).await?;
-            }
-            Ok(ran)
-        })
-        .await
+        self.on_gate(async move { shared.afterlife.release(&shared).await }).await
     }
 
-    /// Ends all that is wrong: no planned fault fires any more, and the server sees
-    /// the end of the connections that were frozen. The dead stay dead.
+    /// Ends all that is wrong: no planned fault fires any more, what is parked goes
+    /// through, and the server sees the end of the connections that were frozen. The
+    /// dead stay dead, and ghosts wait for [`Gate::release_ghosts`].
     ///
     /// # Errors
     /// When the server does not close what was frozen.
     pub async fn heal(&self) -> io::Result<()> {
-        self.shared.ledger().plan.clear();
+        self.shared.ledger.heal();
         let shared = Arc::clone(&self.shared);
-        self.on_gate(async move {
-            let frozen = std::mem::take(&mut *lock(&shared.frozen));
-            for upstream in frozen {
-                upstream.close().await?;
-            }
-            Ok(())
-        })
-        .await
+        self.on_gate(async move { shared.afterlife.thaw().await }).await
     }
 
     async fn on_gate<T: Send + 'static>(
@@ -290,16 +293,11 @@ impl Shared {
         Self {
             server,
             clock,
-            ledger: Mutex::default(),
+            ledger: Ledger::new(),
             scripts: Mutex::default(),
             actors: Mutex::default(),
-            ghosts: Mutex::default(),
-            frozen: Mutex::default(),
+            afterlife: Afterlife::default(),
         }
-    }
-
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        lock(&self.ledger)
     }
 
     pub(crate) fn scripts(&self) -> MutexGuard<'_, Scripts> {
@@ -308,33 +306,6 @@ impl Shared {
 
     pub(crate) fn deadline(&self, limit: Duration) -> Duration {
         self.clock.elapsed().saturating_add(limit)
-    }
-
-    pub(crate) fn trouble(&self, what: &str) {
-        self.ledger().troubles.push(what.to_owned());
-    }
-
-    pub(crate) fn freeze(&self, upstream: Upstream) {
-        lock(&self.frozen).push(upstream);
-    }
-
-    /// Keeps what a dead actor's connection is still good for; answers it back when
-    /// that is nothing, to be closed.
-    pub(crate) fn bury(
-        &self,
-        upstream: Upstream,
-        session: Session,
-        life: Life,
-        late: Vec<Request>,
-    ) -> Option<Upstream> {
-        if !late.is_empty() {
-            lock(&self.ghosts).push(Ghost { upstream, session, requests: late });
-        } else if life == Life::Silent {
-            self.freeze(upstream);
-        } else {
-            return Some(upstream);
-        }
-        None
     }
 }
 

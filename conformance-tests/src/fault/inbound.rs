@@ -119,8 +119,11 @@ impl Inbound<'_> {
         }
         let step = self.describe(kind, &request);
         let can_wait = matches!(kind, Kind::Blocking(_));
-        let fault = self.shared.ledger().arrives(step, can_wait);
-        match fault {
+        if self.shared.ledger.is_parking() {
+            // What came before must not wait with it.
+            self.server.flush().await?;
+        }
+        match self.shared.ledger.arrives(step, can_wait).await {
             None => self.go_through(kind, &request).await,
             Some(fault) => self.strike(fault, kind, request).await,
         }
@@ -213,7 +216,7 @@ impl Inbound<'_> {
             if kind.is_step() && !is_queueing {
                 let mut step = self.describe(kind, &request);
                 step.fate = Fate::LeftBehind(behind);
-                self.shared.ledger().steps.push(step);
+                self.shared.ledger.write(step);
             }
             left.push(request);
         }

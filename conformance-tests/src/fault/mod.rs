@@ -27,6 +27,7 @@
 //! kept as a ghost. What ran on one connection is a prefix of what was sent on it.
 
 mod actor;
+mod afterlife;
 mod blocking;
 mod clock;
 mod command;
@@ -34,6 +35,7 @@ mod connection;
 mod frame;
 mod gate;
 mod inbound;
+mod ledger;
 mod outbound;
 mod record;
 mod reply;
@@ -42,6 +44,7 @@ mod rewrite;
 mod script;
 mod server;
 mod stream;
+mod upstream;
 mod wire;
 
 pub use clock::VirtualClock;

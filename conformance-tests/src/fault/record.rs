@@ -1,6 +1,6 @@
-//! Faults, and the record of what was seen and struck.
+//! Faults, and what is written down of each step.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 /// What goes wrong at a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,34 +96,5 @@ impl fmt::Display for StepRecord {
             Fate::Passed => Ok(()),
             fate => write!(f, " {fate:?}"),
         }
-    }
-}
-
-/// The plan, and the record.
-#[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    pub(crate) plan: BTreeMap<(String, u32), Fault>,
-    pub(crate) steps: Vec<StepRecord>,
-    /// What went wrong that nobody planned.
-    pub(crate) troubles: Vec<String>,
-}
-
-impl Ledger {
-    /// Writes a step down; answers the fault that is planned for it.
-    pub(crate) fn arrives(
-        &mut self,
-        mut step: StepRecord,
-        can_wait: bool,
-    ) -> Option<Fault> {
-        let place = (step.actor.clone(), step.step);
-        let fault = match self.plan.get(&place) {
-            Some(Fault::TimeOut) if !can_wait => None,
-            _ => self.plan.remove(&place),
-        };
-        if let Some(fault) = &fault {
-            step.fate = Fate::Struck(fault.clone());
-        }
-        self.steps.push(step);
-        fault
     }
 }

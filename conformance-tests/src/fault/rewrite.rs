@@ -44,6 +44,23 @@ impl Session {
         self.id = Some(id.to_owned());
     }
 
+    /// Takes note of what a request does to the connection; answers the reply to
+    /// expect.
+    fn follow(&mut self, kind: Kind, request: &Request) -> Reply {
+        match kind {
+            Kind::Multi => self.transaction = Some(Vec::new()),
+            Kind::Exec | Kind::Discard => self.transaction = None,
+            _ => {}
+        }
+        match (kind, request.arg(1)) {
+            (Kind::Hello, Some(b"3")) => Reply::Hello(3),
+            (Kind::Hello, Some(_)) => Reply::Hello(2),
+            (Kind::Discard, _) if request.word(0) == "RESET" => Reply::Hello(2),
+            (Kind::Subscription, _) => Reply::Confirmations(self.subscribe(request)),
+            _ => Reply::Pass,
+        }
+    }
+
     /// Follows a change of subscriptions; answers how often it is confirmed.
     fn subscribe(&mut self, request: &Request) -> usize {
         let word = request.word(0);
@@ -51,7 +68,7 @@ impl Session {
         let Some((kind, _)) = word.split_once("UNSUBSCRIBE") else {
             let kind = word.trim_end_matches("SUBSCRIBE").to_owned();
             self.subscriptions.entry(kind).or_default().extend(named);
-            return request.len() - 1;
+            return (request.len() - 1).max(1);
         };
         let held = self.subscriptions.entry(kind.to_owned()).or_default();
         if request.len() == 1 {
@@ -71,44 +88,19 @@ pub(crate) fn for_server(
     kind: Kind,
     request: &Request,
 ) -> (Vec<Bytes>, Option<Reply>) {
-    let as_it_is = || vec![request.bytes().clone()];
     if session.is_queueing() && !matches!(kind, Kind::Exec | Kind::Discard) {
         return (queued(shared, session, kind, request), Some(Reply::Pass));
     }
     match kind {
-        Kind::Nothing => (as_it_is(), None),
+        Kind::Nothing => (vec![request.bytes().clone()], None),
         Kind::Time => (Vec::new(), Some(Reply::Made(time(shared)))),
-        Kind::Multi => {
-            session.transaction = Some(Vec::new());
-            (as_it_is(), Some(Reply::Pass))
-        }
-        Kind::Exec => {
-            session.end_transaction();
-            (as_it_is(), Some(Reply::Pass))
-        }
-        Kind::Discard => {
-            session.end_transaction();
-            let is_reset = request.word(0) == "RESET";
-            let reply = if is_reset { Reply::Hello(2) } else { Reply::Pass };
-            (as_it_is(), Some(reply))
-        }
-        Kind::Hello => {
-            let version = if request.arg(1) == Some(b"3") { 3 } else { 2 };
-            let reply =
-                if request.len() > 1 { Reply::Hello(version) } else { Reply::Pass };
-            (as_it_is(), Some(reply))
-        }
-        Kind::Subscription => {
-            let confirmations = session.subscribe(request).max(1);
-            (as_it_is(), Some(Reply::Confirmations(confirmations)))
-        }
         Kind::ScriptLoad => {
             let (digest, shimmed) =
                 shared.scripts().learn(request.arg(2).unwrap_or_default());
             let answer = bulk(digest.as_bytes());
             (request.with_arg(2, &shimmed), Some(Reply::Replace(answer)))
         }
-        _ => (timed(shared, kind, request), Some(Reply::Pass)),
+        _ => (timed(shared, kind, request), Some(session.follow(kind, request))),
     }
 }
 

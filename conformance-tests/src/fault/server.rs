@@ -4,17 +4,12 @@ use std::io;
 
 use bytes::Bytes;
 
-use super::{
-    outbound::Replies,
-    reply::is_error,
-    request::encode,
-    stream::{Address, Stream, Writer},
-};
+use super::{reply::is_error, stream::Address, upstream::Upstream};
 
 /// The server behind the gate.
 pub(crate) struct Server {
     pub(crate) address: Address,
-    own: tokio::sync::Mutex<Option<(Replies, Writer)>>,
+    own: tokio::sync::Mutex<Option<Upstream>>,
 }
 
 impl Server {
@@ -42,18 +37,13 @@ impl Server {
 
     async fn ask(&self, words: &[&str]) -> io::Result<Bytes> {
         let mut own = self.own.lock().await;
-        let (mut replies, mut writer) = match own.take() {
-            Some(own) => own,
-            None => {
-                let (reader, writer) = Stream::connect(&self.address).await?.split();
-                (Replies::new(reader), writer)
-            }
+        let mut upstream = match own.take() {
+            Some(upstream) => upstream,
+            None => Upstream::open(&self.address).await?,
         };
-        writer.send(&[encode(words.iter().map(|word| word.as_bytes()))]).await?;
-        writer.flush().await?;
-        let reply = replies.next().await?;
+        let reply = upstream.ask(words).await?;
         // Put back only now: a call that was given up leaves no reply behind.
-        *own = Some((replies, writer));
+        *own = Some(upstream);
         if is_error(&reply) {
             return Err(io::Error::other(String::from_utf8_lossy(&reply).into_owned()));
         }

@@ -1,0 +1,79 @@
+//! What is left of the dead: commands that run late, and connections that the server
+//! takes for alive.
+
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{
+    command::Kind,
+    gate::Shared,
+    request::Request,
+    rewrite::{self, Session},
+    upstream::Upstream,
+};
+
+#[derive(Default)]
+pub(crate) struct Afterlife {
+    ghosts: Mutex<Vec<Ghost>>,
+    frozen: Mutex<Vec<Upstream>>,
+}
+
+/// A dead actor's connection on which commands are still to run.
+pub(crate) struct Ghost {
+    pub(crate) upstream: Upstream,
+    pub(crate) session: Session,
+    pub(crate) requests: Vec<Request>,
+}
+
+impl Afterlife {
+    /// Keeps commands until they are released.
+    pub(crate) fn haunt(&self, ghost: Ghost) {
+        self.ghosts.lock().unwrap_or_else(PoisonError::into_inner).push(ghost);
+    }
+
+    /// Keeps a connection open and unread until it is thawed.
+    pub(crate) fn freeze(&self, upstream: Upstream) {
+        self.frozen.lock().unwrap_or_else(PoisonError::into_inner).push(upstream);
+    }
+
+    /// Runs all that was kept, in the order of the deaths; answers how many commands
+    /// that was.
+    pub(crate) async fn release(&self, shared: &Shared) -> io::Result<usize> {
+        let ghosts = take(&self.ghosts);
+        let mut ran = 0;
+        for ghost in ghosts {
+            ran += ghost.run(shared).await?;
+        }
+        Ok(ran)
+    }
+
+    /// Closes all that was frozen.
+    pub(crate) async fn thaw(&self) -> io::Result<()> {
+        let frozen = take(&self.frozen);
+        for upstream in frozen {
+            upstream.close().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Ghost {
+    /// Runs what was on its way, and closes the connection, as the server sees it
+    /// when the last bytes of a dead client arrive.
+    async fn run(mut self, shared: &Shared) -> io::Result<usize> {
+        for request in &self.requests {
+            let kind = Kind::of(request);
+            let (pieces, _) =
+                rewrite::for_server(shared, &mut self.session, kind, request);
+            self.upstream.writer.send(&pieces).await?;
+        }
+        self.upstream.close().await?;
+        Ok(self.requests.len())
+    }
+}
+
+fn take<T>(kept: &Mutex<Vec<T>>) -> Vec<T> {
+    std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner))
+}
