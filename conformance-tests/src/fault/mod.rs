@@ -44,7 +44,9 @@ mod rewrite;
 mod script;
 mod server;
 mod stream;
+mod strike;
 mod upstream;
+mod waiting;
 mod wire;
 
 pub use clock::VirtualClock;

@@ -114,7 +114,7 @@ impl<'a> Outbound<'a> {
     async fn hand_on_what_was_made_here(&mut self) -> io::Result<()> {
         while let Some(reply) = self.wire.next_made_here() {
             match reply {
-                Reply::Made(made) => self.client.send(&[made]).await?,
+                Reply::Made(made) => self.send(made).await?,
                 Reply::Mark(told) => {
                     self.client.flush().await?;
                     tell(told, ());
@@ -127,7 +127,7 @@ impl<'a> Outbound<'a> {
 
     async fn hand_on(&mut self, reply: Bytes) -> io::Result<()> {
         if self.is_announcement(&reply) {
-            return self.client.send(&[reply]).await;
+            return self.send(reply).await;
         }
         match self.wire.next() {
             Some(Reply::Keep(told)) => {
@@ -135,18 +135,23 @@ impl<'a> Outbound<'a> {
                 tell(told, reply);
                 Ok(())
             }
-            Some(Reply::Replace(other)) if !is_error(&reply) => {
-                self.client.send(&[other]).await
-            }
+            Some(Reply::Replace(other)) if !is_error(&reply) => self.send(other).await,
             Some(Reply::Hello(version)) => {
                 if !is_error(&reply) {
                     self.wire.set_protocol(version);
                 }
-                self.client.send(&[reply]).await
+                self.send(reply).await
             }
             // Nothing expected: the server says why it closes the connection.
-            _ => self.client.send(&[reply]).await,
+            _ => self.send(reply).await,
         }
+    }
+
+    async fn send(&mut self, reply: Bytes) -> io::Result<()> {
+        if self.wire.is_muted() {
+            return Ok(());
+        }
+        self.client.send(&[reply]).await
     }
 
     fn is_announcement(&mut self, reply: &[u8]) -> bool {

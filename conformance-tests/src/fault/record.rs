@@ -15,6 +15,9 @@ pub enum Fault {
     Ghost,
     /// The server answers this error (code and words) and does nothing.
     Error(String),
+    /// Somebody else says this to the server first, `SCRIPT FLUSH` for one; then the
+    /// command goes through. It is said again if the connection was lost meanwhile.
+    Meanwhile(Vec<String>),
     /// The connection breaks; the actor lives.
     Cut(When),
     /// The actor dies while the server holds its command, and its connections are

@@ -128,3 +128,75 @@ fn last_number(reply: &[u8]) -> Option<i64> {
     let [b':', digits @ ..] = &line[start..] else { return None };
     number(digits).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind, of both versions, whole and empty and null.
+    const REPLIES: [&[u8]; 19] = [
+        b"+OK\r\n",
+        b"-ERR no\r\n",
+        b":-42\r\n",
+        b"$5\r\na\r\n$b\r\n",
+        b"$0\r\n\r\n",
+        b"$-1\r\n",
+        b"*-1\r\n",
+        b"*0\r\n",
+        b"*2\r\n*1\r\n:1\r\n$1\r\nx\r\n",
+        b"_\r\n",
+        b"#t\r\n",
+        b",-1.5e9\r\n",
+        b"(3492890328409238509324850943850943825024385\r\n",
+        b"!5\r\nERR x\r\n",
+        b"=7\r\ntxt:abc\r\n",
+        b"%2\r\n+a\r\n*1\r\n:1\r\n+b\r\n_\r\n",
+        b"~1\r\n:1\r\n",
+        b">2\r\n+kind\r\n*0\r\n",
+        b"|1\r\n+ttl\r\n:3600\r\n*1\r\n:1\r\n",
+    ];
+
+    #[test]
+    fn replies_are_cut_apart_however_they_are_split() {
+        let (mut parser, mut buffer) = (ReplyParser::default(), BytesMut::new());
+        let mut cut = Vec::new();
+        for byte in REPLIES.concat() {
+            buffer.extend_from_slice(&[byte]);
+            cut.extend(parser.next(&mut buffer).unwrap());
+        }
+
+        assert_eq!(cut, REPLIES);
+        assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn replies_are_cut_apart_when_they_come_together() {
+        let mut buffer = BytesMut::from(&REPLIES.concat()[..]);
+        let mut parser = ReplyParser::default();
+
+        let next = || parser.next(&mut buffer).unwrap();
+        let cut: Vec<_> = std::iter::from_fn(next).collect();
+
+        assert_eq!(cut, REPLIES);
+    }
+
+    #[test]
+    fn what_is_no_reply_is_malformed() {
+        for bytes in [&b"hello\r\n"[..], b"$x\r\n", b"*1\n", b"$1234567890\n"] {
+            let mut buffer = BytesMut::from(bytes);
+
+            assert!(ReplyParser::default().next(&mut buffer).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn announcements_are_known_in_both_versions() {
+        let of_two = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:2\r\n";
+        let of_three = b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:2\r\n";
+        let expected = Announcement { kind: b"subscribe", count: Some(2) };
+
+        assert_eq!(Announcement::read(of_two), Some(expected));
+        assert!(Announcement::read(of_three).unwrap().is_confirmation());
+        assert_eq!(Announcement::read(b"*1\r\n:1\r\n"), None);
+    }
+}

@@ -166,3 +166,63 @@ impl RequestParser {
         Ok(self.arg_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &[&[u8]]) -> Request {
+        let mut buffer = BytesMut::from(&encode(words.iter().copied())[..]);
+        RequestParser::default().next(&mut buffer).unwrap().unwrap()
+    }
+
+    #[test]
+    fn requests_are_cut_apart_however_they_are_split() {
+        let sent: [&[&[u8]]; 3] =
+            [&[b"GET", b""], &[], &[b"SET", b"a\r\n*1\r\n", b"\0"]];
+        let bytes = sent.map(|words| encode(words.iter().copied())).concat();
+        let (mut parser, mut buffer) = (RequestParser::default(), BytesMut::new());
+        let mut cut = Vec::new();
+        for byte in &bytes {
+            buffer.extend_from_slice(&[*byte]);
+            cut.extend(parser.next(&mut buffer).unwrap());
+        }
+
+        let args: Vec<Vec<&[u8]>> = cut.iter().map(|r| r.args().collect()).collect();
+        assert_eq!(args, sent);
+        let passed: Vec<_> = cut.iter().flat_map(|r| r.bytes().to_vec()).collect();
+        assert_eq!(passed, bytes);
+    }
+
+    #[test]
+    fn an_argument_is_replaced_and_the_rest_is_as_it_was() {
+        for at in 0..3 {
+            let mut words: [&[u8]; 3] = [b"one", b"two", b"three"];
+            let request = request(&words);
+            words[at] = b"other";
+
+            let pieces = request.with_arg(at, b"other").concat();
+
+            assert_eq!(pieces, encode(words.into_iter()));
+        }
+    }
+
+    #[test]
+    fn arguments_are_added_at_the_end() {
+        let request = request(&[b"EVAL", b"script", b"0"]);
+
+        let pieces = request.with_arg_and(1, b"other", &["7".to_owned()]).concat();
+
+        let expected: [&[u8]; 4] = [b"EVAL", b"other", b"0", b"7"];
+        assert_eq!(pieces, encode(expected.into_iter()));
+    }
+
+    #[test]
+    fn an_argument_that_is_announced_and_does_not_come_costs_little() {
+        let mut buffer = BytesMut::from(&b"*1\r\n$536870912\r\n"[..]);
+
+        assert!(RequestParser::default().next(&mut buffer).unwrap().is_none());
+
+        assert!(buffer.capacity() <= 2 * MAX_RESERVED);
+    }
+}

@@ -35,13 +35,24 @@ impl Server {
         self.ask(&["CLIENT", "UNBLOCK", client, "TIMEOUT"]).await.map(drop)
     }
 
-    async fn ask(&self, words: &[&str]) -> io::Result<Bytes> {
+    /// Says something to the server and gets its answer.
+    ///
+    /// A connection from before a restart of the server may be dead by now, so what
+    /// fails on one that was kept is said again on a new one.
+    pub(crate) async fn ask(&self, words: &[&str]) -> io::Result<Bytes> {
         let mut own = self.own.lock().await;
-        let mut upstream = match own.take() {
-            Some(upstream) => upstream,
-            None => Upstream::open(&self.address).await?,
+        let kept = match own.take() {
+            Some(mut kept) => kept.ask(words).await.ok().map(|reply| (kept, reply)),
+            None => None,
         };
-        let reply = upstream.ask(words).await?;
+        let (upstream, reply) = match kept {
+            Some(answered) => answered,
+            None => {
+                let mut new = Upstream::open(&self.address).await?;
+                let reply = new.ask(words).await?;
+                (new, reply)
+            }
+        };
         // Put back only now: a call that was given up leaves no reply behind.
         *own = Some(upstream);
         if is_error(&reply) {

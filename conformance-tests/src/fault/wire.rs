@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
 };
 
@@ -36,14 +36,19 @@ pub(crate) enum Reply {
 pub(crate) struct Wire {
     replies: Mutex<VecDeque<Reply>>,
     protocol: AtomicU8,
+    is_muted: AtomicBool,
     /// Told when a reply is made here that may be the next one.
     stirred: Notify,
 }
 
 impl Wire {
     pub(crate) fn new() -> Self {
-        let (replies, stirred) = (Mutex::default(), Notify::new());
-        Self { replies, protocol: AtomicU8::new(2), stirred }
+        Self {
+            replies: Mutex::default(),
+            protocol: AtomicU8::new(2),
+            is_muted: AtomicBool::new(false),
+            stirred: Notify::new(),
+        }
     }
 
     pub(crate) fn expect(&self, reply: Reply) {
@@ -85,6 +90,15 @@ impl Wire {
 
     pub(crate) async fn stirred(&self) {
         self.stirred.notified().await;
+    }
+
+    /// From now on the client gets nothing.
+    pub(crate) fn mute(&self) {
+        self.is_muted.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_muted(&self) -> bool {
+        self.is_muted.load(Ordering::Relaxed)
     }
 
     /// The version of replies, 2 or 3.

@@ -82,6 +82,49 @@ async fn a_cut_breaks_the_connection_and_the_actor_lives() {
 }
 
 #[tokio::test]
+async fn somebody_else_can_speak_to_the_server_first() {
+    let stage = Stage::new();
+    let flush = ["SCRIPT", "FLUSH"].map(str::to_owned).to_vec();
+    stage.gate.plan("worker", 2, Fault::Meanwhile(flush));
+    let mut client = stage.client().await;
+    client.ask(&["EVAL", "return 1", "0"], ":1\r\n").await;
+    let digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+
+    let answer = client.line(&["EVALSHA", digest, "0"]).await;
+
+    assert_eq!(answer, "-NOSCRIPT No matching script. Please use EVAL.");
+    assert!(matches!(stage.gate.steps()[1].fate, Fate::Struck(Fault::Meanwhile(_))));
+}
+
+#[tokio::test]
+async fn a_word_that_the_server_refuses_is_a_trouble() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::Meanwhile(vec!["NOSUCH".to_owned()]));
+
+    let mut client = stage.client().await;
+    client.send(&command(&["INCR", "a"])).await;
+
+    assert_eq!(client.rest().await, b"");
+    let troubles = stage.gate.troubles();
+    assert!(troubles[0].starts_with("the server refused: -ERR unknown command"));
+}
+
+#[tokio::test]
+async fn a_subscription_whose_reply_is_lost_is_not_confirmed() {
+    for version in ["2", "3"] {
+        let stage = Stage::new();
+        stage.gate.plan("worker", 1, DROPPED);
+        let mut client = stage.client().await;
+        client.hello(version).await;
+
+        client.send(&command(&["SUBSCRIBE", "a", "b"])).await;
+
+        assert_eq!(client.rest().await, b"");
+        stage.actor.gone().await;
+    }
+}
+
+#[tokio::test]
 async fn a_transaction_whose_exec_is_struck_before_does_nothing() {
     let stage = Stage::new();
     stage.gate.plan("worker", 1, Fault::Before);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use conformance_tests::fault::Fault;
+use conformance_tests::fault::{Behind, Fault};
 
 use super::{Stage, client::command};
 
@@ -147,6 +147,36 @@ async fn a_waiter_that_was_served_at_once_dies_with_its_reply() {
         stage.actor.gone().await;
         assert_eq!(stage.ask("LLEN b"), ":1\r\n");
     }
+}
+
+#[tokio::test]
+async fn a_wait_whose_reply_is_lost_ends_by_the_clock_too() {
+    let stage = Stage::new();
+    stage.gate.plan("worker", 1, Fault::After(Behind::Dropped));
+    let mut client = stage.client().await;
+    client.send(&command(&WAIT)).await;
+    stage.clock.asleep(1).await;
+
+    stage.clock.advance(BLOCK);
+
+    assert_eq!(client.rest().await, b"");
+    stage.actor.gone().await;
+}
+
+#[tokio::test]
+async fn a_wait_is_kept_also_after_a_restart_of_the_server() {
+    let mut stage = Stage::new();
+    for _ in 0..2 {
+        let mut client = stage.client().await;
+        client.send(&command(&WAIT)).await;
+        stage.actor.held().await;
+        stage.ask("LPUSH a job");
+        client.expect(GOT).await;
+
+        stage.server.restart();
+        assert_eq!(client.rest().await, b"");
+    }
+    assert_eq!(stage.gate.troubles(), [""; 0]);
 }
 
 /// In both versions of the protocol the words are the server's own.

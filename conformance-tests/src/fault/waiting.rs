@@ -1,0 +1,87 @@
+//! Commands that the server holds: the gate keeps their time.
+
+use std::{io, time::Duration};
+
+use bytes::Bytes;
+
+use super::{
+    blocking::Blocking,
+    gate::Shared,
+    inbound::{Answer, Ended, Inbound, gone},
+    request::Request,
+    rewrite,
+};
+
+impl Inbound<'_> {
+    /// Sends a command that the server may hold, and keeps its time. What the client
+    /// sends meanwhile waits here, as it would on the server.
+    pub(super) async fn wait(
+        &mut self,
+        blocking: Blocking,
+        request: &Request,
+    ) -> Result<Bytes, Ended> {
+        let id = self.id_at_server().await?;
+        let deadline = blocking.limit().map(|limit| self.shared.deadline(limit));
+        let mut reply = self.send_keeping(&blocking.without_limit(request)).await?;
+        tokio::select! {
+            biased;
+            answered = &mut reply => return answered.map_err(gone),
+            held = self.held_at_server(&id) => held?,
+        }
+        self.wait_held(&id, reply, deadline).await
+    }
+
+    /// When this is over, nothing of the wait is left for anyone to see.
+    async fn wait_held(
+        &mut self,
+        id: &str,
+        mut reply: Answer,
+        deadline: Option<Duration>,
+    ) -> Result<Bytes, Ended> {
+        let _held = self.actor.is_held();
+        tokio::select! {
+            biased;
+            answered = &mut reply => return answered.map_err(gone),
+            () = self.requests.end() => return Err(self.leave().await),
+            () = sleep_until(self.shared, deadline) => {}
+        }
+        let let_go = self.shared.server.let_go(id).await;
+        let_go.map_err(|error| self.not_listened_to(&error))?;
+        reply.await.map_err(gone)
+    }
+
+    /// Completes once the server holds the command of the connection that it calls so.
+    pub(super) async fn held_at_server(&self, id: &str) -> Result<(), Ended> {
+        let held = self.shared.server.holds(id).await;
+        held.map_err(|error| self.not_listened_to(&error))
+    }
+
+    /// A server that is down is a fault like others; one that refuses the gate's own
+    /// word makes the run worthless.
+    pub(super) fn not_listened_to(&self, error: &io::Error) -> Ended {
+        if error.kind() == io::ErrorKind::Other {
+            self.shared.ledger.trouble(&format!("the server refused: {error}"));
+        }
+        Ended::Broken
+    }
+
+    /// How the server calls this connection.
+    pub(super) async fn id_at_server(&mut self) -> Result<String, Ended> {
+        if let Some(id) = self.session.id() {
+            return Ok(id.to_owned());
+        }
+        let reply = self.send_keeping(&[rewrite::client_id()]).await?;
+        let reply = reply.await.map_err(gone)?;
+        let id =
+            String::from_utf8_lossy(&reply).trim_start_matches(':').trim().to_owned();
+        self.session.set_id(&id);
+        Ok(id)
+    }
+}
+
+async fn sleep_until(shared: &Shared, deadline: Option<Duration>) {
+    match deadline {
+        Some(deadline) => shared.clock.sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
