@@ -47,7 +47,9 @@ fn the_demo_leaves_no_key_on_the_server() {
 #[test]
 fn no_worker_outlives_the_demo() {
     let mut store = Store::redis();
-    let mut demo = store.relq("demo --jobs 100000").start();
+    // It cannot remove its folder when it is killed; the test's own is removed.
+    let folder = store.folder.path().to_str().unwrap().to_owned();
+    let mut demo = store.relq("demo --jobs 100000").env("TMPDIR", &folder).start();
     let clients = |store: &mut Store| {
         let list = store.server().command(&[b"CLIENT", b"LIST"]);
         String::from_utf8_lossy(&list).matches("id=").count()
