@@ -10,21 +10,27 @@
 //! A **step** is one command on its way to the server; MULTI to EXEC is one, at its
 //! EXEC, and so is a script. What touches no key (HELLO, AUTH, SELECT, CLIENT,
 //! SCRIPT, PING, INFO, COMMAND, TIME) is no step. Steps are numbered from 1 for each
-//! actor. A [`Fault`] is planned for a step of an actor and fires when it comes.
+//! actor, over all its connections. A [`Fault`] is planned for a step of an actor and
+//! fires when it comes; or steps [park](Gate::park) at the gate, and the suite decides
+//! which goes on and what strikes it.
 //!
 //! Bytes pass unchanged in both directions, but where time is in them:
 //!
-//! - `TIME` is answered from the [`VirtualClock`], inside scripts too.
+//! - `TIME` is answered from the [`VirtualClock`], inside scripts too. In a
+//!   transaction it is the time when the command was queued.
 //! - A blocking command is sent without its limit. When the clock has passed it, the
 //!   gate has the server answer that the time is over.
 //!
-//! What is known of time all the same: keys with a time to live go by the server's
-//! own clock. In a transaction the time is when the command was queued.
+//! What the gate cannot carry it refuses: MONITOR, replication, CLIENT REPLY, and
+//! functions, in which it could not keep the time. Keys with a time to live still go
+//! by the server's own clock; a [`VirtualClock`] starts far in the future, so that
+//! none set by its time ends during a run.
 //!
 //! **Death.** When an actor dies the gate closes all its connections, waits until
 //! the server has closed its ends, and only then is the actor
 //! [gone](Endpoint::gone): what it had sent has run, or never will, but for what was
 //! kept as a ghost. What ran on one connection is a prefix of what was sent on it.
+//! The suite ends the actor's own tasks at that moment, by dropping their runtime.
 
 mod actor;
 mod afterlife;

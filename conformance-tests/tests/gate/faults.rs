@@ -1,5 +1,7 @@
 //! Each fault does what it says, on the server and to the client.
 
+use std::io::Read;
+
 use conformance_tests::fault::{Behind, Fate, Fault, When};
 
 use super::{
@@ -185,6 +187,28 @@ async fn a_killed_actor_comes_back_when_it_is_revived() {
     let connections =
         stage.gate.steps().iter().map(|s| s.connection).collect::<Vec<_>>();
     assert_eq!(connections, [1, 2]);
+}
+
+#[tokio::test]
+async fn an_actor_is_gone_only_when_the_server_has_seen_it() {
+    let stage = Stage::new();
+    let direct = format!("unix://{}", stage.server.socket().display());
+    let mut listener = Client::connect(&direct).await;
+    let confirmed = "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n";
+    listener.ask(&["SUBSCRIBE", "news"], confirmed).await;
+    let mut client = stage.client().await;
+    let slow = command(&["DEBUG", "SLEEP", "0.1"]);
+    client.send(&[slow, command(&["PUBLISH", "news", "x"])].concat()).await;
+    while stage.actor.steps() < 2 {
+        tokio::task::yield_now().await;
+    }
+
+    stage.gate.kill(&stage.actor).await;
+
+    // This read does not wait: what was sent has run by now.
+    let mut message = [0; 100];
+    let got = listener.0.into_std().unwrap().read(&mut message).unwrap();
+    assert!(message[..got].starts_with(b"*3\r\n$7\r\nmessage\r\n"));
 }
 
 #[tokio::test]

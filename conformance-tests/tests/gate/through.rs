@@ -1,5 +1,6 @@
 //! What passes, passes unchanged.
 
+use conformance_tests::fault::{Fault, Gate, Transport, VirtualClock, When};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, UnixStream},
@@ -226,7 +227,6 @@ async fn many_pipelined_commands_are_answered_in_order() {
 
 #[tokio::test]
 async fn tcp_is_carried_too() {
-    use conformance_tests::fault::{Gate, Transport, VirtualClock};
     let server = queue_redis::testing::Server::start_on_tcp();
     let address = server.url();
     let address = address.trim_start_matches("redis://").trim_end_matches("/0");
@@ -242,4 +242,19 @@ async fn tcp_is_carried_too() {
     stream.read_exact(&mut got).await.unwrap();
 
     assert_eq!(&got, b"$5\r\nhello\r\n");
+}
+
+#[tokio::test]
+async fn a_cut_on_tcp_is_a_reset() {
+    let stage = Stage::new();
+    let remote = stage.gate.actor_on("remote", Transport::Tcp).unwrap();
+    stage.gate.plan("remote", 1, Fault::Cut(When::Before));
+    let address = remote.url().strip_prefix("redis://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&command(&["INCR", "a"])).await.unwrap();
+
+    let cut = stream.read(&mut [0; 16]).await.unwrap_err();
+
+    assert_eq!(cut.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(stage.ask("EXISTS a"), ":0\r\n");
 }

@@ -64,6 +64,19 @@ async fn a_wait_ends_when_the_clock_has_passed_its_limit() {
 }
 
 #[tokio::test]
+async fn a_wait_does_not_end_by_the_servers_own_clock() {
+    let stage = Stage::new();
+    let mut client = stage.client().await;
+    client.send(&command(&["BLPOP", "a", "0.001"])).await;
+    stage.actor.held().await;
+
+    assert_eq!(stage.ask("DEBUG SLEEP 0.05"), "+OK\r\n");
+    stage.ask("LPUSH a job");
+
+    client.expect(b"*2\r\n$1\r\na\r\n$3\r\njob\r\n").await;
+}
+
+#[tokio::test]
 async fn a_wait_without_a_limit_is_no_sleeper() {
     let stage = Stage::new();
     let mut client = stage.client().await;
