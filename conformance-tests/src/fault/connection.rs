@@ -35,39 +35,69 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
         return;
     }
     let _open = actor.opens();
-    let connection = actor.next_connection();
+    let number = actor.next_connection();
     // A server that is down shows to the client as a connection that closes.
-    let Ok(mut upstream) = Upstream::open(&shared.server.address).await else { return };
-    let (reader, mut client) = client.split();
-    let mut requests = Requests::new(reader);
-    let (wire, mut session) = (Wire::new(), Session::default());
-    let inbound = Inbound {
-        shared: &shared,
-        actor: &actor,
-        connection,
-        requests: &mut requests,
-        server: &mut upstream.writer,
-        wire: &wire,
-        session: &mut session,
-    };
-    let outbound = Outbound::new(&mut upstream.replies, &mut client, &wire);
-    let end = both_ways(inbound, outbound, &mut life).await;
-    say_goodbye(&shared, &actor, &end, &mut client).await;
-    let shown = match end {
-        End::Inbound(Ended::Dies(life, requests)) if !requests.is_empty() => {
-            shared.afterlife.haunt(Ghost { upstream, session, requests });
-            actor.set_life(life);
-            return;
-        }
-        End::Inbound(Ended::Dies(life, _)) => {
-            actor.set_life(life);
-            life
-        }
-        End::Killed(life) => life,
-        End::Inbound(_) | End::Outbound(_) => Life::Closed,
-    };
-    drop((requests, client));
-    close(&shared, &actor, upstream, shown).await;
+    let Ok(upstream) = Upstream::open(&shared.server.address).await else { return };
+    let mut connection = Connection::new(client, upstream);
+    let end = connection.run(&shared, &actor, number, &mut life).await;
+    say_goodbye(&shared, &actor, &end, &mut connection.client).await;
+    connection.end(&shared, &actor, end).await;
+}
+
+struct Connection {
+    requests: Requests,
+    client: Writer,
+    upstream: Upstream,
+    wire: Wire,
+    session: Session,
+}
+
+impl Connection {
+    fn new(client: Stream, upstream: Upstream) -> Self {
+        let (reader, client) = client.split();
+        let requests = Requests::new(reader);
+        let (wire, session) = (Wire::new(), Session::default());
+        Self { requests, client, upstream, wire, session }
+    }
+
+    async fn run(
+        &mut self,
+        shared: &Arc<Shared>,
+        actor: &Actor,
+        connection: u32,
+        life: &mut watch::Receiver<Life>,
+    ) -> End {
+        let Upstream { replies, writer: server } = &mut self.upstream;
+        let outbound = Outbound::new(replies, &mut self.client, &self.wire);
+        let (requests, session) = (&mut self.requests, &mut self.session);
+        let wire = &self.wire;
+        let inbound =
+            Inbound { shared, actor, connection, requests, server, wire, session };
+        both_ways(inbound, outbound, life).await
+    }
+
+    async fn end(self, shared: &Shared, actor: &Actor, end: End) {
+        let Self { requests, client, upstream, session, .. } = self;
+        let shown = match end {
+            End::Inbound(Ended::Dies(life, requests)) if !requests.is_empty() => {
+                shared.afterlife.haunt(Ghost { upstream, session, requests });
+                return actor.set_life(life);
+            }
+            End::Inbound(Ended::Cut) => {
+                // The client finds its old connection gone when it comes again.
+                close(shared, actor, upstream, Life::Closed).await;
+                return client.reset();
+            }
+            End::Inbound(Ended::Dies(life, _)) => {
+                actor.set_life(life);
+                life
+            }
+            End::Killed(life) => life,
+            End::Inbound(_) | End::Outbound(_) => Life::Closed,
+        };
+        drop((requests, client));
+        close(shared, actor, upstream, shown).await;
+    }
 }
 
 async fn both_ways(
@@ -107,11 +137,6 @@ async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Wri
         End::Outbound(Stopped::Malformed(Malformed(why))) => {
             let what = format!("{}: not of the protocol: {why}", actor.name);
             shared.ledger.trouble(&what);
-            return;
-        }
-        End::Inbound(Ended::Cut) => {
-            // What cannot be reset is closed.
-            drop(client.reset_on_close());
             return;
         }
         End::Outbound(Stopped::ServerLeft) => String::new(),

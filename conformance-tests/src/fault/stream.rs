@@ -130,11 +130,14 @@ impl Writer {
         }
     }
 
-    /// Makes the coming close a reset, which only TCP knows.
-    pub(crate) fn reset_on_close(&self) -> io::Result<()> {
-        match &self.half {
-            Half::Unix(_) => Ok(()),
-            Half::Tcp(half) => half.as_ref().set_zero_linger(),
+    /// Makes the coming close a reset, where there is one: on TCP. The reader has
+    /// to be dropped after it.
+    pub(crate) fn reset(self) {
+        if let Half::Tcp(half) = self.half
+            && half.as_ref().set_zero_linger().is_ok()
+        {
+            // Dropping it would end the stream in an orderly way first.
+            half.forget();
         }
     }
 }
