@@ -4,12 +4,13 @@
 -- KEYS[1] later      ZSET  id -> due (ms)
 -- KEYS[2] ranked     ZSET  id -> rank, of ready jobs of other priorities
 -- KEYS[3] leased     ZSET  lease -> end (ms)
--- KEYS[4] jobs       HASH  id -> entry
+-- KEYS[4] jobs       HASH  id -> entry, of scheduled, ranked and dead jobs
 -- KEYS[5] cancelled  ZSET  lease of a cancelled job -> when it may be forgotten (ms)
 -- KEYS[6] errors     HASH  id -> last error
 -- KEYS[7] unique     HASH  unique key -> holder
 -- KEYS[8] ids        ZSET  client-made id -> when it may be forgotten (ms)
 -- KEYS[9] totals     HASH  name -> count
+-- KEYS[10] held      HASH  lease -> entry
 -- ARGV[1] id
 -- ARGV[2] its lease, or empty when it is not known to be leased
 -- ARGV[3] how long ids are remembered after their job (ms)
@@ -17,33 +18,40 @@
 --
 -- Returns 'scheduled', 'ready' or 'leased', as it was, or false when it was not there.
 local later, ranked, leased, jobs, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local errors, unique, ids, totals = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local errors, unique, ids, totals, held = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local id, lease, window_ms, remember_ms =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now_ms = server_ms()
 
-local function leave_its_place()
-  local lease_end = lease ~= '' and redis.call('ZSCORE', leased, lease)
-  if lease_end then
+-- Takes the job out of its place; answers its entry and what the place was.
+local function take_out()
+  if lease ~= '' then
+    local lease_end = redis.call('ZSCORE', leased, lease)
+    if not lease_end then return nil end
+    local entry = redis.call('HGET', held, lease)
     local forget_at = math.max(now_ms, tonumber(lease_end)) + remember_ms
     redis.call('ZADD', cancelled, forget_at, lease)
+    redis.call('HDEL', held, lease)
     redis.call('ZREM', leased, lease)
-    return 'leased'
+    return entry, 'leased'
   end
-  if redis.call('ZREM', later, id) == 1 then return 'scheduled' end
-  if redis.call('ZREM', ranked, id) == 1 then return 'ready' end
-  return false
+  local place = redis.call('ZREM', later, id) == 1 and 'scheduled'
+    or redis.call('ZREM', ranked, id) == 1 and 'ready'
+  if not place then return nil end
+  local entry = redis.call('HGET', jobs, id)
+  redis.call('HDEL', jobs, id)
+  return entry, place
 end
 
 redis.call('HLEN', totals)
-local job = read_entry(redis.call('HGET', jobs, id) or '')
-local place = leave_its_place()
+redis.call('HLEN', jobs)
+local entry, place = take_out()
 if not place then return false end
+local job = read_entry(entry or '')
 if job then
   free_unique(unique, job)
   if job.is_indexed then redis.call('ZADD', ids, now_ms + window_ms, id) end
 end
 redis.call('HDEL', errors, id)
-redis.call('HDEL', jobs, id)
 redis.call('HINCRBY', totals, 'cancelled', 1)
 return place

@@ -6,10 +6,11 @@
 -- KEYS[3] ranked  ZSET    id -> rank, of ready jobs of other priorities
 -- KEYS[4] later   ZSET    id -> due (ms)
 -- KEYS[5] leased  ZSET    lease -> end (ms)
--- KEYS[6] jobs    HASH    id -> entry, of every job that is in no list
+-- KEYS[6] held    HASH    lease -> entry, of leased jobs
 -- KEYS[7] unique  HASH    unique key -> holder
 -- KEYS[8] paused  STRING  there while claims are paused
 -- KEYS[9] wake    LIST    at most one token, for the doorbells
+-- KEYS[10] jobs   HASH    id -> entry, of scheduled, ranked and dead jobs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
@@ -19,7 +20,8 @@
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- entry, ...}, the entries as they are leased now.
 local ready, handed, ranked, later = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local leased, jobs, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local leased, held, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local jobs = KEYS[10]
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local wanted, bare_header = tonumber(ARGV[4]), ARGV[5]
 
@@ -85,26 +87,30 @@ local function lease_any(element, number)
   return job.id, with_attempt(element, job.attempt + 1), kind, job.lease_ms or lease_ms
 end
 
-local answer, fields, ends, ids = {now_us, 0, due_in_ms}, {}, {}, {}
+local answer, fields, ends, leases = {now_us, 0, due_in_ms}, {}, {}, {}
 local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
 for i, element in ipairs(elements) do
   -- Counted from 10001, so that leases of one claim sort by their number.
   local number = 10000 + i
   local id, entry, kind, ms = lease_fresh(element)
   if not id then id, entry, kind, ms = lease_any(element, number) end
-  fields[2 * i - 1], fields[2 * i] = id, entry
-  ends[2 * i - 1], ends[2 * i] = now_ms + ms, name .. number .. kind .. '/' .. id
-  ids[i], answer[i + 3] = id, entry
+  local lease = name .. number .. kind .. '/' .. id
+  fields[2 * i - 1], fields[2 * i] = lease, entry
+  ends[2 * i - 1], ends[2 * i] = now_ms + ms, lease
+  leases[i], answer[i + 3] = lease, entry
 end
 
-redis.call('HSET', jobs, unpack(fields))
+redis.call('HSET', held, unpack(fields))
 local written = redis.pcall('ZADD', leased, unpack(ends))
 if type(written) == 'table' and written.err then
-  -- A script is not undone when it fails: nothing may be left of those from a list.
-  if #ranked_ids == 0 then redis.call('HDEL', jobs, unpack(ids)) end
+  -- A script is not undone when it fails.
+  redis.call('HDEL', held, unpack(leases))
   return written
 end
-if #ranked_ids > 0 then redis.call('ZREM', ranked, unpack(ranked_ids)) end
+if #ranked_ids > 0 then
+  redis.call('ZREM', ranked, unpack(ranked_ids))
+  redis.call('HDEL', jobs, unpack(ranked_ids))
+end
 if from_handed > 0 then redis.call('LTRIM', handed, 0, -from_handed - 1) end
 if from_ready > 0 then redis.call('LTRIM', ready, 0, -from_ready - 1) end
 if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then ring(wake) end

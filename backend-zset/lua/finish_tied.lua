@@ -2,36 +2,36 @@
 -- End jobs that hold a unique key or an id of the client's, or that failed before.
 --
 -- KEYS[1] leased  ZSET  lease -> end (ms)
--- KEYS[2] jobs    HASH  id -> entry
+-- KEYS[2] held    HASH  lease -> entry
 -- KEYS[3] totals  HASH  name -> count
 -- KEYS[4] unique  HASH  unique key -> holder
 -- KEYS[5] ids     ZSET  client-made id -> when it may be forgotten (ms)
 -- KEYS[6] errors  HASH  id -> last error
 -- ARGV[1] the total to add to
 -- ARGV[2] how long ids are remembered after their job (ms)
--- ARGV[3...] for each job: lease, id
+-- ARGV[3...] leases
 --
 -- Returns the positions, from 0, of the leases that were lost.
-local leased, jobs, totals, unique, ids, errors =
+local leased, held, totals, unique, ids, errors =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 local lost = {}
-for i = 3, #ARGV, 2 do
-  local lease, id = ARGV[i], ARGV[i + 1]
+for i = 3, #ARGV do
+  local lease = ARGV[i]
   if redis.call('ZSCORE', leased, lease) then
     redis.call('HINCRBY', totals, total, 1)
-    local job = read_entry(redis.call('HGET', jobs, id) or '')
+    local job = read_entry(redis.call('HGET', held, lease) or '')
     if job then
       free_unique(unique, job)
-      if job.is_indexed then redis.call('ZADD', ids, now_ms + window_ms, id) end
+      if job.is_indexed then redis.call('ZADD', ids, now_ms + window_ms, job.id) end
+      redis.call('HDEL', errors, job.id)
     end
-    redis.call('HDEL', errors, id)
-    redis.call('HDEL', jobs, id)
+    redis.call('HDEL', held, lease)
     redis.call('ZREM', leased, lease)
   else
-    lost[#lost + 1] = (i - 3) / 2
+    lost[#lost + 1] = i - 3
   end
 end
 return lost

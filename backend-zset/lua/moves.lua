@@ -24,18 +24,6 @@ local function set_rank(ranked, job, direction)
   redis.call('ZADD', ranked, edge and edge + step or low + RANKS / 2, job.id)
 end
 
--- Makes a job ready whose entry is in `jobs`, or is to be: 'front' or 'back'.
-local function make_ready(keys, job, entry, direction)
-  if job.priority == NORMAL then
-    redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
-    redis.call('HDEL', keys.jobs, job.id)
-  else
-    redis.call('HSET', keys.jobs, job.id, entry)
-    set_rank(keys.ranked, job, direction)
-    ring(keys.wake)
-  end
-end
-
 -- The holder of a unique key as {expires_at, id}, or nil when it is free.
 local function holder_of(unique, key, now_ms)
   local expires_at, id = (redis.call('HGET', unique, key) or ''):match('^(%d+) (.*)$')
@@ -67,14 +55,41 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
--- Buries a job whose entry is in `jobs`. `why` is a letter and the last error.
-local function bury(keys, job, why, now_ms)
+-- Keeps an entry by its job's id in `jobs`. Two jobs can have got one id, by a client's
+-- own choice or by a token that was used again after its time: then the one that comes
+-- second is kept by another id, and none is lost.
+local function keep(keys, job, entry)
+  local id, number = job.id, 1
+  while redis.call('HEXISTS', keys.jobs, id) == 1 do
+    number = number + 1
+    id = job.id:sub(1, 120) .. '~' .. number
+  end
+  if number > 1 then
+    if holds_key(keys.unique, job) then
+      redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
+    end
+    if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
+    entry = with_id(entry, job, id)
+    job.id = id
+  end
+  redis.call('HSET', keys.jobs, id, entry)
+end
+
+-- Makes a job ready that is in no place any more: 'front' or 'back'.
+local function make_ready(keys, job, entry, direction)
+  if job.priority == NORMAL then
+    redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
+  else
+    keep(keys, job, entry)
+    set_rank(keys.ranked, job, direction)
+    ring(keys.wake)
+  end
+end
+
+-- Buries a job that is in no place any more. `why` is a letter and the last error.
+local function bury(keys, job, entry, why, now_ms)
+  keep(keys, job, entry)
   redis.call('ZADD', keys.dead, now_ms, job.id)
   redis.call('HSET', keys.errors, job.id, why)
   free_unique(keys.unique, job)
-end
-
--- The id in a lease: worker/since/nonce/id, where only the id may hold a slash.
-local function id_of(lease)
-  return lease:match('^[^/]*/[^/]*/[^/]*/(.*)$')
 end

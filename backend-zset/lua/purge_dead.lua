@@ -2,7 +2,7 @@
 -- Remove dead jobs.
 --
 -- KEYS[1] dead    ZSET  id -> since (ms)
--- KEYS[2] jobs    HASH  id -> entry
+-- KEYS[2] jobs    HASH  id -> entry, of scheduled, ranked and dead jobs
 -- KEYS[3] errors  HASH  id -> a letter for why, and the last error
 -- KEYS[4] ids     ZSET  client-made id -> when it may be forgotten (ms)
 -- ARGV[1] how long ids are remembered after their job (ms)

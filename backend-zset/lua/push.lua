@@ -4,7 +4,7 @@
 -- KEYS[1] ready    LIST  elements of normal priority, newest on the left
 -- KEYS[2] ranked   ZSET  id -> rank, of ready jobs of other priorities
 -- KEYS[3] later    ZSET  id -> due (ms)
--- KEYS[4] jobs     HASH  id -> entry, of every job that is in no list
+-- KEYS[4] jobs     HASH  id -> entry, of scheduled, ranked and dead jobs
 -- KEYS[5] unique   HASH  unique key -> holder
 -- KEYS[6] ids      ZSET  client-made id -> when it may be forgotten (ms)
 -- KEYS[7] calls    ZSET  call token -> when it may be forgotten (ms)
@@ -18,7 +18,10 @@
 --
 -- Returns the duplicates as {position from 0, 'id' or 'unique', id of the job that
 -- exists, ...}, or the error RELQTOKEN when the token belongs to another call.
-local keys = {ready = KEYS[1], ranked = KEYS[2], later = KEYS[3], jobs = KEYS[4], wake = KEYS[9]}
+local keys = {
+  ready = KEYS[1], ranked = KEYS[2], later = KEYS[3], jobs = KEYS[4], unique = KEYS[5],
+  ids = KEYS[6], wake = KEYS[9],
+}
 local unique, ids, calls, answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local token, window_ms = ARGV[1], tonumber(ARGV[2])
 local FIELDS, count = 8, (#ARGV - 2) / 8
@@ -49,6 +52,8 @@ local function is_duplicate(i, job)
     local forget_at = redis.call('ZSCORE', ids, job.id)
     if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
   end
+  -- An id that was not asked for and is taken all the same: see `keep`.
+  if redis.call('HEXISTS', keys.jobs, job.id) == 1 then return 'id', job.id end
   local holder = job.unique_key ~= '' and holder_of(unique, job.unique_key, now_ms)
   if not holder then return nil end
   if job.on_duplicate == 'reschedule' and redis.call('ZSCORE', keys.later, holder.id) then

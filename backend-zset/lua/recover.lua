@@ -2,21 +2,23 @@
 -- Make a page of jobs ready whose lease has expired; bury those on their last attempt.
 --
 -- KEYS[1] leased  ZSET  lease -> end (ms)
--- KEYS[2] jobs    HASH  id -> entry
--- KEYS[3] ready   LIST  elements of normal priority, oldest on the right
--- KEYS[4] ranked  ZSET  id -> rank, of ready jobs of other priorities
--- KEYS[5] dead    ZSET  id -> since (ms)
--- KEYS[6] errors  HASH  id -> a letter for why, and the last error
--- KEYS[7] unique  HASH  unique key -> holder
--- KEYS[8] wake    LIST  at most one token, for the doorbells
+-- KEYS[2] held    HASH  lease -> entry
+-- KEYS[3] jobs    HASH  id -> entry, of scheduled, ranked and dead jobs
+-- KEYS[4] ready   LIST  elements of normal priority, oldest on the right
+-- KEYS[5] ranked  ZSET  id -> rank, of ready jobs of other priorities
+-- KEYS[6] dead    ZSET  id -> since (ms)
+-- KEYS[7] errors  HASH  id -> a letter for why, and the last error
+-- KEYS[8] unique  HASH  unique key -> holder
+-- KEYS[9] ids     ZSET  client-made id -> when it may be forgotten (ms)
+-- KEYS[10] wake   LIST  at most one token, for the doorbells
 -- ARGV[1] how many at most
 --
 -- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}.
-local leased, jobs = KEYS[1], KEYS[2]
+local leased, held = KEYS[1], KEYS[2]
 local keys = {
-  jobs = jobs, ready = KEYS[3], ranked = KEYS[4], dead = KEYS[5], errors = KEYS[6],
-  unique = KEYS[7], wake = KEYS[8],
+  jobs = KEYS[3], ready = KEYS[4], ranked = KEYS[5], dead = KEYS[6], errors = KEYS[7],
+  unique = KEYS[8], ids = KEYS[9], wake = KEYS[10],
 }
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
@@ -26,7 +28,7 @@ local requeued, buried = 0, 0
 local function recover(job, entry)
   if job.attempt >= job.max_attempts then
     local last = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2)
-    bury(keys, job, 'c' .. last, now_ms)
+    bury(keys, job, entry, 'c' .. last, now_ms)
     buried = buried + 1
   else
     hold_until_expiry(keys.unique, job)
@@ -35,13 +37,15 @@ local function recover(job, entry)
   end
 end
 
+-- From the last to the first, over all pages, so that the one whose lease ended first
+-- is at the very front in the end.
 local overdue =
-  redis.call('ZRANGE', leased, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
--- From the last to the first, so that the first is at the very front in the end.
-for i = math.min(#overdue, page), 1, -1 do
-  local entry = redis.call('HGET', jobs, id_of(overdue[i]))
+  redis.call('ZRANGE', leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
+for i = 1, math.min(#overdue, page) do
+  local entry = redis.call('HGET', held, overdue[i])
   local job = read_entry(entry or '')
   if job then recover(job, entry) end
+  redis.call('HDEL', held, overdue[i])
   redis.call('ZREM', leased, overdue[i])
 end
 

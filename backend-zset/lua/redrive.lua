@@ -2,7 +2,7 @@
 -- Make dead jobs ready again, with no attempt counted and no expiry.
 --
 -- KEYS[1] dead    ZSET  id -> since (ms)
--- KEYS[2] jobs    HASH  id -> entry
+-- KEYS[2] jobs    HASH  id -> entry, of scheduled, ranked and dead jobs
 -- KEYS[3] ready   LIST  elements of normal priority, newest on the left
 -- KEYS[4] ranked  ZSET  id -> rank, of ready jobs of other priorities
 -- KEYS[5] errors  HASH  id -> a letter for why, and the last error
@@ -11,8 +11,8 @@
 -- ARGV[1...] ids
 --
 -- Returns {made ready, still dead because another job holds their unique key}.
-local dead, jobs, errors, unique = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
-local keys = {jobs = jobs, ready = KEYS[3], ranked = KEYS[4], wake = KEYS[7]}
+local dead, jobs, ready, ranked, errors, unique, wake =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local now_ms = server_ms()
 
 local moved, duplicates = 0, 0
@@ -26,7 +26,15 @@ local function redrive(id, job, entry)
     redis.call('HSET', unique, job.unique_key, unique_holder(id, 0))
   end
   if job.expires_at then entry = with_expiry(entry, job, 0) end
-  make_ready(keys, job, with_attempt(entry, 0), 'back')
+  entry = with_attempt(entry, 0)
+  if job.priority == NORMAL then
+    redis.call('LPUSH', ready, entry)
+    redis.call('HDEL', jobs, id)
+  else
+    redis.call('HSET', jobs, id, entry)
+    set_rank(ranked, job, 'back')
+    ring(wake)
+  end
   redis.call('HDEL', errors, id)
   redis.call('ZREM', dead, id)
   moved = moved + 1

@@ -36,7 +36,8 @@ struct Seen {
     errors: BTreeSet<Bytes>,
     holders: BTreeMap<Bytes, Bytes>,
     bound_ids: BTreeSet<Bytes>,
-    unreadable: BTreeSet<String>,
+    leases: BTreeMap<Bytes, Bytes>,
+    held: BTreeSet<Bytes>,
 }
 
 async fn read(store: &Store) -> Result<Seen, Error> {
@@ -54,12 +55,11 @@ async fn read(store: &Store) -> Result<Seen, Error> {
     }
     for (member, _) in pairs(store, "ZSCAN", &keys.leased).await? {
         match Lease::parse(&member) {
-            Some(lease) => seen.place(lease.id, "leased"),
-            None => {
-                seen.unreadable.insert(format!("unreadable lease {member:?}"));
-            }
-        }
+            Some(lease) => seen.leases.insert(member, lease.id),
+            None => seen.leases.insert(member, Bytes::new()),
+        };
     }
+    seen.held = names(pairs(store, "HSCAN", &keys.held).await?);
     for (id, _) in pairs(store, "ZSCAN", &keys.dead).await? {
         seen.place(id, "dead");
     }
@@ -135,40 +135,47 @@ impl Seen {
     }
 
     /// How many jobs there are, and what is wrong with them.
+    ///
+    /// Ids are not compared between places: two jobs may have got one id, and each
+    /// lease, each list element and each field of `jobs` is a job of its own.
     fn judge(self) -> (u64, BTreeSet<String>) {
-        let mut problems = self.unreadable.clone();
+        let mut problems = BTreeSet::new();
+        let by_id = |place: &str| matches!(place, "scheduled" | "ranked" | "dead");
         for (id, places) in &self.places {
-            let has_entry = self.entries.contains(id);
-            let is_in_list =
-                places.iter().any(|place| matches!(*place, "ready" | "handed"));
-            if places.len() > 1 {
-                problems.insert(format!("job {} is in {places:?}", text(id)));
-            } else if is_in_list && has_entry {
+            let count = places.iter().filter(|place| by_id(place)).count();
+            let entries = usize::from(self.entries.contains(id));
+            if count != entries {
                 let id = text(id);
-                problems.insert(format!("job {id} is in a list and in the hash"));
-            } else if !is_in_list && !has_entry {
-                problems.insert(format!("job {} has no entry", text(id)));
+                problems
+                    .insert(format!("job {id} in {places:?} has {entries} entries"));
             }
         }
         let lost = |what: &str, id: &Bytes| format!("{what} {} of no job", text(id));
-        let is_gone = |id: &&Bytes| !self.places.contains_key(*id);
+        let is_gone = |id: &&Bytes| !self.is_anywhere(id);
         problems
             .extend(self.entries.iter().filter(is_gone).map(|id| lost("entry", id)));
         problems.extend(self.errors.iter().filter(is_gone).map(|id| lost("error", id)));
         problems.extend(self.bound_ids.iter().filter(is_gone).map(|id| lost("id", id)));
-        problems.extend(
-            self.holders.iter().filter_map(|(key, holder)| self.unheld(key, holder)),
-        );
-        (self.places.len() as u64 + self.bare, problems)
+        let leases: BTreeSet<_> = self.leases.keys().cloned().collect();
+        let unpaired = leases.symmetric_difference(&self.held);
+        problems.extend(unpaired.map(|lease| lost("lease or entry", lease)));
+        let unheld = |(key, holder)| self.unheld(key, holder);
+        problems.extend(self.holders.iter().filter_map(unheld));
+        let placed: usize = self.places.values().map(Vec::len).sum();
+        (placed as u64 + self.leases.len() as u64 + self.bare, problems)
+    }
+
+    fn is_anywhere(&self, id: &Bytes) -> bool {
+        self.places.contains_key(id) || self.leases.values().any(|leased| leased == id)
     }
 
     /// What is wrong with a unique key: its holder has to be alive.
     fn unheld(&self, key: &Bytes, holder: &Bytes) -> Option<String> {
         let space = holder.iter().position(|byte| *byte == b' ')?;
         let id = holder.slice(space + 1..);
-        let places = self.places.get(&id);
-        let is_alive =
-            places.is_some_and(|places| places.iter().any(|at| *at != "dead"));
+        let is_waiting = |places: &Vec<_>| places.iter().any(|place| *place != "dead");
+        let is_leased = self.leases.values().any(|leased| *leased == id);
+        let is_alive = is_leased || self.places.get(&id).is_some_and(is_waiting);
         (!is_alive).then(|| format!("unique key {} is held by no job", text(key)))
     }
 }

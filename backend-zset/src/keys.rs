@@ -7,7 +7,8 @@
 //!  later      ZSET    id -> due (ms): scheduled jobs
 //!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
 //!  dead       ZSET    id -> since (ms): dead letters
-//!  jobs       HASH    id -> entry, of every job that is in no list
+//!  held       HASH    lease -> entry, of leased jobs
+//!  jobs       HASH    id -> entry, of scheduled, ranked and dead jobs
 //!  errors     HASH    id -> why it died or failed last
 //!  unique     HASH    unique key -> when it expires (ms, 0 never), holder's id
 //!  ids        ZSET    client-made id -> when it may be forgotten (ms)
@@ -35,6 +36,7 @@ pub(crate) struct Keys {
     pub(crate) later: String,
     pub(crate) leased: String,
     pub(crate) dead: String,
+    pub(crate) held: String,
     pub(crate) jobs: String,
     pub(crate) errors: String,
     pub(crate) unique: String,
@@ -58,6 +60,7 @@ impl Keys {
             later: prefix.part("later"),
             leased: prefix.part("leased"),
             dead: prefix.part("dead"),
+            held: prefix.part("held"),
             jobs: prefix.part("jobs"),
             errors: prefix.part("errors"),
             unique: prefix.part("unique"),

@@ -150,7 +150,12 @@ async fn look_at_set(
         detail(member, *score, None).map_or_else(|| member.clone(), |(id, _)| id)
     };
     let ids: Vec<_> = members.iter().map(id).collect();
-    let entries = fields(store, &store.keys.jobs, &ids).await?;
+    let entries = if set == store.keys.leased {
+        let leases: Vec<_> = members.iter().map(|(lease, _)| lease.clone()).collect();
+        fields(store, &store.keys.held, &leases).await?
+    } else {
+        fields(store, &store.keys.jobs, &ids).await?
+    };
     let errors = fields(store, &store.keys.errors, &ids).await?;
     let mut jobs = Vec::with_capacity(members.len());
     for (((member, score), entry), error) in members.iter().zip(entries).zip(errors) {

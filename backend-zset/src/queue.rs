@@ -156,10 +156,8 @@ impl ReliableQueue for ZsetQueue {
         let pattern = format!("{worker}/*");
         let mut leases = self.find_leases(Operation::Leave, &pattern).await?;
         leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));
-        let leases: Vec<_> = leases
-            .into_iter()
-            .map(|(member, lease)| (member.into(), lease.id))
-            .collect();
+        let leases: Vec<_> =
+            leases.into_iter().map(|(member, _)| member.into()).collect();
         let mut jobs = leases.len();
         // The last page first, so that the job held longest is foremost in the end.
         for page in leases.rchunks(MAX_BATCH.get() as usize) {
@@ -313,7 +311,6 @@ impl ZsetQueue {
                 Ok(entry) => deliveries.push(delivery(entry, token, ask.lease)),
                 Err((why, error)) => failures.push(Failure {
                     lease: lease::member_of_unreadable(&token, element),
-                    id: entry::id_of(element),
                     after: None,
                     why,
                     error,

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, try_join_all};
-use queue_core::{Error, Operation, Receipt, Settled, Settlement, Verdict};
+use queue_core::{Error, Operation, Settled, Settlement, Verdict};
 
 use crate::{
     lease,
@@ -87,8 +86,7 @@ async fn carry_out(
             store.fail(Operation::Settle, &failures).await?
         }
         Kind::GiveBack => {
-            let lease = |receipt| (lease::member(receipt), id(receipt));
-            let leases: Vec<_> = receipts().map(lease).collect();
+            let leases: Vec<_> = receipts().map(lease::member).collect();
             store.give_back(Operation::Settle, &leases).await?
         }
     };
@@ -101,13 +99,8 @@ fn failure(settlement: &Settlement) -> Option<Failure<'_>> {
         Verdict::Dead { error } => (None, error),
         Verdict::Done | Verdict::Discard | Verdict::GiveBack => return None,
     };
-    let receipt = &settlement.receipt;
-    let (lease, id) = (lease::member(receipt), id(receipt));
-    Some(Failure { lease, id, after, why: 'f', error: cut(error) })
-}
-
-fn id(receipt: &Receipt) -> Bytes {
-    Bytes::copy_from_slice(receipt.job().as_str().as_bytes())
+    let lease = lease::member(&settlement.receipt);
+    Some(Failure { lease, after, why: 'f', error: cut(error) })
 }
 
 fn cut(error: &str) -> &str {

@@ -232,7 +232,7 @@ async fn flushed_scripts_are_sent_again() {
 /// A key of another type in the way is a clear error, and changes nothing.
 #[tokio::test]
 async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing() {
-    for part in ["jobs", "leased", "later", "ranked", "wake", "unique", "totals"] {
+    for part in ["held", "leased", "later", "ranked", "wake", "unique", "totals"] {
         let server = Server::start();
         let queue = open(&server, "q").await;
         queue.push_one(NewJob::new("x")).await.unwrap();

@@ -41,6 +41,13 @@ local function with_expiry(entry, job, expires_at)
   return entry:sub(1, at - 1) .. struct.pack('>I8', expires_at) .. entry:sub(at + 8)
 end
 
+-- The entry with another id, which was not the client's choice.
+local function with_id(entry, job, id)
+  local flags = job.flags - (job.is_indexed and 1 or 0)
+  return entry:sub(1, 4) .. string.char(flags) .. entry:sub(6, 10) .. string.char(#id) .. id
+    .. entry:sub(12 + #job.id)
+end
+
 -- What a unique key holds: when its holder's claim to it ends (0 never), and who.
 local function unique_holder(id, expires_at)
   return string.format('%.0f ', expires_at or 0) .. id

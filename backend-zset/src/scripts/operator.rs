@@ -48,6 +48,7 @@ impl Store {
                 &keys.unique,
                 &keys.ids,
                 &keys.totals,
+                &keys.held,
             ])
             .arg(job.as_str())
             .arg(lease.map_or(&[][..], |lease| lease))
@@ -109,6 +110,7 @@ impl Store {
             &keys.later,
             &keys.leased,
             &keys.dead,
+            &keys.held,
             &keys.jobs,
             &keys.errors,
             &keys.unique,

@@ -49,7 +49,6 @@ impl Ended {
 #[derive(Debug)]
 pub(crate) struct Failure<'a> {
     pub(crate) lease: Vec<u8>,
-    pub(crate) id: Bytes,
     /// `None` buries.
     pub(crate) after: Option<Duration>,
     pub(crate) why: char,
@@ -121,10 +120,11 @@ impl Store {
                 &keys.ranked,
                 &keys.later,
                 &keys.leased,
-                &keys.jobs,
+                &keys.held,
                 &keys.unique,
                 &keys.paused,
                 &keys.wake,
+                &keys.jobs,
             ])
             .arg(ask.worker.as_str())
             .arg(nonce)
@@ -151,11 +151,9 @@ impl Store {
         let keys = &self.keys;
         let mut call = SCRIPTS
             .finish
-            .keys(&[&keys.leased, &keys.jobs, &keys.totals])
-            .arg(how.total())
-            .arg(receipts.len());
+            .keys(&[&keys.leased, &keys.held, &keys.totals])
+            .arg(how.total());
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        receipts.iter().for_each(|receipt| call.push_arg(receipt.job().as_str()));
         positions(call.run(&self.conn, Operation::Settle).await?)
     }
 
@@ -170,7 +168,7 @@ impl Store {
             .finish_tied
             .keys(&[
                 &keys.leased,
-                &keys.jobs,
+                &keys.held,
                 &keys.totals,
                 &keys.unique,
                 &keys.ids,
@@ -178,10 +176,7 @@ impl Store {
             ])
             .arg(how.total())
             .arg(millis(MEMORY));
-        for receipt in receipts {
-            call.push_arg(lease::member(receipt));
-            call.push_arg(receipt.job().as_str());
-        }
+        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         positions(call.run(&self.conn, Operation::Settle).await?)
     }
 
@@ -194,11 +189,13 @@ impl Store {
         let keys = &self.keys;
         let mut call = SCRIPTS.fail.keys(&[
             &keys.leased,
+            &keys.held,
             &keys.jobs,
             &keys.later,
             &keys.dead,
             &keys.errors,
             &keys.unique,
+            &keys.ids,
             &keys.wake,
         ]);
         for failure in failures {
@@ -206,7 +203,6 @@ impl Store {
                 .after
                 .map_or(-1, |after| i64::try_from(millis(after)).unwrap_or(i64::MAX));
             call.push_arg(&failure.lease);
-            call.push_arg(&failure.id[..]);
             call.push_arg(after);
             call.push_arg(failure.why.to_string());
             call.push_arg(failure.error);
@@ -219,21 +215,20 @@ impl Store {
     pub(crate) async fn give_back(
         &self,
         operation: Operation,
-        leases: &[(Vec<u8>, Bytes)],
+        leases: &[Vec<u8>],
     ) -> Result<Vec<usize>, Error> {
         let keys = &self.keys;
         let mut call = SCRIPTS.give_back.keys(&[
             &keys.leased,
+            &keys.held,
             &keys.jobs,
             &keys.ready,
             &keys.ranked,
             &keys.unique,
+            &keys.ids,
             &keys.wake,
         ]);
-        for (lease, id) in leases {
-            call.push_arg(lease);
-            call.push_arg(&id[..]);
-        }
+        leases.iter().for_each(|lease| call.push_arg(lease));
         positions(call.run(&self.conn, operation).await?)
     }
 
@@ -262,12 +257,14 @@ impl Store {
             .recover
             .keys(&[
                 &keys.leased,
+                &keys.held,
                 &keys.jobs,
                 &keys.ready,
                 &keys.ranked,
                 &keys.dead,
                 &keys.errors,
                 &keys.unique,
+                &keys.ids,
                 &keys.wake,
             ])
             .arg(page);
