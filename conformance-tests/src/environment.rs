@@ -1,0 +1,32 @@
+//! Randomness that repeats itself.
+
+use std::sync::{Mutex, PoisonError};
+
+use queue_core::Randomness;
+
+/// Bytes that look random and are the same for the same seed (SplitMix64).
+#[derive(Debug)]
+pub(crate) struct SeededRandomness(Mutex<u64>);
+
+impl SeededRandomness {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Mutex::new(seed))
+    }
+
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Randomness for SeededRandomness {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for chunk in bytes.chunks_mut(8) {
+            let word = Self::next(&mut state).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The actors of a run that nothing happens to, and what they do.
+
+use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
+
+use queue_core::{
+    ClaimRequest, Delivery, Environment, NewJob, Pushed, Queue, Settlement, Verdict,
+    WorkerId,
+};
+
+use super::Connect;
+use crate::fault::{Gate, VirtualClock};
+
+/// Every lease that a scenario takes.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// Every delay and retry that a scenario asks for: over before its leases are.
+pub(crate) const DELAY: Duration = Duration::from_secs(10);
+
+/// How far the clock goes for every lease and delay to be over.
+pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
+
+/// The stage that all runs share, each with a store emptied for it.
+pub(crate) struct Crew {
+    pub(crate) gate: Gate,
+    pub(crate) clock: VirtualClock,
+    pub(crate) environment: Environment,
+    pub(crate) connect: Connect,
+    /// Prepares, recovers and drains; never struck.
+    pub(crate) hand: Hand,
+}
+
+/// A worker that nothing happens to.
+pub(crate) struct Hand {
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) worker: WorkerId,
+}
+
+impl Deref for Hand {
+    type Target = dyn Queue;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.queue
+    }
+}
+
+impl Hand {
+    /// Pushes jobs that are stored, all of them.
+    pub(crate) async fn store(&self, jobs: &[NewJob]) {
+        let pushed = self.push(jobs, None).await.expect("the hand can push");
+        assert!(
+            pushed.iter().all(|one| matches!(one, Pushed::Stored(_))),
+            "{pushed:?}"
+        );
+    }
+
+    /// Pushes plain jobs.
+    pub(crate) async fn store_plain(&self, payloads: &[&'static str]) {
+        let jobs: Vec<_> =
+            payloads.iter().map(|payload| NewJob::new(*payload)).collect();
+        self.store(&jobs).await;
+    }
+
+    /// Claims as another worker: what a victim holds when it begins to act.
+    pub(crate) async fn claim_for(&self, worker: &WorkerId, max: u32) -> Vec<Delivery> {
+        let taken = self.claim(&ask(worker, max)).await.expect("the hand can claim");
+        assert_eq!(taken.len(), max as usize, "the scenario has these jobs ready");
+        taken
+    }
+
+    /// Says `verdict` of jobs that are held.
+    pub(crate) async fn say(&self, of: &[Delivery], verdict: &Verdict) {
+        let done: Vec<_> = of
+            .iter()
+            .map(|one| Settlement::new(one.receipt.clone(), verdict.clone()))
+            .collect();
+        self.settle(&done).await.expect("the hand can settle");
+    }
+}
+
+/// Asks for `max` jobs.
+pub(crate) fn ask(worker: &WorkerId, max: u32) -> ClaimRequest {
+    let max = NonZeroU32::new(max).expect("a claim asks for one at least");
+    ClaimRequest::new(worker.clone(), LEASE).max(max)
+}

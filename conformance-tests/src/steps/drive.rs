@@ -1,0 +1,279 @@
+//! Runs every scenario at every step with every fault.
+
+use std::{io, time::Instant};
+
+use queue_core::{Environment, Error, Happened, QueueName, RetryAdvice, WorkerId};
+
+use super::{
+    Connect, Tally,
+    crew::{Crew, Hand},
+    judge::{Late, take_over},
+    outcome::Knowledge,
+    scenarios::{Again, SCENARIOS, Scenario},
+    victim::{Heard, act},
+};
+use crate::{
+    environment::SeededRandomness,
+    fault::{
+        Address, Behind, Endpoint, Fate, Fault, Gate, StepRecord, VirtualClock, When,
+    },
+};
+
+const QUEUE: &str = "jobs";
+const VICTIM: &str = "victim";
+
+/// What is struck, and how: what a replay line names.
+#[derive(Debug, Clone)]
+pub struct Struck {
+    fault: Fault,
+    late: Late,
+    name: &'static str,
+    kills: bool,
+}
+
+/// Every fault that a step can be struck with.
+fn faults(is_blocking: bool) -> Vec<Struck> {
+    let kill = |fault, late, name| Struck { fault, late, name, kills: true };
+    let live = |fault, name| Struck { fault, late: Late::AtOnce, name, kills: false };
+    let mut faults = vec![
+        kill(Fault::Before, Late::AtOnce, "before"),
+        kill(Fault::After(Behind::Dropped), Late::AtOnce, "after"),
+        kill(Fault::After(Behind::Ghosts), Late::AfterRecovery, "after, rest late"),
+        kill(Fault::Ghost, Late::AtOnce, "ghost"),
+        kill(Fault::Ghost, Late::AfterRecovery, "ghost after recovery"),
+        live(Fault::Cut(When::Before), "cut before"),
+        live(Fault::Cut(When::After), "cut after"),
+        live(Fault::Error("LOADING the suite says so".to_owned()), "error LOADING"),
+        live(Fault::Error("OOM the suite says so".to_owned()), "error OOM"),
+    ];
+    if is_blocking {
+        faults.push(kill(Fault::WaiterCloses, Late::AtOnce, "waiter closes"));
+        faults.push(kill(Fault::WaiterFreezes, Late::AtOnce, "waiter freezes"));
+        faults.push(live(Fault::TimeOut, "time out"));
+    }
+    faults
+}
+
+/// Strikes the backend that `connect` opens, on the server at `server`, which is
+/// emptied for each run.
+///
+/// # Errors
+/// When the operating system does not give what the gate needs, or the server does
+/// not answer.
+pub async fn every_step(
+    server: Address,
+    connect: Connect,
+    empty: impl Fn(),
+) -> io::Result<Tally> {
+    let mut tally = Tally::default();
+    for scenario in SCENARIOS {
+        let crew = crew(server.clone(), connect.clone()).await?;
+        if scenario.needs.iter().all(|need| need.is_met_by(crew.hand.capabilities())) {
+            tally.add(strike(&crew, scenario, &empty).await?);
+        }
+    }
+    Ok(tally)
+}
+
+async fn crew(server: Address, connect: Connect) -> io::Result<Crew> {
+    let clock = VirtualClock::new();
+    let gate = Gate::start(server, clock.clone())?;
+    let endpoint = gate.actor("hand")?;
+    let random = std::sync::Arc::new(SeededRandomness::new(1));
+    let environment = Environment::new(std::sync::Arc::new(clock.clone()), random);
+    let opened = connect(endpoint.url().to_owned(), queue(), environment.clone()).await;
+    let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
+    let hand = Hand { queue, worker: worker("hand") };
+    Ok(Crew { gate, clock, environment, connect, hand })
+}
+
+async fn strike(
+    crew: &Crew,
+    scenario: &Scenario,
+    empty: &impl Fn(),
+) -> io::Result<Tally> {
+    let mut tally = Tally::default();
+    let mut run = 0;
+    let start = Instant::now();
+    let first = one_run(crew, scenario, None, run, empty, &mut tally).await?;
+    run += 1;
+    let second = one_run(crew, scenario, None, run, empty, &mut tally).await?;
+    if labels(&first) != labels(&second) && scenario.is_steady {
+        let (first, second) = (labels(&first), labels(&second));
+        let name = scenario.name;
+        tally.failures.push(format!("{name}: not repeatable: {first:?}, {second:?}"));
+    }
+    tally.steps += first.len() as u64;
+    for step in &first {
+        let is_blocking = step.command.starts_with('B');
+        for struck in faults(is_blocking) {
+            run += 1;
+            let at = Some((step.step, &struck));
+            one_run(crew, scenario, at, run, empty, &mut tally).await?;
+        }
+    }
+    let took = start.elapsed();
+    if std::env::var_os("RELQ_STEPS_VERBOSE").is_some() {
+        println!("{}: {} steps, {run} runs, {took:?}", scenario.name, first.len());
+    }
+    Ok(tally)
+}
+
+fn labels(steps: &[StepRecord]) -> Vec<String> {
+    steps.iter().map(StepRecord::label).collect()
+}
+
+/// One run: prepare, act, take over, judge. Answers the victim's steps.
+async fn one_run(
+    crew: &Crew,
+    scenario: &Scenario,
+    strike: Option<(u32, &Struck)>,
+    run: u32,
+    empty: &impl Fn(),
+    tally: &mut Tally,
+) -> io::Result<Vec<StepRecord>> {
+    empty();
+    let name = format!("{VICTIM}-{run}");
+    let (victim, endpoint) = (worker(&name), crew.gate.actor(&name)?);
+    let scene = (scenario.prepare)(crew, &victim).await;
+    if let Some((step, struck)) = strike {
+        crew.gate.plan(&name, step, struck.fault.clone());
+    }
+    let who = (victim.clone(), scene.held.clone());
+    let queue = queue();
+    let acting = async {
+        let heard = act(crew, &queue, &endpoint, who, scenario.act).await;
+        crew.gate.kill(&endpoint).await;
+        heard
+    };
+    let (heard, ()) =
+        tokio::join!(acting, (scenario.meanwhile)(crew, endpoint.clone()));
+    let known = known(&heard, strike.map(|(_, struck)| struck));
+    let known = match known {
+        Ok(Knowledge::Done) => Ok(Knowledge::Done),
+        Ok(known) => again(crew, scenario, &scene.held, &victim, &heard, known).await,
+        Err(wrong) => Err(wrong),
+    };
+    let late = strike.map_or(Late::AtOnce, |(_, struck)| struck.late);
+    let found = take_over(crew, &scene.held, late).await;
+    let judged = match (known, found) {
+        (Ok(known), Ok(found)) => scene.promise.judge(&found, known),
+        (Err(wrong), _) | (_, Err(wrong)) => Err(wrong),
+    };
+    let steps = steps_of(crew, &name);
+    let fired = count(tally, strike, &steps);
+    let replay = replay(scenario, strike);
+    if let Err(wrong) = judged {
+        if std::env::var_os("RELQ_STEPS_VERBOSE").is_some() {
+            println!(
+                "{replay}: {wrong} {heard:?} {:?}",
+                steps.iter().map(|s| s.to_string()).collect::<Vec<_>>()
+            );
+        }
+        tally.failures.push(format!("{replay}: {wrong}; heard {heard:?}"));
+    }
+    if !fired && scenario.is_steady {
+        tally.failures.push(format!("{replay}: the fault did not fire"));
+    }
+    Ok(steps)
+}
+
+/// What is known of the act from what was heard of it.
+fn known(heard: &Heard, struck: Option<&Struck>) -> Result<Knowledge, String> {
+    match (heard, struck) {
+        (Heard::Silence, _) => Err("the act hangs".to_owned()),
+        (Heard::Answer(Ok(())), None) => Ok(Knowledge::Done),
+        (Heard::Answer(Err(error)), None) => Err(error.full_message()),
+        (Heard::Nothing, None) => Err("the act ended without an answer".to_owned()),
+        // What the dead would have said is heard by nobody.
+        (_, Some(struck)) if struck.kills => Ok(Knowledge::Unknown),
+        (Heard::Answer(Ok(())), _) => Ok(Knowledge::Done),
+        (Heard::Answer(Err(error)), Some(struck)) => of_error(error, struck),
+        (Heard::Nothing, _) => {
+            Err("the actor died of a fault that it lives through".into())
+        }
+    }
+}
+
+/// An error says truly whether the call happened (R21).
+fn of_error(error: &Error, struck: &Struck) -> Result<Knowledge, String> {
+    let was_answered = matches!(struck.fault, Fault::Error(_));
+    match error.happened() {
+        Happened::No => Ok(Knowledge::Undone),
+        Happened::Maybe if was_answered => {
+            Err(format!("the server's refusal is not known: {}", error.full_message()))
+        }
+        Happened::Maybe | Happened::Yes => Ok(Knowledge::Unknown),
+    }
+}
+
+/// What may be repeated is repeated by a survivor, and then it is done.
+async fn again(
+    crew: &Crew,
+    scenario: &Scenario,
+    held: &[queue_core::Delivery],
+    victim: &WorkerId,
+    heard: &Heard,
+    known: Knowledge,
+) -> Result<Knowledge, String> {
+    let is_safe = match heard {
+        Heard::Answer(Err(error)) => error.retry_advice() == RetryAdvice::Safe,
+        _ => false,
+    };
+    if scenario.again == Again::Never || !(is_safe || scenario.again == Again::ByAnyone)
+    {
+        return Ok(known);
+    }
+    if scenario.again == Again::AsTheVictim && !matches!(heard, Heard::Answer(_)) {
+        return Ok(known);
+    }
+    let stand_in = super::victim::Victim {
+        queue: crew.hand.queue.clone(),
+        worker: victim.clone(),
+        held: held.to_vec(),
+    };
+    match (scenario.act)(stand_in).await {
+        Ok(()) => Ok(Knowledge::Done),
+        Err(error) => Err(format!("the repetition: {}", error.full_message())),
+    }
+}
+
+fn steps_of(crew: &Crew, name: &str) -> Vec<StepRecord> {
+    crew.gate.steps().into_iter().filter(|step| step.actor == name).collect()
+}
+
+/// Counts what fired; answers whether what was planned did.
+fn count(
+    tally: &mut Tally,
+    strike: Option<(u32, &Struck)>,
+    steps: &[StepRecord],
+) -> bool {
+    let Some((_, struck)) = strike else { return true };
+    tally.runs += 1;
+    let fired = steps.iter().find(|step| matches!(step.fate, Fate::Struck(_)));
+    if let Some(step) = fired {
+        tally.faults_fired += 1;
+        tally.coverage.entry(step.label()).or_default().insert(struck.name);
+    }
+    fired.is_some()
+}
+
+fn replay(scenario: &Scenario, strike: Option<(u32, &Struck)>) -> String {
+    match strike {
+        None => scenario.name.to_owned(),
+        Some((step, struck)) => {
+            format!("{}, step {step}, {}", scenario.name, struck.name)
+        }
+    }
+}
+
+fn queue() -> QueueName {
+    QueueName::new(QUEUE).expect("the name is valid")
+}
+
+fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("the name is valid")
+}
+
+/// An actor's endpoint while it does what a scenario has others do.
+pub(crate) type Meanwhile = for<'a> fn(&'a Crew, Endpoint) -> super::BoxFuture<'a, ()>;

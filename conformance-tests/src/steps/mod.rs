@@ -1,0 +1,42 @@
+//! Every step, one fault.
+//!
+//! ```text
+//!  1  prepare the store, by an actor that nothing happens to
+//!  2  the victim acts; its steps are counted, no fault yet; twice, to see that a
+//!     run can be repeated
+//!  3  for each step and each fault: prepare anew, act again, struck there
+//!  4  heal, let every lease and delay end, recover, drain
+//!  5  judge: what came out is what the act promises, done or not done
+//! ```
+//!
+//! Complete by construction: a command that a backend sends from tomorrow on is
+//! counted tomorrow, and struck.
+//!
+//! The victim runs on a thread and a runtime of its own. When it dies, the runtime is
+//! dropped with all its tasks, and what it would have answered is heard by nobody.
+
+mod crew;
+mod drive;
+mod judge;
+mod outcome;
+mod scenarios;
+mod tally;
+mod victim;
+
+use std::{pin::Pin, sync::Arc};
+
+use queue_core::{Environment, Error, Queue, QueueName};
+
+pub use drive::{Struck, every_step};
+pub use tally::Tally;
+
+/// A future on the heap.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Opens a queue as an actor of its own, at the URL that the suite hands out.
+pub type Connect = Arc<
+    dyn Fn(String, QueueName, Environment) -> BoxFuture<'static, Opened> + Send + Sync,
+>;
+
+/// What became of opening a queue.
+pub type Opened = Result<Arc<dyn Queue>, Error>;

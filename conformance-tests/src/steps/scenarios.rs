@@ -1,0 +1,435 @@
+//! What is done while it is struck: every call of both traits.
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{
+    Capability, Delivery, JobId, NewJob, Priority, PushToken, ReliableQueueExt,
+    Settlement, UniqueKey, Verdict, Which, WorkerId,
+};
+
+use super::{
+    BoxFuture,
+    crew::{Crew, DELAY, LEASE, PAST_ALL, ask},
+    drive::Meanwhile,
+    outcome::{End, Outcome, Parts, Promise},
+    victim::{Act, Victim},
+};
+use crate::Need;
+
+/// An act, what comes before it, and what it promises.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) needs: &'static [Need],
+    pub(crate) prepare: for<'a> fn(&'a Crew, &'a WorkerId) -> BoxFuture<'a, Scene>,
+    pub(crate) act: Act,
+    pub(crate) meanwhile: Meanwhile,
+    pub(crate) again: Again,
+    /// Whether two runs send the same commands in the same order.
+    pub(crate) is_steady: bool,
+}
+
+/// Who may repeat an act whose end is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// Nobody: it might be done twice (R4).
+    Never,
+    /// Whoever got an error that says that it is safe.
+    AsTheVictim,
+    /// A stranger too, after a death.
+    ByAnyone,
+}
+
+/// What is set before the act.
+pub(crate) struct Scene {
+    /// What the victim holds.
+    pub(crate) held: Vec<Delivery>,
+    pub(crate) promise: Promise,
+}
+
+impl Scene {
+    fn of(undone: Outcome, done: Outcome) -> Self {
+        let promise = Promise { undone, done, parts: Parts::AllOrNone };
+        Self { held: Vec::new(), promise }
+    }
+
+    fn unchanged(outcome: Outcome) -> Self {
+        Self { held: Vec::new(), promise: Promise::unchanged(outcome) }
+    }
+
+    fn held(mut self, held: Vec<Delivery>) -> Self {
+        self.held = held;
+        self
+    }
+
+    fn in_parts(mut self) -> Self {
+        self.promise.parts = Parts::EachByItself;
+        self
+    }
+}
+
+macro_rules! scenario {
+    ($name:literal, $prepare:expr, $act:expr $(, $field:ident: $value:expr)*) => {
+        Scenario {
+            $($field: $value,)*
+            ..Scenario {
+                name: $name,
+                needs: &[],
+                prepare: |crew, victim| Box::pin($prepare(crew, victim)),
+                act: |victim| Box::pin($act(victim)),
+                meanwhile: |_, _| Box::pin(async {}),
+                again: Again::AsTheVictim,
+                is_steady: true,
+            }
+        }
+    };
+}
+
+const EVERY_OPTION: &[Need] = &[
+    Need::Option(Capability::Delay),
+    Need::Option(Capability::Priority),
+    Need::Option(Capability::Unique),
+    Need::Option(Capability::Expiry),
+    Need::Option(Capability::ClientIds),
+];
+const TOKENS: &[Need] = &[Need::Option(Capability::PushTokens)];
+const DELAYS: &[Need] = &[Need::Option(Capability::Delay)];
+const PRIORITIES: &[Need] = &[Need::Option(Capability::Priority)];
+const WAITS: &[Need] = &[Need::Option(Capability::BlockingWait)];
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    scenario!("push", nothing_then_a, push_one, again: Again::Never),
+    scenario!("push of many", nothing_then_abc, push_many, again: Again::Never),
+    scenario!("push with options", nothing_then_options, push_options,
+        needs: EVERY_OPTION, again: Again::Never),
+    scenario!("push with a token", nothing_then_abc, push_token,
+        needs: TOKENS, again: Again::ByAnyone),
+    scenario!("claim", three_ready, claim_two),
+    scenario!("claim of other priorities", ranked_ready, claim_two, needs: PRIORITIES),
+    scenario!("claim of what is due", three_due, claim_two, needs: DELAYS),
+    scenario!("claim that waits", nothing_then_pushed, claim_waiting,
+        needs: WAITS, meanwhile: push_once_held, is_steady: false),
+    scenario!("claim that waits in vain", nothing_then_pushed_late, claim_in_vain,
+        needs: WAITS, is_steady: false, again: Again::Never),
+    scenario!("settle done", three_held, settle_done),
+    scenario!("settle each verdict", five_held, settle_mixed),
+    scenario!("settle what is tied", tied_held, settle_done, needs: EVERY_OPTION),
+    scenario!("turn", two_ready_one_held, turn),
+    scenario!("extend", held_unchanged, extend),
+    scenario!("leave", held_unchanged, leave),
+    scenario!("recover", three_overdue, recover),
+    scenario!("recover what is due", three_due, recover, needs: DELAYS),
+    scenario!("redrive", three_dead, redrive),
+    scenario!("purge the dead", three_dead_then_none, purge_dead),
+    scenario!("purge", every_place_then_none, purge, needs: EVERY_OPTION),
+    scenario!("pause", three_ready, pause),
+    scenario!("resume", three_paused, resume),
+    scenario!("cancel a ready job", ready_victim, cancel, needs: EVERY_OPTION),
+    scenario!("cancel a scheduled job", scheduled_victim, cancel, needs: EVERY_OPTION),
+    scenario!("cancel a leased job", leased_victim, cancel, needs: EVERY_OPTION),
+    scenario!("cancel a ranked job", ranked_victim, cancel, needs: EVERY_OPTION),
+    scenario!("look", held_unchanged, look),
+];
+
+// What comes before.
+
+async fn nothing_then_a(_: &Crew, _: &WorkerId) -> Scene {
+    Scene::of(Outcome::default(), Outcome::delivered(["a"]))
+}
+
+async fn nothing_then_abc(_: &Crew, _: &WorkerId) -> Scene {
+    Scene::of(Outcome::default(), Outcome::delivered(["a", "b", "c"]))
+}
+
+async fn nothing_then_options(_: &Crew, _: &WorkerId) -> Scene {
+    let done = Outcome::delivered(["later", "ranked", "unique", "id"]);
+    Scene::of(Outcome::default(), done.and(End::Dead, ["expired"]))
+}
+
+async fn nothing_then_pushed(_: &Crew, _: &WorkerId) -> Scene {
+    Scene::unchanged(Outcome::delivered(["a"]))
+}
+
+async fn nothing_then_pushed_late(_: &Crew, _: &WorkerId) -> Scene {
+    Scene::of(Outcome::default(), Outcome::delivered(["a"]))
+}
+
+async fn three_ready(crew: &Crew, _: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["a", "b", "c"]).await;
+    Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+}
+
+async fn ranked_ready(crew: &Crew, _: &WorkerId) -> Scene {
+    let ranked = |payload, priority| NewJob::new(payload).priority(priority);
+    let jobs = [ranked("a", Priority::HIGHEST), ranked("b", Priority::LOWEST)];
+    crew.hand.store(&jobs).await;
+    crew.hand.store_plain(&["c"]).await;
+    Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+}
+
+async fn three_due(crew: &Crew, _: &WorkerId) -> Scene {
+    let jobs = ["a", "b", "c"].map(|payload| NewJob::new(payload).delay(DELAY));
+    crew.hand.store(&jobs).await;
+    crew.clock.advance(DELAY);
+    Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+}
+
+async fn three_paused(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.pause().await.expect("the hand can pause");
+    three_ready(crew, victim).await
+}
+
+async fn three_held(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["a", "b", "c"]).await;
+    let held = crew.hand.claim_for(victim, 3).await;
+    Scene::of(Outcome::delivered(["a", "b", "c"]), Outcome::default()).held(held)
+}
+
+async fn held_unchanged(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["a", "b", "c"]).await;
+    let held = crew.hand.claim_for(victim, 3).await;
+    Scene::unchanged(Outcome::delivered(["a", "b", "c"])).held(held)
+}
+
+async fn five_held(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["done", "retry", "dead", "discard", "back"]).await;
+    let held = crew.hand.claim_for(victim, 5).await;
+    let undone = Outcome::delivered(["done", "retry", "dead", "discard", "back"]);
+    let done = Outcome::delivered(["retry", "back"]).and(End::Dead, ["dead"]);
+    Scene::of(undone, done).held(held).in_parts()
+}
+
+async fn tied_held(crew: &Crew, victim: &WorkerId) -> Scene {
+    let jobs = [
+        NewJob::new("unique").unique(key("k")).expires_in(20 * LEASE),
+        NewJob::new("id").id(id("mine")),
+    ];
+    crew.hand.store(&jobs).await;
+    crew.hand.store_plain(&["failed"]).await;
+    let failed = crew.hand.claim_for(victim, 3).await;
+    crew.hand.say(&failed, &retry(Duration::ZERO)).await;
+    let held = crew.hand.claim_for(victim, 3).await;
+    let undone = Outcome::delivered(["unique", "id", "failed"]);
+    Scene::of(undone, Outcome::default()).held(held)
+}
+
+async fn two_ready_one_held(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["a", "b", "c"]).await;
+    let held = crew.hand.claim_for(victim, 1).await;
+    let (undone, done) = (["a", "b", "c"], ["b", "c"]);
+    Scene::of(Outcome::delivered(undone), Outcome::delivered(done)).held(held)
+}
+
+/// One of the dead worker's jobs was on its last attempt.
+async fn three_overdue(crew: &Crew, _: &WorkerId) -> Scene {
+    let last = NewJob::new("c").max_attempts(NonZeroU16::MIN);
+    crew.hand.store(&["a".into(), "b".into(), last]).await;
+    let gone = WorkerId::new("gone").expect("the name is valid");
+    crew.hand.claim_for(&gone, 3).await;
+    crew.clock.advance(PAST_ALL);
+    Scene::unchanged(Outcome::delivered(["a", "b"]).and(End::Dead, ["c"]))
+}
+
+async fn bury_three(crew: &Crew, victim: &WorkerId) {
+    crew.hand.store_plain(&["a", "b", "c"]).await;
+    let held = crew.hand.claim_for(victim, 3).await;
+    crew.hand.say(&held, &Verdict::Dead { error: "no".to_owned() }).await;
+}
+
+async fn three_dead(crew: &Crew, victim: &WorkerId) -> Scene {
+    bury_three(crew, victim).await;
+    let (undone, done) = (["a", "b", "c"], ["a", "b", "c"]);
+    Scene::of(Outcome::dead(undone), Outcome::delivered(done)).in_parts()
+}
+
+async fn three_dead_then_none(crew: &Crew, victim: &WorkerId) -> Scene {
+    bury_three(crew, victim).await;
+    Scene::of(Outcome::dead(["a", "b", "c"]), Outcome::default()).in_parts()
+}
+
+async fn every_place_then_none(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["dead", "held"]).await;
+    let mut held = crew.hand.claim_for(victim, 2).await;
+    let dead = held.remove(0);
+    crew.hand.say(&[dead], &Verdict::Dead { error: "no".to_owned() }).await;
+    let ranked = NewJob::new("ranked").priority(Priority::HIGHEST);
+    let later = NewJob::new("later").delay(DELAY).unique(key("k")).id(id("mine"));
+    crew.hand.store(&[ranked, later]).await;
+    crew.hand.store_plain(&["ready"]).await;
+    let undone = Outcome::delivered(["held", "ranked", "later", "ready"]);
+    Scene::of(undone.and(End::Dead, ["dead"]), Outcome::default()).held(held)
+}
+
+fn one_to_go() -> Scene {
+    Scene::of(Outcome::delivered(["go", "stay"]), Outcome::delivered(["stay"]))
+}
+
+fn to_cancel() -> NewJob {
+    NewJob::new("go").id(id("mine")).unique(key("k"))
+}
+
+async fn ready_victim(crew: &Crew, _: &WorkerId) -> Scene {
+    crew.hand.store(&["stay".into(), to_cancel()]).await;
+    one_to_go()
+}
+
+async fn ranked_victim(crew: &Crew, _: &WorkerId) -> Scene {
+    let go = to_cancel().priority(Priority::HIGHEST);
+    crew.hand.store(&["stay".into(), go]).await;
+    one_to_go()
+}
+
+async fn scheduled_victim(crew: &Crew, _: &WorkerId) -> Scene {
+    crew.hand.store(&["stay".into(), to_cancel().delay(DELAY)]).await;
+    one_to_go()
+}
+
+async fn leased_victim(crew: &Crew, victim: &WorkerId) -> Scene {
+    crew.hand.store(&[to_cancel()]).await;
+    let held = crew.hand.claim_for(victim, 1).await;
+    crew.hand.store_plain(&["stay"]).await;
+    one_to_go().held(held)
+}
+
+// What is done.
+
+type Done = Result<(), queue_core::Error>;
+
+async fn push_one(victim: Victim) -> Done {
+    victim.queue.push_one(NewJob::new("a")).await.map(drop)
+}
+
+async fn push_many(victim: Victim) -> Done {
+    let jobs = ["a", "b", "c"].map(NewJob::new);
+    victim.queue.push(&jobs, None).await.map(drop)
+}
+
+async fn push_options(victim: Victim) -> Done {
+    let jobs = [
+        NewJob::new("later").delay(DELAY),
+        NewJob::new("ranked").priority(Priority::HIGHEST).header("name", "value"),
+        NewJob::new("unique").unique(key("k")),
+        NewJob::new("id").id(id("mine")).lease(LEASE / 2),
+        NewJob::new("expired").expires_in(Duration::from_millis(1)),
+    ];
+    victim.queue.push(&jobs, None).await.map(drop)
+}
+
+async fn push_token(victim: Victim) -> Done {
+    let token = PushToken::new("call").expect("the token is valid");
+    let jobs = ["a", "b", "c"].map(NewJob::new);
+    victim.queue.push(&jobs, Some(&token)).await.map(drop)
+}
+
+async fn claim_two(victim: Victim) -> Done {
+    victim.queue.claim(&ask(&victim.worker, 2)).await.map(drop)
+}
+
+async fn claim_waiting(victim: Victim) -> Done {
+    let ask = ask(&victim.worker, 2).wait(LEASE);
+    victim.queue.claim(&ask).await.map(drop)
+}
+
+/// A bell that rings when nobody listens any more is passed on.
+async fn claim_in_vain(victim: Victim) -> Done {
+    let briefly = ask(&victim.worker, 1).wait(Duration::from_millis(100));
+    victim.queue.claim(&briefly).await?;
+    victim.queue.push_one(NewJob::new("a")).await?;
+    let patiently = ask(&victim.worker, 1).wait(LEASE);
+    victim.queue.claim(&patiently).await.map(drop)
+}
+
+/// Pushes once the victim's claim waits at the server, or cannot any more.
+fn push_once_held(crew: &Crew, victim: crate::fault::Endpoint) -> BoxFuture<'_, ()> {
+    Box::pin(async move {
+        tokio::select! {
+            () = victim.held() => {}
+            () = victim.gone() => {}
+            () = crew.clock.asleep(1) => {}
+        }
+        crew.hand.store_plain(&["a"]).await;
+    })
+}
+
+async fn settle_done(victim: Victim) -> Done {
+    let done: Vec<_> = victim
+        .held
+        .iter()
+        .map(|one| Settlement::new(one.receipt.clone(), Verdict::Done))
+        .collect();
+    victim.queue.settle(&done).await.map(drop)
+}
+
+async fn settle_mixed(victim: Victim) -> Done {
+    let verdicts = [
+        Verdict::Done,
+        retry(DELAY),
+        Verdict::Dead { error: "no".to_owned() },
+        Verdict::Discard,
+        Verdict::GiveBack,
+    ];
+    let receipts = victim.held.iter().map(|one| one.receipt.clone());
+    let mixed: Vec<_> =
+        receipts.zip(verdicts).map(|(r, v)| Settlement::new(r, v)).collect();
+    victim.queue.settle(&mixed).await.map(drop)
+}
+
+async fn turn(victim: Victim) -> Done {
+    let done = [Settlement::new(victim.held[0].receipt.clone(), Verdict::Done)];
+    let turn = victim.queue.turn(&done, &ask(&victim.worker, 1)).await;
+    turn.settled.map(drop)
+}
+
+async fn extend(victim: Victim) -> Done {
+    let held: Vec<_> = victim.held.iter().map(|one| one.receipt.clone()).collect();
+    victim.queue.extend(&victim.worker, &held, LEASE).await.map(drop)
+}
+
+async fn leave(victim: Victim) -> Done {
+    victim.queue.leave(&victim.worker).await.map(drop)
+}
+
+async fn recover(victim: Victim) -> Done {
+    let page = std::num::NonZeroU32::new(100).expect("not zero");
+    victim.queue.recover(page).await.map(drop)
+}
+
+async fn redrive(victim: Victim) -> Done {
+    victim.queue.redrive(&Which::All).await.map(drop)
+}
+
+async fn purge_dead(victim: Victim) -> Done {
+    victim.queue.purge_dead(&Which::All).await.map(drop)
+}
+
+async fn purge(victim: Victim) -> Done {
+    victim.queue.purge().await.map(drop)
+}
+
+async fn pause(victim: Victim) -> Done {
+    victim.queue.pause().await
+}
+
+async fn resume(victim: Victim) -> Done {
+    victim.queue.resume().await
+}
+
+async fn cancel(victim: Victim) -> Done {
+    victim.queue.cancel(&id("mine")).await.map(drop)
+}
+
+async fn look(victim: Victim) -> Done {
+    victim.queue.stats().await?;
+    victim.queue.audit().await.map(drop)
+}
+
+fn retry(after: Duration) -> Verdict {
+    Verdict::Retry { after, error: "it failed".to_owned() }
+}
+
+fn id(text: &str) -> JobId {
+    JobId::new(text).expect("the id is valid")
+}
+
+fn key(text: &str) -> UniqueKey {
+    UniqueKey::new(text).expect("the key is valid")
+}

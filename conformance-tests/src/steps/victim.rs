@@ -1,0 +1,90 @@
+//! The actor that the fault happens to.
+
+use std::{sync::Arc, time::Duration};
+
+use queue_core::{Delivery, Error, Queue, QueueName, WorkerId};
+use tokio::{
+    runtime::Builder,
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+
+use super::{BoxFuture, crew::Crew};
+use crate::fault::{Endpoint, VirtualClock};
+
+/// No act may take longer, however it is struck (R21).
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// How long the victim has to be quiet before its time is moved on.
+const QUIET: Duration = Duration::from_millis(4);
+
+/// What an act is done with.
+pub(crate) struct Victim {
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) worker: WorkerId,
+    pub(crate) held: Vec<Delivery>,
+}
+
+/// What a victim does.
+pub(crate) type Act = fn(Victim) -> BoxFuture<'static, Result<(), Error>>;
+
+/// What was heard of the victim in the end.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Answer(Result<(), Error>),
+    /// It died, or never came to act because it could not connect.
+    Nothing,
+    /// It neither answered nor died within the limit.
+    Silence,
+}
+
+/// Has a victim act at that endpoint until it answers or dies.
+pub(crate) async fn act(
+    crew: &Crew,
+    queue: &QueueName,
+    endpoint: &Endpoint,
+    (worker, held): (WorkerId, Vec<Delivery>),
+    act: Act,
+) -> Heard {
+    let (connect, environment) = (crew.connect.clone(), crew.environment.clone());
+    let (url, queue) = (endpoint.url().to_owned(), queue.clone());
+    let life = async move {
+        let queue = connect(url, queue, environment).await?;
+        act(Victim { queue, worker, held }).await
+    };
+    let (answer, answered) = oneshot::channel();
+    let (death, died) = oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("the system gives a runtime");
+        runtime.block_on(async {
+            tokio::select! {
+                result = life => drop(answer.send(result)),
+                _ = died => {}
+            }
+        });
+    });
+    let heard = tokio::select! {
+        biased;
+        () = endpoint.gone() => Heard::Nothing,
+        result = answered => result.map_or(Heard::Nothing, Heard::Answer),
+        () = pump(&crew.clock, endpoint) => Heard::Silence,
+    };
+    drop(death);
+    thread.join().expect("an act does not panic");
+    heard
+}
+
+/// Moves the time on whenever the victim waits for it; gives up after the limit.
+async fn pump(clock: &VirtualClock, endpoint: &Endpoint) {
+    let start = Instant::now();
+    let mut seen = endpoint.steps();
+    while start.elapsed() < LIMIT {
+        sleep(QUIET).await;
+        let steps = endpoint.steps();
+        if steps == seen {
+            clock.advance_to_next();
+        }
+        seen = steps;
+    }
+}
