@@ -21,10 +21,10 @@ impl Script {
     }
 
     /// A script that calls functions of `library`, which is put behind the script's
-    /// first line, where the flags are.
+    /// first line, where the flags are, and its name.
     pub fn with_library(name: &'static str, library: &str, source: &str) -> Self {
         let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
-        Self::new(name, &format!("{flags}\n{library}\n{body}"))
+        Self::new(name, &format!("{flags}\n-- {name}\n{library}\n{body}"))
     }
 
     /// Makes the server know the script.

@@ -1,6 +1,6 @@
 //! Runs every scenario at every step with every fault.
 
-use std::{io, time::Instant};
+use std::io;
 
 use queue_core::{Environment, Error, Happened, QueueName, RetryAdvice, WorkerId};
 
@@ -10,7 +10,7 @@ use super::{
     judge::{Late, take_over},
     outcome::Knowledge,
     scenarios::{Again, SCENARIOS, Scenario},
-    victim::{Heard, act},
+    victim::{Heard, Victim, act, pump},
 };
 use crate::{
     environment::SeededRandomness,
@@ -94,7 +94,6 @@ async fn strike(
 ) -> io::Result<Tally> {
     let mut tally = Tally::default();
     let mut run = 0;
-    let start = Instant::now();
     let first = one_run(crew, scenario, None, run, empty, &mut tally).await?;
     run += 1;
     let second = one_run(crew, scenario, None, run, empty, &mut tally).await?;
@@ -111,10 +110,6 @@ async fn strike(
             let at = Some((step.step, &struck));
             one_run(crew, scenario, at, run, empty, &mut tally).await?;
         }
-    }
-    let took = start.elapsed();
-    if std::env::var_os("RELQ_STEPS_VERBOSE").is_some() {
-        println!("{}: {} steps, {run} runs, {took:?}", scenario.name, first.len());
     }
     Ok(tally)
 }
@@ -148,12 +143,17 @@ async fn one_run(
     };
     let (heard, ()) =
         tokio::join!(acting, (scenario.meanwhile)(crew, endpoint.clone()));
-    let known = known(&heard, strike.map(|(_, struck)| struck));
-    let known = match known {
-        Ok(Knowledge::Done) => Ok(Knowledge::Done),
-        Ok(known) => again(crew, scenario, &scene.held, &victim, &heard, known).await,
-        Err(wrong) => Err(wrong),
-    };
+    let struck = strike.map(|(_, struck)| struck);
+    let is_heard = struck.is_none_or(|struck| !struck.kills);
+    let mut known = known(&heard, struck);
+    if known.as_ref().is_ok_and(|known| *known != Knowledge::Done)
+        && (is_heard || scenario.again == Again::ByAnyone)
+    {
+        let queue = crew.hand.queue.clone();
+        let (clock, held) = (crew.clock.clone(), scene.held.clone());
+        let stand_in = Victim { queue, clock, worker: victim, held };
+        known = again(crew, scenario, stand_in, &heard).await;
+    }
     let late = strike.map_or(Late::AtOnce, |(_, struck)| struck.late);
     let found = take_over(crew, &scene.held, late).await;
     let judged = match (known, found) {
@@ -164,12 +164,6 @@ async fn one_run(
     let fired = count(tally, strike, &steps);
     let replay = replay(scenario, strike);
     if let Err(wrong) = judged {
-        if std::env::var_os("RELQ_STEPS_VERBOSE").is_some() {
-            println!(
-                "{replay}: {wrong} {heard:?} {:?}",
-                steps.iter().map(|s| s.to_string()).collect::<Vec<_>>()
-            );
-        }
         tally.failures.push(format!("{replay}: {wrong}; heard {heard:?}"));
     }
     if !fired && scenario.is_steady {
@@ -211,31 +205,30 @@ fn of_error(error: &Error, struck: &Struck) -> Result<Knowledge, String> {
 async fn again(
     crew: &Crew,
     scenario: &Scenario,
-    held: &[queue_core::Delivery],
-    victim: &WorkerId,
+    victim: Victim,
     heard: &Heard,
-    known: Knowledge,
 ) -> Result<Knowledge, String> {
+    let unchanged = match heard {
+        Heard::Answer(Err(error)) if error.happened() == Happened::No => {
+            Knowledge::Undone
+        }
+        _ => Knowledge::Unknown,
+    };
     let is_safe = match heard {
         Heard::Answer(Err(error)) => error.retry_advice() == RetryAdvice::Safe,
         _ => false,
     };
-    if scenario.again == Again::Never || !(is_safe || scenario.again == Again::ByAnyone)
-    {
-        return Ok(known);
+    match scenario.again {
+        Again::Never => return Ok(unchanged),
+        Again::AsTheVictim if !is_safe => return Ok(unchanged),
+        Again::AsTheVictim | Again::ByAnyone => {}
     }
-    if scenario.again == Again::AsTheVictim && !matches!(heard, Heard::Answer(_)) {
-        return Ok(known);
-    }
-    let stand_in = super::victim::Victim {
-        queue: crew.hand.queue.clone(),
-        worker: victim.clone(),
-        held: held.to_vec(),
+    let repeated = tokio::select! {
+        repeated = (scenario.act)(victim) => repeated,
+        () = pump(crew) => return Err("the repetition hangs".to_owned()),
     };
-    match (scenario.act)(stand_in).await {
-        Ok(()) => Ok(Knowledge::Done),
-        Err(error) => Err(format!("the repetition: {}", error.full_message())),
-    }
+    let said = |error: Error| format!("the repetition: {}", error.full_message());
+    repeated.map(|()| Knowledge::Done).map_err(said)
 }
 
 fn steps_of(crew: &Crew, name: &str) -> Vec<StepRecord> {

@@ -15,6 +15,7 @@ use super::{
     victim::{Act, Victim},
 };
 use crate::Need;
+use queue_core::Clock;
 
 /// An act, what comes before it, and what it promises.
 pub(crate) struct Scenario {
@@ -108,8 +109,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!("claim of what is due", three_due, claim_two, needs: DELAYS),
     scenario!("claim that waits", nothing_then_pushed, claim_waiting,
         needs: WAITS, meanwhile: push_once_held, is_steady: false),
-    scenario!("claim that waits in vain", nothing_then_pushed_late, claim_in_vain,
-        needs: WAITS, is_steady: false, again: Again::Never),
+    scenario!("claim that waits in vain", nothing_then_pushed, claim_in_vain,
+        needs: WAITS, meanwhile: push_after_a_while, is_steady: false),
     scenario!("settle done", three_held, settle_done),
     scenario!("settle each verdict", five_held, settle_mixed),
     scenario!("settle what is tied", tied_held, settle_done, needs: EVERY_OPTION),
@@ -147,10 +148,6 @@ async fn nothing_then_options(_: &Crew, _: &WorkerId) -> Scene {
 
 async fn nothing_then_pushed(_: &Crew, _: &WorkerId) -> Scene {
     Scene::unchanged(Outcome::delivered(["a"]))
-}
-
-async fn nothing_then_pushed_late(_: &Crew, _: &WorkerId) -> Scene {
-    Scene::of(Outcome::default(), Outcome::delivered(["a"]))
 }
 
 async fn three_ready(crew: &Crew, _: &WorkerId) -> Scene {
@@ -329,13 +326,30 @@ async fn claim_waiting(victim: Victim) -> Done {
     victim.queue.claim(&ask).await.map(drop)
 }
 
-/// A bell that rings when nobody listens any more is passed on.
+/// How long a claim waits that waits in vain.
+const BRIEFLY: Duration = Duration::from_millis(100);
+
+/// What is pushed when nobody listens any more is not held back by who listened.
 async fn claim_in_vain(victim: Victim) -> Done {
-    let briefly = ask(&victim.worker, 1).wait(Duration::from_millis(100));
+    let briefly = ask(&victim.worker, 1).wait(BRIEFLY);
     victim.queue.claim(&briefly).await?;
-    victim.queue.push_one(NewJob::new("a")).await?;
+    victim.clock.sleep(2 * BRIEFLY).await;
     let patiently = ask(&victim.worker, 1).wait(LEASE);
     victim.queue.claim(&patiently).await.map(drop)
+}
+
+/// Pushes once the victim's claim has given up.
+fn push_after_a_while(
+    crew: &Crew,
+    victim: crate::fault::Endpoint,
+) -> BoxFuture<'_, ()> {
+    Box::pin(async move {
+        tokio::select! {
+            () = victim.gone() => {}
+            () = crew.clock.sleep(BRIEFLY + Duration::from_millis(1)) => {}
+        }
+        crew.hand.store_plain(&["a"]).await;
+    })
 }
 
 /// Pushes once the victim's claim waits at the server, or cannot any more.

@@ -21,6 +21,7 @@ const QUIET: Duration = Duration::from_millis(4);
 /// What an act is done with.
 pub(crate) struct Victim {
     pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) clock: VirtualClock,
     pub(crate) worker: WorkerId,
     pub(crate) held: Vec<Delivery>,
 }
@@ -48,9 +49,10 @@ pub(crate) async fn act(
 ) -> Heard {
     let (connect, environment) = (crew.connect.clone(), crew.environment.clone());
     let (url, queue) = (endpoint.url().to_owned(), queue.clone());
+    let clock = crew.clock.clone();
     let life = async move {
         let queue = connect(url, queue, environment).await?;
-        act(Victim { queue, worker, held }).await
+        act(Victim { queue, clock, worker, held }).await
     };
     let (answer, answered) = oneshot::channel();
     let (death, died) = oneshot::channel::<()>();
@@ -68,22 +70,22 @@ pub(crate) async fn act(
         biased;
         () = endpoint.gone() => Heard::Nothing,
         result = answered => result.map_or(Heard::Nothing, Heard::Answer),
-        () = pump(&crew.clock, endpoint) => Heard::Silence,
+        () = pump(crew) => Heard::Silence,
     };
     drop(death);
     thread.join().expect("an act does not panic");
     heard
 }
 
-/// Moves the time on whenever the victim waits for it; gives up after the limit.
-async fn pump(clock: &VirtualClock, endpoint: &Endpoint) {
+/// Moves the time on whenever nothing is sent any more; gives up after the limit.
+pub(crate) async fn pump(crew: &Crew) {
     let start = Instant::now();
-    let mut seen = endpoint.steps();
+    let mut seen = crew.gate.steps().len();
     while start.elapsed() < LIMIT {
         sleep(QUIET).await;
-        let steps = endpoint.steps();
+        let steps = crew.gate.steps().len();
         if steps == seen {
-            clock.advance_to_next();
+            crew.clock.advance_to_next();
         }
         seen = steps;
     }
