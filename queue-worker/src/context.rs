@@ -4,7 +4,7 @@ use std::{
     num::NonZeroU16,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -24,6 +24,8 @@ struct Inner {
     lease_end: OnceLock<LeaseEnd>,
     /// When the lease may be over, in microseconds by the worker's own steady clock.
     until_us: AtomicU64,
+    /// Whether a call that settles it is under way.
+    is_settling: AtomicBool,
 }
 
 /// Why a handler is asked to stop.
@@ -60,6 +62,7 @@ impl JobContext {
             cancellation: OnceLock::new(),
             lease_end: OnceLock::new(),
             until_us: AtomicU64::new(micros(until)),
+            is_settling: AtomicBool::new(false),
         }))
     }
 
@@ -156,6 +159,20 @@ impl JobContext {
     /// An older answer that comes late does not shorten the lease.
     pub(crate) fn extend_until(&self, until: Duration) {
         self.0.until_us.fetch_max(micros(until), Relaxed);
+    }
+
+    /// From here until `settling_failed`, the store may have done with the job before
+    /// its answer is here.
+    pub(crate) fn settling(&self) {
+        self.0.is_settling.store(true, Relaxed);
+    }
+
+    pub(crate) fn settling_failed(&self) {
+        self.0.is_settling.store(false, Relaxed);
+    }
+
+    pub(crate) fn is_settling(&self) -> bool {
+        self.0.is_settling.load(Relaxed)
     }
 
     /// Tells this job from all others that are held at the same time.

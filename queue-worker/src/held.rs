@@ -124,8 +124,12 @@ impl Held {
     }
 
     /// A heartbeat was told that this lease is over. Answers whether the worker did
-    /// not know: a job that was settled meanwhile is none of the heartbeat's business.
+    /// not know: a job that was settled meanwhile is none of the heartbeat's business,
+    /// and of one that is being settled the answer to that call will tell.
     pub(crate) fn end(&self, job: &JobContext, end: LeaseEnd) -> bool {
+        if end == LeaseEnd::Lost && job.is_settling() {
+            return false;
+        }
         let mut groups = self.lock();
         let group = groups.get_mut(&job.lease());
         let was_held = group.and_then(|g| g.jobs.remove(&job.address())).is_some();
@@ -226,5 +230,18 @@ mod tests {
 
         assert!(!held.end(&settled, LeaseEnd::Lost));
         assert_eq!(settled.lease_end(), None);
+    }
+
+    /// The store has done with the job, and the heartbeat's answer comes first.
+    #[test]
+    fn the_end_of_a_lease_that_is_being_settled_is_no_news() {
+        let held = Held::new(None, Duration::ZERO);
+        let job = job("settling", LEASE, LEASE);
+        held.add(std::slice::from_ref(&job), Duration::ZERO);
+
+        job.settling();
+        assert!(!held.end(&job, LeaseEnd::Lost));
+        job.settling_failed();
+        assert!(held.end(&job, LeaseEnd::Lost));
     }
 }

@@ -50,8 +50,14 @@ impl Settling {
         self.fresh.is_empty() && self.failed.is_empty()
     }
 
-    /// What the next call may carry; `None` when there is nothing, or a pause.
+    /// What the next call carries; `None` when there is nothing, or a pause.
     pub(crate) fn next_batch(&mut self, max: usize) -> Option<Batch> {
+        let batch = self.waiting_batch(max)?;
+        batch.jobs.iter().for_each(JobContext::settling);
+        Some(batch)
+    }
+
+    fn waiting_batch(&mut self, max: usize) -> Option<Batch> {
         if self.trouble.is_pausing() {
             return None;
         }
@@ -121,6 +127,7 @@ impl Settling {
 
     fn not_settled(&mut self, mut batch: Batch, error: &Error) {
         batch.is_uncertain |= error.happened() != Happened::No;
+        batch.jobs.iter().for_each(JobContext::settling_failed);
         self.trouble.failed(error);
         let is_refused =
             matches!(error, Error::Invalid { .. } | Error::Unsupported { .. });
