@@ -244,3 +244,28 @@ impl fmt::Debug for Conn {
         write!(f, "Conn({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(version: &str) -> Result<(), Error> {
+        let at = At { backend: "test", operation: Operation::Connect };
+        check_version(at, Some(version))
+    }
+
+    #[test]
+    fn a_server_older_than_7_is_refused_by_its_version() {
+        let error = checked("6.2.14").unwrap_err();
+
+        assert!(matches!(error, Error::Unusable { .. }));
+        assert!(error.full_message().contains("6.2.14"), "{}", error.full_message());
+    }
+
+    #[test]
+    fn newer_servers_are_taken() {
+        for version in ["7.0.0", "7.0.15", "8.6.3", "10.0.0"] {
+            assert!(checked(version).is_ok(), "{version}");
+        }
+    }
+}

@@ -151,3 +151,14 @@ fn a_file_that_is_not_relqs_is_left_alone() {
     let error = store.relq("push a --url sqlite:no/such/folder.db").fails(1);
     assert!(error.contains("sqlite connect"), "{error}");
 }
+
+#[test]
+fn a_server_that_may_evict_jobs_is_warned_of() {
+    let store = Store::redis_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let ended = store.relq("push a").run();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.err.contains("noeviction"), "{}", ended.err);
+
+    let ended = Store::redis().relq("push a").run();
+    assert!(!ended.err.contains("noeviction"), "{}", ended.err);
+}
