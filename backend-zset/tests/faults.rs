@@ -27,7 +27,6 @@ async fn every_step_bears_every_fault() {
     .expect("the gate runs");
 
     assert_eq!(tally.failures, [""; 0]);
-    assert_eq!(tally.faults_fired, tally.runs);
     for script in scripts() {
         let is_it = |label: &String| label.split(' ').next() == Some(&script);
         let faults = tally.coverage.iter().find(|(label, _)| is_it(label));

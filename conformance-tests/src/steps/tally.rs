@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Steps, faults and failures of a backend.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Runs with a fault.
+    /// Runs in which a fault fired.
     pub runs: u64,
     /// Faults that fired.
     pub faults_fired: u64,
