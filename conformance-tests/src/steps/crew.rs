@@ -7,8 +7,8 @@ use queue_core::{
     WorkerId,
 };
 
-use super::Connect;
-use crate::fault::{Gate, VirtualClock};
+use super::{BoxFuture, Connect};
+use crate::fault::{Endpoint, Gate, VirtualClock};
 
 /// Every lease that a scenario takes.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -22,11 +22,42 @@ pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
 /// The stage that all runs share, each with a store emptied for it.
 pub(crate) struct Crew {
     pub(crate) gate: Gate,
-    pub(crate) clock: VirtualClock,
     pub(crate) environment: Environment,
     pub(crate) connect: Connect,
+    pub(crate) stage: Stage,
+}
+
+/// Who prepares, takes over and judges, and the time of the store.
+pub(crate) struct Stage {
+    pub(crate) clock: VirtualClock,
     /// Prepares, recovers and drains; never struck.
     pub(crate) hand: Hand,
+}
+
+impl Deref for Crew {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        &self.stage
+    }
+}
+
+/// What those who do something meanwhile see of the victim.
+pub(crate) struct Sight {
+    /// Completes once its claim waits at the store.
+    pub(crate) held: BoxFuture<'static, ()>,
+    /// Completes once it is dead.
+    pub(crate) gone: BoxFuture<'static, ()>,
+}
+
+impl Sight {
+    pub(crate) fn of(victim: &Endpoint) -> Self {
+        let (holding, going) = (victim.clone(), victim.clone());
+        Self {
+            held: Box::pin(async move { holding.held().await }),
+            gone: Box::pin(async move { going.gone().await }),
+        }
+    }
 }
 
 /// A worker that nothing happens to.

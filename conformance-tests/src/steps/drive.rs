@@ -6,7 +6,7 @@ use queue_core::{Environment, Error, Happened, QueueName, RetryAdvice, WorkerId}
 
 use super::{
     Connect, Tally,
-    crew::{Crew, Hand},
+    crew::{Crew, Hand, Sight, Stage},
     judge::{Late, take_over},
     outcome::Knowledge,
     scenarios::{Again, SCENARIOS, Scenario},
@@ -14,9 +14,7 @@ use super::{
 };
 use crate::{
     environment::SeededRandomness,
-    fault::{
-        Address, Behind, Endpoint, Fate, Fault, Gate, StepRecord, VirtualClock, When,
-    },
+    fault::{Address, Behind, Fate, Fault, Gate, StepRecord, VirtualClock, When},
 };
 
 const QUEUE: &str = "jobs";
@@ -84,7 +82,7 @@ async fn crew(server: Address, connect: Connect) -> io::Result<Crew> {
     let opened = connect(endpoint.url().to_owned(), queue(), environment.clone()).await;
     let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
     let hand = Hand { queue, worker: worker("hand") };
-    Ok(Crew { gate, clock, environment, connect, hand })
+    Ok(Crew { gate, environment, connect, stage: Stage { clock, hand } })
 }
 
 async fn strike(
@@ -147,7 +145,7 @@ async fn one_run(
         heard
     };
     let (heard, ()) =
-        tokio::join!(acting, (scenario.meanwhile)(crew, endpoint.clone()));
+        tokio::join!(acting, (scenario.meanwhile)(crew, Sight::of(&endpoint)));
     let struck = strike.map(|(_, struck)| struck);
     let is_heard = struck.is_none_or(|struck| !struck.kills);
     let mut known = known(&heard, struck);
@@ -272,6 +270,3 @@ fn queue() -> QueueName {
 fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).expect("the name is valid")
 }
-
-/// An actor's endpoint while it does what a scenario has others do.
-pub(crate) type Meanwhile = for<'a> fn(&'a Crew, Endpoint) -> super::BoxFuture<'a, ()>;

@@ -8,7 +8,7 @@ use queue_core::{
 };
 
 use super::{
-    crew::{Crew, PAST_ALL, ask},
+    crew::{Crew, PAST_ALL, Stage, ask},
     outcome::{End, Outcome},
 };
 
@@ -32,16 +32,27 @@ pub(crate) async fn take_over(
     if late == Late::AtOnce {
         release(crew).await?;
     }
-    audit(crew).await?;
-    said("resume", crew.hand.resume().await)?;
-    // One lease and one pass of the reaper: the bound on recovery (R9).
-    recover(crew).await?;
+    bring_back(crew).await?;
     if late == Late::AfterRecovery {
         release(crew).await?;
-        audit(crew).await?;
-        said("resume", crew.hand.resume().await)?;
-        recover(crew).await?;
+        bring_back(crew).await?;
     }
+    settle_up(crew, stale).await
+}
+
+/// Makes everything ready that the dead held or stopped: one lease and one pass of
+/// the reaper, which is the bound on recovery (R9).
+pub(crate) async fn bring_back(crew: &Stage) -> Result<(), String> {
+    audit(crew).await?;
+    said("resume", crew.hand.resume().await)?;
+    recover(crew).await
+}
+
+/// Finishes all that is left, and says what that was.
+pub(crate) async fn settle_up(
+    crew: &Stage,
+    stale: &[Delivery],
+) -> Result<Outcome, String> {
     let mut found = drain(crew, stale).await?;
     for dead in dead(crew).await? {
         found.add(dead, End::Dead);
@@ -56,7 +67,7 @@ async fn release(crew: &Crew) -> Result<(), String> {
     released.map(drop).map_err(|error| format!("the gate: {error}"))
 }
 
-async fn recover(crew: &Crew) -> Result<(), String> {
+async fn recover(crew: &Stage) -> Result<(), String> {
     crew.clock.advance(PAST_ALL);
     let page = NonZeroU32::new(1000).expect("not zero");
     while said("recover", crew.hand.recover(page).await)?.more {}
@@ -65,7 +76,7 @@ async fn recover(crew: &Crew) -> Result<(), String> {
 
 /// Claims and finishes until nothing is ready. While the new holder has them, the old
 /// one's receipts change nothing (R7).
-async fn drain(crew: &Crew, stale: &[Delivery]) -> Result<Outcome, String> {
+async fn drain(crew: &Stage, stale: &[Delivery]) -> Result<Outcome, String> {
     let mut found = Outcome::default();
     loop {
         let taken = crew.hand.claim(&ask(&crew.hand.worker, 100)).await;
@@ -92,7 +103,7 @@ fn done(held: &[Delivery]) -> Vec<Settlement> {
     held.iter().map(|one| Settlement::new(one.receipt.clone(), Verdict::Done)).collect()
 }
 
-async fn dead(crew: &Crew) -> Result<Vec<Bytes>, String> {
+async fn dead(crew: &Stage) -> Result<Vec<Bytes>, String> {
     let limit = NonZeroU32::new(100).expect("not zero");
     let ask = PeekRequest::new(JobState::Dead, limit);
     let page = said("peek", crew.hand.peek(&ask).await)?;
@@ -100,12 +111,12 @@ async fn dead(crew: &Crew) -> Result<Vec<Bytes>, String> {
 }
 
 /// Each job in exactly one place, at every quiet moment (R23).
-async fn audit(crew: &Crew) -> Result<(), String> {
+async fn audit(crew: &Stage) -> Result<(), String> {
     let problems = said("audit", crew.hand.audit().await)?.problems;
     if problems.is_empty() { Ok(()) } else { Err(format!("the audit: {problems:?}")) }
 }
 
-async fn at_rest(crew: &Crew) -> Result<(), String> {
+async fn at_rest(crew: &Stage) -> Result<(), String> {
     let stats = said("stats", crew.hand.stats().await)?;
     if stats.unfinished() == 0 {
         Ok(())

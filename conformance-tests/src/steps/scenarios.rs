@@ -9,19 +9,21 @@ use queue_core::{
 
 use super::{
     BoxFuture,
-    crew::{Crew, DELAY, LEASE, PAST_ALL, ask},
-    drive::Meanwhile,
+    crew::{DELAY, LEASE, PAST_ALL, Sight, Stage, ask},
     outcome::{End, Outcome, Parts, Promise},
     victim::{Act, Victim},
 };
 use crate::Need;
 use queue_core::Clock;
 
+/// What others do while the victim acts.
+pub(crate) type Meanwhile = for<'a> fn(&'a Stage, Sight) -> BoxFuture<'a, ()>;
+
 /// An act, what comes before it, and what it promises.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [Need],
-    pub(crate) prepare: for<'a> fn(&'a Crew, &'a WorkerId) -> BoxFuture<'a, Scene>,
+    pub(crate) prepare: for<'a> fn(&'a Stage, &'a WorkerId) -> BoxFuture<'a, Scene>,
     pub(crate) act: Act,
     pub(crate) meanwhile: Meanwhile,
     pub(crate) again: Again,
@@ -133,29 +135,29 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 
 // What comes before.
 
-async fn nothing_then_a(_: &Crew, _: &WorkerId) -> Scene {
+async fn nothing_then_a(_: &Stage, _: &WorkerId) -> Scene {
     Scene::of(Outcome::default(), Outcome::delivered(["a"]))
 }
 
-async fn nothing_then_abc(_: &Crew, _: &WorkerId) -> Scene {
+async fn nothing_then_abc(_: &Stage, _: &WorkerId) -> Scene {
     Scene::of(Outcome::default(), Outcome::delivered(["a", "b", "c"]))
 }
 
-async fn nothing_then_options(_: &Crew, _: &WorkerId) -> Scene {
+async fn nothing_then_options(_: &Stage, _: &WorkerId) -> Scene {
     let done = Outcome::delivered(["later", "ranked", "unique", "id"]);
     Scene::of(Outcome::default(), done.and(End::Dead, ["expired"]))
 }
 
-async fn nothing_then_pushed(_: &Crew, _: &WorkerId) -> Scene {
+async fn nothing_then_pushed(_: &Stage, _: &WorkerId) -> Scene {
     Scene::unchanged(Outcome::delivered(["a"]))
 }
 
-async fn three_ready(crew: &Crew, _: &WorkerId) -> Scene {
+async fn three_ready(crew: &Stage, _: &WorkerId) -> Scene {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
 }
 
-async fn ranked_ready(crew: &Crew, _: &WorkerId) -> Scene {
+async fn ranked_ready(crew: &Stage, _: &WorkerId) -> Scene {
     let ranked = |payload, priority| NewJob::new(payload).priority(priority);
     let jobs = [ranked("a", Priority::HIGHEST), ranked("b", Priority::LOWEST)];
     crew.hand.store(&jobs).await;
@@ -163,31 +165,31 @@ async fn ranked_ready(crew: &Crew, _: &WorkerId) -> Scene {
     Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
 }
 
-async fn three_due(crew: &Crew, _: &WorkerId) -> Scene {
+async fn three_due(crew: &Stage, _: &WorkerId) -> Scene {
     let jobs = ["a", "b", "c"].map(|payload| NewJob::new(payload).delay(DELAY));
     crew.hand.store(&jobs).await;
     crew.clock.advance(DELAY);
     Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
 }
 
-async fn three_paused(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn three_paused(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.pause().await.expect("the hand can pause");
     three_ready(crew, victim).await
 }
 
-async fn three_held(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn three_held(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     let held = crew.hand.claim_for(victim, 3).await;
     Scene::of(Outcome::delivered(["a", "b", "c"]), Outcome::default()).held(held)
 }
 
-async fn held_unchanged(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn held_unchanged(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     let held = crew.hand.claim_for(victim, 3).await;
     Scene::unchanged(Outcome::delivered(["a", "b", "c"])).held(held)
 }
 
-async fn five_held(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn five_held(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store_plain(&["done", "retry", "dead", "discard", "back"]).await;
     let held = crew.hand.claim_for(victim, 5).await;
     let undone = Outcome::delivered(["done", "retry", "dead", "discard", "back"]);
@@ -195,7 +197,7 @@ async fn five_held(crew: &Crew, victim: &WorkerId) -> Scene {
     Scene::of(undone, done).held(held).in_parts()
 }
 
-async fn tied_held(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn tied_held(crew: &Stage, victim: &WorkerId) -> Scene {
     let jobs = [
         NewJob::new("unique").unique(key("k")).expires_in(20 * LEASE),
         NewJob::new("id").id(id("mine")),
@@ -209,7 +211,7 @@ async fn tied_held(crew: &Crew, victim: &WorkerId) -> Scene {
     Scene::of(undone, Outcome::default()).held(held)
 }
 
-async fn two_ready_one_held(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn two_ready_one_held(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     let held = crew.hand.claim_for(victim, 1).await;
     let (undone, done) = (["a", "b", "c"], ["b", "c"]);
@@ -217,7 +219,7 @@ async fn two_ready_one_held(crew: &Crew, victim: &WorkerId) -> Scene {
 }
 
 /// One of the dead worker's jobs was on its last attempt.
-async fn three_overdue(crew: &Crew, _: &WorkerId) -> Scene {
+async fn three_overdue(crew: &Stage, _: &WorkerId) -> Scene {
     let last = NewJob::new("c").max_attempts(NonZeroU16::MIN);
     crew.hand.store(&["a".into(), "b".into(), last]).await;
     let gone = WorkerId::new("gone").expect("the name is valid");
@@ -226,24 +228,24 @@ async fn three_overdue(crew: &Crew, _: &WorkerId) -> Scene {
     Scene::unchanged(Outcome::delivered(["a", "b"]).and(End::Dead, ["c"]))
 }
 
-async fn bury_three(crew: &Crew, victim: &WorkerId) {
+async fn bury_three(crew: &Stage, victim: &WorkerId) {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     let held = crew.hand.claim_for(victim, 3).await;
     crew.hand.say(&held, &Verdict::Dead { error: "no".to_owned() }).await;
 }
 
-async fn three_dead(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn three_dead(crew: &Stage, victim: &WorkerId) -> Scene {
     bury_three(crew, victim).await;
     let (undone, done) = (["a", "b", "c"], ["a", "b", "c"]);
     Scene::of(Outcome::dead(undone), Outcome::delivered(done)).in_parts()
 }
 
-async fn three_dead_then_none(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn three_dead_then_none(crew: &Stage, victim: &WorkerId) -> Scene {
     bury_three(crew, victim).await;
     Scene::of(Outcome::dead(["a", "b", "c"]), Outcome::default()).in_parts()
 }
 
-async fn every_place_then_none(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn every_place_then_none(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store_plain(&["dead", "held"]).await;
     let mut held = crew.hand.claim_for(victim, 2).await;
     let dead = held.remove(0);
@@ -264,23 +266,23 @@ fn to_cancel() -> NewJob {
     NewJob::new("go").id(id("mine")).unique(key("k"))
 }
 
-async fn ready_victim(crew: &Crew, _: &WorkerId) -> Scene {
+async fn ready_victim(crew: &Stage, _: &WorkerId) -> Scene {
     crew.hand.store(&["stay".into(), to_cancel()]).await;
     one_to_go()
 }
 
-async fn ranked_victim(crew: &Crew, _: &WorkerId) -> Scene {
+async fn ranked_victim(crew: &Stage, _: &WorkerId) -> Scene {
     let go = to_cancel().priority(Priority::HIGHEST);
     crew.hand.store(&["stay".into(), go]).await;
     one_to_go()
 }
 
-async fn scheduled_victim(crew: &Crew, _: &WorkerId) -> Scene {
+async fn scheduled_victim(crew: &Stage, _: &WorkerId) -> Scene {
     crew.hand.store(&["stay".into(), to_cancel().delay(DELAY)]).await;
     one_to_go()
 }
 
-async fn leased_victim(crew: &Crew, victim: &WorkerId) -> Scene {
+async fn leased_victim(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store(&[to_cancel()]).await;
     let held = crew.hand.claim_for(victim, 1).await;
     crew.hand.store_plain(&["stay"]).await;
@@ -339,13 +341,10 @@ async fn claim_in_vain(victim: Victim) -> Done {
 }
 
 /// Pushes once the victim's claim has given up.
-fn push_after_a_while(
-    crew: &Crew,
-    victim: crate::fault::Endpoint,
-) -> BoxFuture<'_, ()> {
+fn push_after_a_while(crew: &Stage, victim: Sight) -> BoxFuture<'_, ()> {
     Box::pin(async move {
         tokio::select! {
-            () = victim.gone() => {}
+            () = victim.gone => {}
             () = crew.clock.sleep(BRIEFLY + Duration::from_millis(1)) => {}
         }
         crew.hand.store_plain(&["a"]).await;
@@ -353,11 +352,11 @@ fn push_after_a_while(
 }
 
 /// Pushes once the victim's claim waits at the server, or cannot any more.
-fn push_once_held(crew: &Crew, victim: crate::fault::Endpoint) -> BoxFuture<'_, ()> {
+fn push_once_held(crew: &Stage, victim: Sight) -> BoxFuture<'_, ()> {
     Box::pin(async move {
         tokio::select! {
-            () = victim.held() => {}
-            () = victim.gone() => {}
+            () = victim.held => {}
+            () = victim.gone => {}
             () = crew.clock.asleep(1) => {}
         }
         crew.hand.store_plain(&["a"]).await;
