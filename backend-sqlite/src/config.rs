@@ -8,6 +8,7 @@ use queue_core::{
 };
 
 use crate::failure::Failure;
+use crate::steps::{AtStep, Steps};
 
 /// The backend's name, as in its URL.
 pub(crate) const BACKEND: &str = "sqlite";
@@ -71,6 +72,7 @@ pub struct SqliteConfig {
     pub poll_interval: Duration,
     /// The clock, which is the store's clock, and the randomness.
     pub environment: Environment,
+    pub(crate) steps: Steps,
 }
 
 impl Default for SqliteConfig {
@@ -118,6 +120,14 @@ impl SqliteConfig {
         self
     }
 
+    /// Has a test look at each step of the database thread, and stop or fail it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn at_each_step(mut self, watch: AtStep) -> Self {
+        self.steps = Steps::watched_by(watch);
+        self
+    }
+
     fn at(location: Location) -> Self {
         Self {
             location,
@@ -125,6 +135,7 @@ impl SqliteConfig {
             busy_timeout: DEFAULT_BUSY_TIMEOUT,
             poll_interval: DEFAULT_POLL_INTERVAL,
             environment: Environment::default(),
+            steps: Steps::default(),
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn open(
     let Some(file) = file else {
         let mut conn = Connection::open_in_memory()?;
         set_up(&mut conn, config)?;
-        schema::prepare(&mut conn)?;
+        schema::prepare(&mut conn, &config.steps)?;
         return Ok(conn);
     };
     schema::check_owner(file)?;
@@ -57,8 +57,8 @@ pub(crate) fn open(
     let mut conn = Connection::open_with_flags(file, flags)?;
     set_up(&mut conn, config)?;
     refuse_read_only(&conn, file)?;
-    schema::prepare(&mut conn)?;
-    use_log(&conn, config.busy_timeout)?;
+    schema::prepare(&mut conn, &config.steps)?;
+    use_log(&conn, config)?;
     Ok(conn)
 }
 
@@ -107,13 +107,14 @@ fn refuse_read_only(conn: &Connection, file: &Path) -> Result<(), Failure> {
 
 /// Switches to the write-ahead log, once in a file's life. SQLite does not wait for
 /// others at this step, so relq does.
-fn use_log(conn: &Connection, patience: Duration) -> Result<(), Failure> {
+fn use_log(conn: &Connection, config: &SqliteConfig) -> Result<(), Failure> {
     let began = Instant::now();
     let mode: String = loop {
-        let switched =
-            conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
-        match switched {
-            Err(error) if is_busy(&error) && began.elapsed() < patience => {
+        let switch = || {
+            conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        };
+        match config.steps.step("PRAGMA journal_mode", switch) {
+            Err(error) if is_busy(&error) && began.elapsed() < config.busy_timeout => {
                 thread::sleep(LONGEST_NAP);
             }
             other => break other?,

@@ -24,6 +24,7 @@ use rusqlite::Connection;
 
 use crate::call::Pending;
 use crate::failure::Failure;
+use crate::steps::Steps;
 use crate::store::Store;
 use crate::wake::Bell;
 
@@ -33,6 +34,7 @@ pub(crate) struct Desk {
     pub(crate) queue: i64,
     pub(crate) environment: Environment,
     pub(crate) bell: Bell,
+    pub(crate) steps: Steps,
 }
 
 /// A call, and its failure once it failed alone.
@@ -156,9 +158,7 @@ impl Desk {
     }
 
     fn commit(&self) -> Result<(), Undone> {
-        let committed =
-            self.conn.prepare_cached("COMMIT").and_then(|mut it| it.execute([]));
-        let Err(error) = committed else { return Ok(()) };
+        let Err(error) = self.step("COMMIT") else { return Ok(()) };
         self.end_quietly("ROLLBACK");
         let failure = Failure::of_commit(error);
         if failure.is_unknown() {
@@ -176,12 +176,17 @@ impl Desk {
             now: self.environment.clock().now(),
             random: self.environment.random(),
             wakes,
+            steps: &self.steps,
         }
     }
 
     fn execute(&self, sql: &str) -> Result<(), Failure> {
-        self.conn.prepare_cached(sql)?.execute([])?;
-        Ok(())
+        Ok(self.step(sql)?)
+    }
+
+    fn step(&self, sql: &str) -> rusqlite::Result<()> {
+        let execute = || self.conn.prepare_cached(sql)?.execute([]);
+        self.steps.step(sql, execute).map(drop)
     }
 
     /// Ends a transaction of which nothing more is wanted. When that fails, so does

@@ -125,10 +125,11 @@ struct Keeper {
 impl Keeper {
     fn open(site: Site) -> Result<(Self, Site), Failure> {
         let conn = connection::open(site.file.as_deref(), &site.config)?;
-        let queue = statements::queue_key(&conn, &site.queue)?;
+        let queue = statements::queue_key(&conn, &site.config.steps, &site.queue)?;
         let file = site.file.clone().map(with_identity).transpose()?;
         let environment = site.config.environment.clone();
-        let desk = Desk { conn, queue, environment, bell: site.bell.clone() };
+        let (bell, steps) = (site.bell.clone(), site.config.steps.clone());
+        let desk = Desk { conn, queue, environment, bell, steps };
         Ok((Self { desk, file }, site))
     }
 

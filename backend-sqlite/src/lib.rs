@@ -21,8 +21,11 @@ mod schema;
 mod settle;
 mod statements;
 mod steer;
+mod steps;
 mod store;
 mod wake;
 
 pub use config::{Durability, Location, SqliteConfig};
 pub use queue::SqliteQueue;
+#[doc(hidden)]
+pub use steps::{AtStep, Side};

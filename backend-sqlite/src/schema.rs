@@ -11,6 +11,7 @@ use std::{fs, io::ErrorKind, path::Path};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::failure::Failure;
+use crate::steps::Steps;
 
 /// `relq` in ASCII.
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
@@ -18,9 +19,9 @@ const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
 /// What every SQLite database begins with; SQLite takes less for an empty one.
 const HEADER_BYTES: u64 = 100;
 
-/// Each step takes the schema from its index to the version after it. A step that
-/// was released is never changed; a new version is a new step.
-const STEPS: &[&str] = &[include_str!("../sql/schema_1.sql")];
+/// Each takes the schema from its index to the version after it. What was released
+/// is never changed; a new version is a new entry.
+const VERSIONS: &[&str] = &[include_str!("../sql/schema_1.sql")];
 
 /// Refuses a file that is not relq's, without writing to it. A file that does not
 /// exist or is empty is free to take.
@@ -81,29 +82,37 @@ fn immutable_uri(path: &Path) -> String {
 }
 
 /// Makes the tables, or brings them to the newest version, in one transaction.
-pub(crate) fn prepare(conn: &mut Connection) -> Result<(), Failure> {
-    migrate(conn, STEPS)
+pub(crate) fn prepare(conn: &mut Connection, steps: &Steps) -> Result<(), Failure> {
+    migrate(conn, VERSIONS, steps)
 }
 
-fn migrate(conn: &mut Connection, steps: &[&str]) -> Result<(), Failure> {
-    if version(conn, steps)? == steps.len() {
+fn migrate(
+    conn: &mut Connection,
+    versions: &[&str],
+    steps: &Steps,
+) -> Result<(), Failure> {
+    if version(conn, versions)? == versions.len() {
         return Ok(());
     }
-    let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = steps.step("BEGIN IMMEDIATE", || {
+        conn.transaction_with_behavior(TransactionBehavior::Immediate)
+    })?;
     // Another process may have been faster.
-    for step in &steps[version(&transaction, steps)?..] {
-        transaction.execute_batch(step)?;
+    for batch in &versions[version(&transaction, versions)?..] {
+        steps.step(batch, || transaction.execute_batch(batch))?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", steps.len())?;
-    transaction.commit().map_err(Failure::of_commit)
+    let name = |name, value| transaction.pragma_update(None, name, value);
+    steps.step("PRAGMA application_id", || name("application_id", APPLICATION_ID))?;
+    let newest = u32::try_from(versions.len()).expect("versions are few");
+    steps.step("PRAGMA user_version", || name("user_version", newest))?;
+    steps.step("COMMIT", || transaction.commit()).map_err(Failure::of_commit)
 }
 
 /// The version that the file has; zero for a new one.
-fn version(conn: &Connection, steps: &[&str]) -> Result<usize, Failure> {
+fn version(conn: &Connection, versions: &[&str]) -> Result<usize, Failure> {
     let version: i64 =
         conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let newest = steps.len();
+    let newest = versions.len();
     match usize::try_from(version) {
         Ok(0) => refuse_foreign_tables(conn).map(|()| 0),
         Ok(version) if version <= newest => Ok(version),
@@ -147,11 +156,11 @@ mod tests {
     #[test]
     fn an_older_schema_is_brought_to_the_newest() {
         let mut conn = memory();
-        migrate(&mut conn, &["CREATE TABLE a (x);"]).unwrap();
+        migrate(&mut conn, &["CREATE TABLE a (x);"], &Steps::default()).unwrap();
         conn.execute("INSERT INTO a VALUES (7)", []).unwrap();
 
         let steps = ["CREATE TABLE a (x);", "ALTER TABLE a ADD COLUMN y DEFAULT 8;"];
-        migrate(&mut conn, &steps).unwrap();
+        migrate(&mut conn, &steps, &Steps::default()).unwrap();
 
         let row = conn.query_row("SELECT x + y FROM a", [], |row| row.get::<_, i64>(0));
         assert_eq!(row.unwrap(), 15);
@@ -161,10 +170,10 @@ mod tests {
     #[test]
     fn a_step_that_fails_leaves_the_old_schema_whole() {
         let mut conn = memory();
-        migrate(&mut conn, &["CREATE TABLE a (x);"]).unwrap();
+        migrate(&mut conn, &["CREATE TABLE a (x);"], &Steps::default()).unwrap();
 
         let steps = ["CREATE TABLE a (x);", "CREATE TABLE b (x); CREATE TABLE a (x);"];
-        migrate(&mut conn, &steps).unwrap_err();
+        migrate(&mut conn, &steps, &Steps::default()).unwrap_err();
 
         assert_eq!(version(&conn, &steps).unwrap(), 1);
         let tables = "SELECT count(*) FROM sqlite_schema";
@@ -174,9 +183,9 @@ mod tests {
     #[test]
     fn a_newer_schema_is_refused() {
         let mut conn = memory();
-        conn.pragma_update(None, "user_version", STEPS.len() + 1).unwrap();
+        conn.pragma_update(None, "user_version", VERSIONS.len() + 1).unwrap();
 
-        let error = prepare(&mut conn).unwrap_err();
+        let error = prepare(&mut conn, &Steps::default()).unwrap_err();
 
         let message = error.at(queue_core::Operation::Connect).full_message();
         assert!(message.contains("use the newer relq"), "{message}");
@@ -187,7 +196,7 @@ mod tests {
         let mut conn = memory();
         conn.execute_batch("CREATE TABLE theirs (x)").unwrap();
 
-        prepare(&mut conn).unwrap_err();
+        prepare(&mut conn, &Steps::default()).unwrap_err();
 
         let id = conn.pragma_query_value(None, "application_id", |row| row.get(0));
         assert_eq!(id, Ok(0));

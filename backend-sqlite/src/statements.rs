@@ -12,6 +12,7 @@ use queue_core::QueueName;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 use crate::failure::Failure;
+use crate::steps::Steps;
 use crate::store::Store;
 
 pub(crate) use ending::Ended;
@@ -28,14 +29,20 @@ macro_rules! sql {
 pub(crate) use sql;
 
 /// The key of the queue of that name, which is added if the file does not have it.
-pub(crate) fn queue_key(conn: &Connection, name: &QueueName) -> Result<i64, Failure> {
+pub(crate) fn queue_key(
+    conn: &Connection,
+    steps: &Steps,
+    name: &QueueName,
+) -> Result<i64, Failure> {
+    let (find, add) = (sql!("queue_find"), sql!("queue_add"));
     let find = || {
-        conn.query_row(sql!("queue_find"), [name.as_str()], |row| row.get(0)).optional()
+        let query = || conn.query_row(find, [name.as_str()], |row| row.get(0));
+        steps.step(find, || query().optional())
     };
     if let Some(key) = find()? {
         return Ok(key);
     }
-    conn.execute(sql!("queue_add"), [name.as_str()])?;
+    steps.step(add, || conn.execute(add, [name.as_str()]))?;
     find()?
         .ok_or_else(|| Failure::unusable("the queue was removed while it was opened"))
 }
@@ -43,7 +50,8 @@ pub(crate) fn queue_key(conn: &Connection, name: &QueueName) -> Result<i64, Fail
 impl Store<'_> {
     /// Executes a statement and answers how many rows it changed.
     fn change(&self, sql: &str, params: impl Params) -> Result<usize, Failure> {
-        Ok(self.conn.prepare_cached(sql)?.execute(params)?)
+        let execute = || self.conn.prepare_cached(sql)?.execute(params);
+        Ok(self.steps.step(sql, execute)?)
     }
 
     /// Reads one row, or none.
@@ -53,7 +61,9 @@ impl Store<'_> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Failure> {
-        Ok(self.conn.prepare_cached(sql)?.query_row(params, read).optional()?)
+        let query =
+            || self.conn.prepare_cached(sql)?.query_row(params, read).optional();
+        Ok(self.steps.step(sql, query)?)
     }
 
     /// Reads the row that has to be there.
@@ -75,8 +85,10 @@ impl Store<'_> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Failure> {
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let rows = statement.query_map(params, read)?.collect::<Result<_, _>>()?;
-        Ok(rows)
+        let query = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            statement.query_map(params, read)?.collect::<Result<_, _>>()
+        };
+        Ok(self.steps.step(sql, query)?)
     }
 }

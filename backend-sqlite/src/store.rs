@@ -5,6 +5,8 @@ use std::{cell::Cell, time::Duration};
 use queue_core::{Randomness, Timestamp};
 use rusqlite::Connection;
 
+use crate::steps::Steps;
+
 /// How long ids and answers are remembered (R4), and cancelled leases after they
 /// would have ended.
 pub(crate) const WINDOW: Duration = Duration::from_secs(5 * 60);
@@ -19,6 +21,7 @@ pub(crate) struct Store<'a> {
     pub(crate) random: &'a dyn Randomness,
     /// Set when waiting claims have something to look at.
     pub(crate) wakes: &'a Cell<bool>,
+    pub(crate) steps: &'a Steps,
 }
 
 impl Store<'_> {

@@ -17,13 +17,15 @@ use crate::peek::Count;
 use crate::push::Push;
 use crate::settle::Settle;
 use crate::statements;
+use crate::steps::Steps;
 use crate::store::Store;
 use crate::wake::Bell;
 
 fn desk_on(conn: Connection) -> Desk {
-    let queue = statements::queue_key(&conn, &QueueName::new("q").unwrap()).unwrap();
+    let (steps, name) = (Steps::default(), QueueName::new("q").unwrap());
+    let queue = statements::queue_key(&conn, &steps, &name).unwrap();
     let environment = SqliteConfig::memory().environment;
-    Desk { conn, queue, environment, bell: Bell::alone() }
+    Desk { conn, queue, environment, bell: Bell::alone(), steps }
 }
 
 fn desk() -> Desk {

@@ -184,13 +184,17 @@ impl Store<'_> {
         &self,
         mut see: impl FnMut(&str, &[u8]),
     ) -> Result<(), Failure> {
-        let mut statement = self.conn.prepare_cached(sql!("audit_headers"))?;
-        let mut rows = statement.query([self.queue])?;
-        while let Some(row) = rows.next()? {
-            let (id, headers): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
-            see(&id, &headers);
-        }
-        Ok(())
+        let sql = sql!("audit_headers");
+        let query = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut rows = statement.query([self.queue])?;
+            while let Some(row) = rows.next()? {
+                let (id, headers): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+                see(&id, &headers);
+            }
+            Ok(())
+        };
+        Ok(self.steps.step(sql, query)?)
     }
 
     pub(crate) fn count_jobs(&self) -> Result<u64, Failure> {
