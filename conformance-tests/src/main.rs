@@ -1,0 +1,50 @@
+//! `conformance`: relq's own backends judged, from the command line.
+
+mod backend;
+mod soak;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use queue_core::BoxError;
+
+/// What a command came to: whether all was well, or why it could not tell.
+type Outcome<T> = Result<T, BoxError>;
+
+/// Prove a backend of relq reliable
+#[derive(Parser, Debug)]
+#[command(name = "conformance", version)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    Soak(soak::Args),
+    #[command(hide = true)]
+    SoakWorker(soak::WorkerArgs),
+    #[command(hide = true)]
+    SoakProducer(soak::ProducerArgs),
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("conformance: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers whether the backend passed.
+fn run(command: Command) -> Outcome<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    match command {
+        Command::Soak(args) => runtime.block_on(Box::pin(args.run())),
+        Command::SoakWorker(args) => runtime.block_on(args.run()).map(|()| true),
+        Command::SoakProducer(args) => runtime.block_on(args.run()).map(|()| true),
+    }
+}

@@ -1,0 +1,76 @@
+//! A process of the soak's: this program, started again.
+
+use std::{
+    ffi::OsStr,
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use queue_core::QueueName;
+
+use crate::Outcome;
+
+/// How children get the URL; not as an argument, which all users can read.
+const URL: &str = "RELQ_SOAK_URL";
+
+/// A running child. It ends by itself when its standard input is closed, so it does
+/// not outlive this process by much, however that ends.
+#[derive(Debug)]
+pub(super) struct Process(Child);
+
+impl Process {
+    pub(super) fn start(
+        command: &str,
+        url: &str,
+        queue: &QueueName,
+        arguments: &[(&str, &OsStr)],
+    ) -> Outcome<Self> {
+        let mut child = Command::new(std::env::current_exe()?);
+        child.arg(command).args(["--queue", queue.as_str()]);
+        for (name, value) in arguments {
+            child.arg(name).arg(value);
+        }
+        let child = child.env(URL, url).stdin(Stdio::piped()).stdout(Stdio::null());
+        Ok(Self(child.spawn()?))
+    }
+
+    /// Ends it with SIGKILL.
+    pub(super) fn kill(mut self) -> Outcome<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+
+    /// Lets it end what it is at.
+    pub(super) fn end(mut self) -> Outcome<ExitStatus> {
+        drop(self.0.stdin.take());
+        Ok(self.0.wait()?)
+    }
+
+    /// Complains when it ended by itself.
+    pub(super) fn check(&mut self) -> Outcome<()> {
+        match self.0.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("a process ended by itself: {status}").into()),
+        }
+    }
+}
+
+/// In a child: the store that it works on.
+pub(super) async fn connect(
+    queue: &QueueName,
+) -> Outcome<std::sync::Arc<dyn queue_core::Queue>> {
+    let url = std::env::var(URL)?;
+    Ok(relq::connect(&url, queue).await?)
+}
+
+/// In a child: completes when it is to end.
+pub(super) fn told_to_end() -> tokio::sync::oneshot::Receiver<()> {
+    let (told, end) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        // End of file and an error mean the same: nobody is there any more.
+        drop(std::io::Read::read(&mut std::io::stdin(), &mut [0]));
+        // Nobody listens any more once the child has its own end.
+        let _ = told.send(());
+    });
+    end
+}

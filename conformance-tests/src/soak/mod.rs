@@ -1,0 +1,154 @@
+//! The soak: jobs flow while processes are killed, and their own records judge.
+//!
+//! ```text
+//!  producers ── push with tokens ──> store ── claim, settle ──> workers
+//!     │                                ▲                           │
+//!     └ what was meant, what was       │ SIGKILL, restart          └ each start,
+//!       answered ──> records           │                             failure, end
+//!                                   this process                     ──> records
+//! ```
+//!
+//! All but this process are children that get SIGKILL at random moments: workers,
+//! producers, and the Redis server, whose file of writes (`appendfsync always`) is all
+//! that it has to come back with. A producer that was killed with a push unanswered is
+//! followed by one that makes the same call with the same token (R4).
+//!
+//! The judgement comes from the records, which do not go through the queue.
+
+mod child;
+mod crew;
+mod judge;
+mod plan;
+mod producer;
+mod record;
+mod report;
+mod site;
+mod strikes;
+mod worker;
+
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
+
+use queue_core::{Environment, Queue, QueueName, RetryAdvice, Stats};
+use tempfile::TempDir;
+
+use crate::{Outcome, backend::Backend};
+use crew::Crew;
+use judge::{Judgement, TooFew};
+pub(crate) use producer::Args as ProducerArgs;
+use report::Report;
+use site::Site;
+use strikes::Strikes;
+pub(crate) use worker::Args as WorkerArgs;
+
+/// Between two looks at processes and queue.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Without a job ended for this long, something is wrong.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Let jobs flow under kill -9, and prove that none was lost
+///
+/// Producers, workers and, for a backend on Redis, the server itself are processes
+/// that are killed with SIGKILL at random. Exits with 1 when a promise was broken.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Which backend
+    #[arg(long, value_enum)]
+    backend: Backend,
+
+    /// How long jobs flow; the queue is drained afterwards
+    #[arg(long, value_name = "N", default_value = "30")]
+    seconds: NonZeroU64,
+
+    /// How many worker processes at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    workers: std::num::NonZeroU16,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self) -> Outcome<bool> {
+        let folder = TempDir::with_prefix("relq-soak-")?;
+        let site = Site::open(self.backend, folder.path())?;
+        let soak = Soak::open(site).await?;
+        let report = soak.play(&self, &folder).await?;
+        report.print(self.json)?;
+        if !report.is_clean() {
+            let folder = folder.keep();
+            eprintln!("conformance: the records are kept in {}", folder.display());
+        }
+        Ok(report.is_clean())
+    }
+}
+
+/// A soak under way.
+struct Soak {
+    site: Site,
+    name: QueueName,
+    queue: Arc<dyn Queue>,
+    environment: Environment,
+}
+
+impl Soak {
+    async fn open(site: Site) -> Outcome<Self> {
+        let name = QueueName::new("soak")?;
+        let queue = relq::connect(site.url(), &name).await?;
+        Ok(Self { site, name, queue, environment: Environment::default() })
+    }
+
+    async fn play(mut self, args: &Args, folder: &TempDir) -> Outcome<Report> {
+        let workers = usize::from(args.workers.get());
+        let (url, name) = (self.site.url().to_owned(), self.name.clone());
+        let mut crew = Crew::start(workers, &url, &name, folder.path())?;
+        let mut strikes = Strikes::new(self.environment.clone());
+        let length = Duration::from_secs(args.seconds.get());
+        let end = self.environment.clock().elapsed() + length;
+        while self.environment.clock().elapsed() < end {
+            self.environment.clock().sleep(LOOK_EVERY).await;
+            crew.check()?;
+            strikes.strike_if_due(&mut crew, &mut self.site).await?;
+        }
+        crew.end_producers()?;
+        self.drain(&mut crew).await?;
+        let evidence = crew.end_workers()?;
+        let mut judgement = Judgement::of(&evidence, strikes.count());
+        judgement.compare_with(&*self.queue).await?;
+        judgement.refuse_too_few(TooFew::of(self.site.has_server()));
+        Ok(Report::new(args.backend, args.seconds, judgement))
+    }
+
+    /// Waits until the workers have left nothing to do.
+    async fn drain(&self, crew: &mut Crew) -> Outcome<()> {
+        let clock = self.environment.clock();
+        let (mut ended, mut since) = (0, clock.elapsed());
+        loop {
+            clock.sleep(LOOK_EVERY).await;
+            crew.check()?;
+            let now = clock.elapsed();
+            if let Some(stats) = self.look().await? {
+                if stats.unfinished() == 0 {
+                    return Ok(());
+                }
+                if stats.finished + stats.dead > ended {
+                    (ended, since) = (stats.finished + stats.dead, now);
+                }
+            }
+            if now > since + PATIENCE {
+                let seconds = PATIENCE.as_secs();
+                return Err(format!("no job ended for {seconds} s: {ended} did").into());
+            }
+        }
+    }
+
+    /// The queue's figures; `None` when the store is away for a moment.
+    async fn look(&self) -> Outcome<Option<Stats>> {
+        match self.queue.stats().await {
+            Ok(stats) => Ok(Some(stats)),
+            Err(error) if error.retry_advice() == RetryAdvice::Safe => Ok(None),
+            Err(error) => Err(error.full_message().into()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a job is like and what it goes through, by its number alone: so any process
+//! can tell what any other was to see.
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{Bytes, Capabilities, Capability, NewJob, Priority, UniqueKey};
+
+/// Attempts of a job that never succeeds.
+const ATTEMPTS_OF_THE_HOPELESS: NonZeroU16 = NonZeroU16::new(2).expect("not zero");
+
+/// Digits at the start of a payload.
+const DIGITS: usize = 18;
+
+/// How a job's attempts end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    /// The first so many fail, the next succeeds.
+    SucceedsAfter(u32),
+    /// All fail, until it is buried.
+    NeverSucceeds,
+}
+
+/// How the attempts of job `number` end.
+pub(super) fn course(number: u64) -> Course {
+    match number % 20 {
+        0 | 1 => Course::SucceedsAfter(1),
+        2 => Course::SucceedsAfter(2),
+        3 => Course::NeverSucceeds,
+        _ => Course::SucceedsAfter(0),
+    }
+}
+
+/// Job `number` as it is pushed, with the options that the backend claims.
+pub(super) fn job(number: u64, capabilities: &Capabilities) -> NewJob {
+    let claims = |option| capabilities.claimed.contains(&option);
+    let mut job = NewJob::new(payload(number));
+    if course(number) == Course::NeverSucceeds {
+        job = job.max_attempts(ATTEMPTS_OF_THE_HOPELESS);
+    }
+    if number.is_multiple_of(7) && claims(Capability::Delay) {
+        job = job.delay(Duration::from_millis(number * 37 % 1500));
+    }
+    if number.is_multiple_of(5) && claims(Capability::Priority) {
+        job = job.priority(priority(number));
+    }
+    if number.is_multiple_of(11) && claims(Capability::Unique) {
+        job = job.unique(key(number));
+    }
+    job
+}
+
+/// What job `number` carries: its number, then bytes of every kind.
+pub(super) fn payload(number: u64) -> Bytes {
+    let mut payload = format!("{number:0DIGITS$}").into_bytes();
+    let noise = (0..number % 300).map(|at| (number * 31 + at * 7).to_le_bytes()[0]);
+    payload.extend(noise);
+    payload.into()
+}
+
+/// The number of the job that carries `payload`, if it is that of any job.
+pub(super) fn number(found: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(found.get(..DIGITS)?).ok()?;
+    digits.parse().ok().filter(|&number| payload(number) == found)
+}
+
+fn priority(number: u64) -> Priority {
+    let level = u8::try_from(number / 5 % 10).expect("below ten");
+    Priority::new(level).expect("below ten")
+}
+
+/// One of few, so that many pushes find their key held.
+fn key(number: u64) -> UniqueKey {
+    UniqueKey::new(format!("key-{}", number / 11 % 20)).expect("the key is valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_tells_its_number_and_a_changed_one_none() {
+        for job in [0, 299, 1_000_000_123] {
+            let mut payload = payload(job).to_vec();
+            assert_eq!(number(&payload), Some(job));
+            payload.push(0);
+            assert_eq!(number(&payload), None);
+        }
+        assert_eq!(number(b"17"), None);
+    }
+}

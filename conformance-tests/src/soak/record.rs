@@ -1,0 +1,129 @@
+//! What a process of the soak leaves behind: a line for each thing that happened.
+//!
+//! A line is 32 bytes and written by one call to a file opened for appending. It
+//! crosses no page of the file, where SIGKILL may cut a write in two: so it is there
+//! or it is not.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+};
+
+/// Bytes of a line. A page is a multiple of it.
+const SIZE: usize = 32;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A producer is about to push jobs from this number on; the count is how many.
+    Meant,
+    /// The store answered that it has this job.
+    Stored,
+    /// The store answered that another job holds this one's unique key.
+    Refused,
+    /// All answers to the push that begins with this number are written.
+    Answered,
+    /// A worker began this job; the count is the attempt.
+    Start,
+    /// Its attempt failed, as planned.
+    Fail,
+    /// Its attempt succeeded.
+    End,
+    /// A worker was given a payload that belongs to no job.
+    Changed,
+}
+
+const MARKS: [(Kind, &str); 8] = [
+    (Kind::Meant, "M"),
+    (Kind::Stored, "Y"),
+    (Kind::Refused, "N"),
+    (Kind::Answered, "A"),
+    (Kind::Start, "S"),
+    (Kind::Fail, "F"),
+    (Kind::End, "E"),
+    (Kind::Changed, "X"),
+];
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) kind: Kind,
+    pub(super) job: u64,
+    pub(super) count: u32,
+}
+
+/// The file of one process.
+#[derive(Debug)]
+pub(super) struct Recorder(File);
+
+impl Recorder {
+    /// Goes on in the file, or begins it.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(OpenOptions::new().append(true).create(true).open(path)?))
+    }
+
+    pub(super) fn write(&self, kind: Kind, job: u64, count: u32) -> io::Result<()> {
+        let mark = MARKS.iter().find(|(known, _)| *known == kind);
+        let (_, mark) = mark.expect("every kind has a mark");
+        let line = format!("{mark} {count:010} {job:018}\n");
+        let written = (&self.0).write(line.as_bytes())?;
+        if written == SIZE { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+}
+
+/// The records of one file, or what is wrong with it.
+pub(super) fn read(path: &Path) -> Result<Vec<Record>, String> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Killed before it came to open its file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{path:?} cannot be read: {error}")),
+    };
+    let lines = bytes.chunks(SIZE).map(parse);
+    lines.collect::<Option<_>>().ok_or_else(|| format!("{path:?} holds half a record"))
+}
+
+fn parse(line: &[u8]) -> Option<Record> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
+    let mut words = line.split(' ');
+    let mark = words.next()?;
+    let (kind, _) = MARKS.iter().find(|(_, known)| *known == mark)?;
+    let (count, job) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Record { kind: *kind, job, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records");
+        assert_eq!(read(&path), Ok(vec![]));
+
+        for (kind, _) in MARKS {
+            let recorder = Recorder::open(&path).unwrap();
+            recorder.write(kind, 999_999_999_999_999_999, u32::MAX).unwrap();
+        }
+        let read = read(&path).unwrap();
+        assert!(read.iter().map(|record| record.kind).eq(MARKS.map(|(kind, _)| kind)));
+        assert!(read.iter().all(|record| record.job == 999_999_999_999_999_999));
+        assert!(read.iter().all(|record| record.count == u32::MAX));
+    }
+
+    #[test]
+    fn half_a_record_is_not_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records");
+        Recorder::open(&path).unwrap().write(Kind::Start, 1, 1).unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"E 00")
+            .unwrap();
+        assert!(read(&path).unwrap_err().contains("half a record"));
+    }
+}

@@ -1,0 +1,45 @@
+//! Where the queue of a soak is kept.
+
+use std::path::Path;
+
+use queue_redis::testing::Server;
+
+use crate::{Outcome, backend::Backend};
+
+/// A store of the soak's own; gone when this is dropped.
+pub(super) struct Site {
+    url: String,
+    server: Option<Server>,
+}
+
+impl Site {
+    /// A server that syncs every write, or a file in `folder`.
+    pub(super) fn open(backend: Backend, folder: &Path) -> Outcome<Self> {
+        match backend {
+            Backend::Sqlite => {
+                let file = folder.join("soak.db");
+                let file = file.to_str().ok_or("the temporary folder is not UTF-8")?;
+                Ok(Self { url: format!("sqlite:{file}"), server: None })
+            }
+            Backend::Zset => {
+                let options = ["--appendonly", "yes", "--appendfsync", "always"];
+                let server = Server::start_with(&options);
+                let url = format!("{}+{}", backend.name(), server.url());
+                Ok(Self { url, server: Some(server) })
+            }
+        }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn has_server(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// The server, which can be killed and started again.
+    pub(super) fn server(&mut self) -> Option<&mut Server> {
+        self.server.as_mut()
+    }
+}
