@@ -4,41 +4,23 @@ use std::sync::Arc;
 
 use backend_zset::{ZsetConfig, ZsetQueue};
 use conformance_tests::{Subject, async_trait};
-use queue_core::{BoxError, Environment, Error, Queue, QueueName};
-use queue_redis::testing::Server;
+use queue_core::{Environment, Error, Queue, QueueName};
 
-struct ZsetSubject {
-    server: Server,
-}
+#[derive(Default)]
+struct Zset;
 
 #[async_trait]
-impl Subject for ZsetSubject {
-    async fn start() -> Self {
-        Self { server: Server::start() }
-    }
-
+impl Subject for Zset {
     async fn connect(
         &self,
+        endpoint: &str,
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        let config = ZsetConfig::new(&self.server.url()).expect("the URL is valid");
+        let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
         let config = config.environment(environment.clone());
         Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
     }
-
-    async fn push_raw(
-        &self,
-        queue: &QueueName,
-        payload: &[u8],
-    ) -> Result<(), BoxError> {
-        let answer =
-            self.server.command(&[b"LPUSH", queue.as_str().as_bytes(), payload]);
-        if answer.starts_with(b":") {
-            return Ok(());
-        }
-        Err(String::from_utf8_lossy(&answer).into())
-    }
 }
 
-conformance_tests::conformance!(ZsetSubject, redis);
+conformance_tests::conformance!(Zset, redis);

@@ -7,8 +7,8 @@ use std::{
 };
 
 use backend_zset::{ZsetConfig, ZsetQueue};
+use conformance_tests::server::Server;
 use queue_core::*;
-use queue_redis::testing::Server;
 
 const LEASE: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(20);

@@ -5,8 +5,7 @@
 /// An entry is `name: rules => needs @ scope;`. The needs are what a backend must
 /// claim or declare ([`Need`](crate::Need)); where it does not, a probe runs in place
 /// of the case. The scope is `redis` or `embedded` for cases of one
-/// [`Profile`](crate::Profile), and `long` for those that wait for minutes where the
-/// store's time cannot be moved.
+/// [`Profile`](crate::Profile).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_cases {
@@ -51,8 +50,8 @@ macro_rules! __with_cases {
                 a_purge_forgets_ids: R4 => ClientIds;
                 a_refused_push_uses_no_id_up: R4 R5 => ClientIds;
                 racing_pushes_of_an_id_store_one: R4 R12 => ClientIds;
-                an_id_is_forgotten_after_the_window: R4 => ClientIds @ long;
-                an_id_is_known_as_long_as_its_job: R4 => ClientIds @ long;
+                an_id_is_forgotten_after_the_window: R4 => ClientIds;
+                an_id_is_known_as_long_as_its_job: R4 => ClientIds;
                 a_token_is_stored_once: R4 => PushTokens;
                 a_token_makes_the_ids: R4 => PushTokens;
                 a_token_repeats_duplicates_too: R4 => ClientIds PushTokens Unique;
@@ -63,7 +62,7 @@ macro_rules! __with_cases {
                 the_largest_batch_can_be_repeated: R4 => PushTokens;
                 a_token_of_no_jobs_is_taken: R4 => PushTokens;
                 a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens;
-                a_token_is_forgotten_after_the_window: R4 => PushTokens @ long;
+                a_token_is_forgotten_after_the_window: R4 => PushTokens;
                 a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens;
                 an_id_of_relqs_own_loses_nothing: R4 R1 => ClientIds;
                 odd_ids_live_a_whole_life: R4 R2 => ClientIds;
@@ -375,6 +374,30 @@ macro_rules! __with_cases {
                 the_longest_names_are_taken: R2 R4 R16 => ClientIds Unique;
                 the_most_attempts_are_taken: R11;
                 a_refusal_harms_no_later_call: R21;
+            }
+        }
+    };
+}
+
+/// Hands the list of the cases that also run on a server with no gate before it, in
+/// real time: one for each way in which time and the server's own waking come in.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __with_bare_cases {
+    ($($to:ident)::+ !) => {
+        $crate::$($to)::+ ! {
+            no_loss { every_byte_arrives }
+            one_holder { late_ack_changes_nothing racing_workers_share_the_jobs }
+            leases { an_extended_lease_holds }
+            recovery { a_dead_workers_job_comes_back reapers_at_once_requeue_once }
+            delay { a_delayed_job_is_on_time }
+            clocks { a_fast_clock_steals_nothing a_slow_clock_keeps_nothing }
+            waiting {
+                a_push_wakes
+                a_plain_push_wakes
+                a_sooner_due_job_wakes
+                a_wait_ends_empty_in_time
+                no_wake_up_is_missed
             }
         }
     };

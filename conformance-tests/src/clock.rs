@@ -1,7 +1,7 @@
 //! Clocks that the suite hands to a backend: one that it can move, one that is
 //! wrong.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use queue_core::{Clock, SystemClock, Timestamp};
 use tokio::sync::watch;
@@ -59,13 +59,22 @@ pub(crate) enum Skew {
 
 /// A clock that shows a wrong time of day. Durations are right: that is how the
 /// clocks of real machines are wrong.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WrongClock(pub(crate) Skew);
+#[derive(Debug, Clone)]
+pub(crate) struct WrongClock {
+    right: Arc<dyn Clock>,
+    skew: Skew,
+}
+
+impl WrongClock {
+    pub(crate) fn new(right: Arc<dyn Clock>, skew: Skew) -> Self {
+        Self { right, skew }
+    }
+}
 
 impl Clock for WrongClock {
     fn now(&self) -> Timestamp {
-        let now = SystemClock.now();
-        match self.0 {
+        let now = self.right.now();
+        match self.skew {
             Skew::Ahead(by) => now.plus(by),
             Skew::Behind(by) => {
                 let epoch = Timestamp::from_unix_ms(0);
@@ -75,11 +84,11 @@ impl Clock for WrongClock {
     }
 
     fn elapsed(&self) -> Duration {
-        SystemClock.elapsed()
+        self.right.elapsed()
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        SystemClock.sleep(duration)
+        self.right.sleep(duration)
     }
 }
 
@@ -117,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_wrong_clock_is_wrong_by_that_much() {
-        let (ahead, behind) =
-            (WrongClock(Skew::Ahead(HOUR)), WrongClock(Skew::Behind(HOUR)));
+        let wrong = |skew| WrongClock::new(Arc::new(SystemClock), skew);
+        let (ahead, behind) = (wrong(Skew::Ahead(HOUR)), wrong(Skew::Behind(HOUR)));
 
         assert!(ahead.now().since(behind.now()) >= 2 * HOUR - Duration::from_secs(1));
     }

@@ -4,17 +4,29 @@
 /// `tests/conformance.rs` needs beside its [`Subject`](crate::Subject).
 ///
 /// ```text
-/// conformance_tests::conformance!(MySubject, embedded);
+/// conformance_tests::conformance!(MySubject, redis);
 /// ```
 ///
-/// The second word is the [`Profile`](crate::Profile), in lower case. Cases that do
-/// not concern it, or that would wait for minutes, are shown as ignored, with the
-/// reason; the latter run with `cargo test -- --ignored`.
+/// The second word is `redis` or `embedded`. Cases that do not concern it are shown
+/// as ignored, with the reason. A backend on Redis also gets one test for each act of
+/// [depth 1](crate::steps), in the module `steps`, and some cases once more in real
+/// time, in the module `bare`.
 #[macro_export]
 macro_rules! conformance {
-    ($subject:ty, $profile:ident) => {
+    ($subject:ty, redis) => {
         type SubjectUnderTest = $subject;
-        $crate::__with_cases!(__tests![$profile]);
+        $crate::__with_cases!(__tests![Redis]);
+        mod bare {
+            type SubjectUnderTest = super::SubjectUnderTest;
+            $crate::__with_bare_cases!(__bare_tests!);
+        }
+        mod steps {
+            $crate::__with_scenarios!(__step_tests!);
+        }
+    };
+    ($subject:ty, embedded) => {
+        type SubjectUnderTest = $subject;
+        $crate::__with_cases!(__tests![Embedded]);
     };
 }
 
@@ -31,49 +43,49 @@ macro_rules! __tests {
 
 #[doc(hidden)]
 #[macro_export]
+macro_rules! __bare_tests {
+    ($($topic:ident { $($case:ident)* })*) => {
+        $(mod $topic { $(
+            $crate::__test!(Bare, $topic $case);
+        )* })*
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __step_tests {
+    ($($scenario:ident)*) => { $(
+        #[test]
+        fn $scenario() {
+            $crate::steps::run::<super::SubjectUnderTest>(stringify!($scenario));
+        }
+    )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
 macro_rules! __test {
-    (redis embedded, $topic:ident $case:ident) => {
+    (Redis embedded, $topic:ident $case:ident) => {
         #[test]
         #[ignore = "concerns stores without a clock of their own"]
         fn $case() {
             panic!("this case does not concern Redis");
         }
     };
-    (embedded redis, $topic:ident $case:ident) => {
+    (Embedded redis, $topic:ident $case:ident) => {
         #[test]
         #[ignore = "concerns Redis: its clock, and its plain producers"]
         fn $case() {
             panic!("this case concerns Redis alone");
         }
     };
-    (redis long, $topic:ident $case:ident) => {
-        #[test]
-        #[ignore = "takes eight minutes: the server's clock is not moved"]
-        fn $case() {
-            $crate::__run!(Redis, $topic $case);
-        }
-    };
-    (redis $(redis)?, $topic:ident $case:ident) => {
+    ($profile:ident $($scope:ident)?, $topic:ident $case:ident) => {
         #[test]
         fn $case() {
-            $crate::__run!(Redis, $topic $case);
+            $crate::run::<super::SubjectUnderTest>(
+                $crate::Profile::$profile,
+                concat!(stringify!($topic), "::", stringify!($case)),
+            );
         }
-    };
-    (embedded $($scope:ident)?, $topic:ident $case:ident) => {
-        #[test]
-        fn $case() {
-            $crate::__run!(Embedded, $topic $case);
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __run {
-    ($profile:ident, $topic:ident $case:ident) => {
-        $crate::run::<super::SubjectUnderTest>(
-            $crate::Profile::$profile,
-            concat!(stringify!($topic), "::", stringify!($case)),
-        )
     };
 }

@@ -7,11 +7,9 @@ use queue_core::{
     Capabilities, Capability, Error, LeaseScope, NewJob, Order, Priority, PushToken,
 };
 
-use tokio::time::sleep;
-
 use crate::{
     checks::{id, key},
-    store::{HELD, Store},
+    store::{HELD, Store, WOKEN},
 };
 
 /// What a backend must claim or declare for a case to be run on it.
@@ -65,14 +63,14 @@ pub(crate) async fn instead(store: &Store, need: Need) {
 /// A claim that is not woken finds the job all the same before its wait is over.
 async fn polls(store: &Store) {
     let (actor, producer) = (store.actor("worker").await, store.actor("p").await);
-    let claim = tokio::spawn(async move {
-        actor.take_within(1, Duration::from_secs(30)).await.len()
-    });
-    sleep(Duration::from_millis(150)).await;
+    let wait = Duration::from_secs(30);
+    let claim = tokio::spawn(async move { actor.take_waiting(1, wait).await.len() });
+    store.settled().await;
 
     producer.store_one("job").await;
 
-    assert_eq!(claim.await.expect("the claim ends"), 1);
+    let (taken, _) = store.within(wait + WOKEN, claim).await;
+    assert_eq!(taken.expect("the claim ends"), 1);
 }
 
 /// The option is refused with a clear error before anything is written.

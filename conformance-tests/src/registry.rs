@@ -30,18 +30,10 @@ pub struct Case {
 pub enum Scope {
     /// All.
     Every,
-    /// All; where the store's time cannot be moved it takes minutes.
-    Long,
     /// Those on Redis.
     Redis,
     /// Those that are embedded.
     Embedded,
-}
-
-impl Case {
-    pub(crate) fn is_long(&self) -> bool {
-        self.scope == Scope::Long
-    }
 }
 
 impl fmt::Debug for Case {
@@ -70,9 +62,6 @@ macro_rules! need {
 macro_rules! scope {
     () => {
         Scope::Every
-    };
-    (long) => {
-        Scope::Long
     };
     (redis) => {
         Scope::Redis

@@ -16,7 +16,8 @@ use queue_core::{
 
 use crate::{
     Profile, Subject,
-    clock::{MovableClock, Skew, WrongClock},
+    clock::{Skew, WrongClock},
+    place::Place,
 };
 
 /// A lease that outlives every case: what is held by it is never lost.
@@ -34,23 +35,25 @@ pub(crate) const LIFE: Duration = Duration::from_secs(1);
 /// How far the store's time goes for a `LIFE` to be over.
 pub(crate) const PAST_LIFE: Duration = Duration::from_millis(1030);
 
+/// What counts as being woken or answered at once, on a machine that is busy with
+/// other cases.
+pub(crate) const WOKEN: Duration = Duration::from_secs(3);
+
 /// The queue of a case that does not say otherwise.
 const QUEUE: &str = "jobs";
 
 /// A private store for one case.
 pub(crate) struct Store {
     subject: Box<dyn Subject>,
-    profile: Profile,
-    clock: MovableClock,
+    place: Arc<Place>,
     queues: Mutex<BTreeSet<QueueName>>,
 }
 
 impl Store {
-    pub(crate) async fn start<S: Subject + 'static>(profile: Profile) -> Self {
+    pub(crate) fn start(subject: impl Subject, profile: Profile) -> Self {
         Self {
-            subject: Box::new(S::start().await),
-            profile,
-            clock: MovableClock::new(),
+            subject: Box::new(subject),
+            place: Arc::new(Place::start(profile)),
             queues: Mutex::default(),
         }
     }
@@ -62,39 +65,51 @@ impl Store {
 
     /// An actor of that name on another queue.
     pub(crate) async fn actor_on(&self, name: &str, queue: &str) -> Actor {
-        self.connect(name, queue, &self.environment()).await
+        let right = Environment::new(self.place.clock(), Arc::new(OsRandomness));
+        self.connect(name, queue, &right).await
     }
 
     /// An actor whose wall clock is wrong.
     pub(crate) async fn actor_with_clock(&self, name: &str, skew: Skew) -> Actor {
-        let clock = Arc::new(WrongClock(skew));
+        let clock = Arc::new(WrongClock::new(self.place.clock(), skew));
         let wrong = Environment::new(clock, Arc::new(OsRandomness));
         self.connect(name, QUEUE, &wrong).await
     }
 
     async fn connect(&self, name: &str, queue: &str, with: &Environment) -> Actor {
         let queue = QueueName::new(queue).expect("cases use valid queue names");
-        let connected = self.subject.connect(&queue, with).await;
+        let endpoint = self.place.endpoint(name);
+        let connected = self.subject.connect(&endpoint, &queue, with).await;
         let connected = connected.expect("an actor connects");
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).insert(queue);
-        Actor { queue: connected, worker: worker(name) }
-    }
-
-    fn environment(&self) -> Environment {
-        match self.profile {
-            Profile::Redis => Environment::default(),
-            Profile::Embedded => {
-                Environment::new(Arc::new(self.clock.clone()), Arc::new(OsRandomness))
-            }
-        }
+        let place = Arc::clone(&self.place);
+        Actor { queue: connected, worker: worker(name), place }
     }
 
     /// Lets the store's time pass.
     pub(crate) async fn advance(&self, duration: Duration) {
-        match self.profile {
-            Profile::Redis => tokio::time::sleep(duration).await,
-            Profile::Embedded => self.clock.advance(duration),
-        }
+        self.place.advance(duration).await;
+    }
+
+    /// How much of the store's time has passed since some fixed moment.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.place.clock().elapsed()
+    }
+
+    /// Lets time pass while `call` waits, up to `limit`; answers what it answered and
+    /// how much of the store's time that took.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = T>,
+    ) -> (T, Duration) {
+        self.place.within(limit, call).await
+    }
+
+    /// Completes when whoever was about to fall asleep does, as far as one can tell
+    /// from outside. Were it too soon, a case would be weaker and not wrong.
+    pub(crate) async fn settled(&self) {
+        self.place.settled().await;
     }
 
     /// Lets every `BRIEF` lease run out that was taken before this call.
@@ -105,7 +120,7 @@ impl Store {
     /// Pushes as a client that knows nothing of relq.
     pub(crate) async fn push_raw(&self, payload: &[u8]) {
         let queue = QueueName::new(QUEUE).expect("the name is valid");
-        self.subject.push_raw(&queue, payload).await.expect("a plain push is taken");
+        self.place.tell(&self.subject.plain_push(&queue, payload)).await;
     }
 
     /// Judges what each case leaves behind: every job in exactly one place (R23).
@@ -125,6 +140,7 @@ impl Store {
 pub(crate) struct Actor {
     queue: Arc<dyn Queue>,
     worker: WorkerId,
+    place: Arc<Place>,
 }
 
 impl Deref for Actor {
@@ -147,7 +163,7 @@ impl Actor {
 
     /// The same connection as another worker.
     pub(crate) fn acting_as(&self, name: &str) -> Self {
-        Self { queue: self.queue.clone(), worker: worker(name) }
+        Self { worker: worker(name), ..self.clone() }
     }
 
     /// Pushes jobs that are stored, all of them; answers their ids.
@@ -184,6 +200,7 @@ impl Actor {
 
     /// Claims up to `max` jobs for as long as the case runs.
     pub(crate) async fn take(&self, max: u32) -> Vec<Delivery> {
+        self.place.tick();
         self.claim(&self.ask(max)).await.expect("the claim is answered")
     }
 
@@ -196,6 +213,7 @@ impl Actor {
 
     /// Claims up to `max` jobs by a lease that the case means to lose.
     pub(crate) async fn take_briefly(&self, max: u32) -> Vec<Delivery> {
+        self.place.tick();
         let ask = self.ask_by(max, BRIEF);
         self.claim(&ask).await.expect("the claim is answered")
     }
@@ -207,8 +225,14 @@ impl Actor {
         taken.remove(0)
     }
 
-    /// Claims up to `max` jobs and waits for them up to `wait`.
+    /// Claims up to `max` jobs and waits for them up to `wait`; time passes meanwhile.
     pub(crate) async fn take_within(&self, max: u32, wait: Duration) -> Vec<Delivery> {
+        self.place.within(wait + WOKEN, self.take_waiting(max, wait)).await.0
+    }
+
+    /// Claims up to `max` jobs and waits for them up to `wait`, while whoever else
+    /// may lets time pass.
+    pub(crate) async fn take_waiting(&self, max: u32, wait: Duration) -> Vec<Delivery> {
         self.claim(&self.ask(max).wait(wait)).await.expect("the claim is answered")
     }
 

@@ -3,55 +3,54 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use queue_core::{BoxError, Environment, Error, Queue, QueueName};
+use queue_core::{Environment, Error, Queue, QueueName};
 
-/// A private store of the backend under test, for one case.
+/// The backend under test. Each case makes one of its own, by `Default`.
 ///
-/// Dropping it ends whatever it started.
+/// The suite owns the address: it starts the private server, or makes the private
+/// directory, and hands each actor the endpoint to connect to. A backend that keeps
+/// its jobs in memory keeps them in the subject.
 #[async_trait]
-pub trait Subject: Send + Sync {
-    /// Starts a store that is empty and that nobody else uses.
-    ///
-    /// A server that is missing or does not start is a panic that says what to
-    /// install: a suite that did not run must not look as if it passed.
-    async fn start() -> Self
-    where
-        Self: Sized;
-
+pub trait Subject: Send + Sync + 'static {
     /// Opens `queue` as an actor of its own (a producer, a worker, an operator),
     /// which shares no connection with another. Its time and randomness come from
     /// `environment` and nowhere else.
+    ///
+    /// `endpoint` is a URL for a backend on Redis (`unix:///…` or `redis://…`, the
+    /// actor's own), and the path of the case's directory for one that is embedded.
     ///
     /// # Errors
     /// Those of the backend's own constructor.
     async fn connect(
         &self,
+        endpoint: &str,
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error>;
 
-    /// Sends what a plain client of the store would send to push `payload`: on
-    /// Redis, `LPUSH queue payload` (R20).
-    ///
-    /// # Errors
-    /// When it could not be sent, or when the store has no plain clients, which is
-    /// what a subject says that does not write this method.
-    async fn push_raw(
-        &self,
-        queue: &QueueName,
-        payload: &[u8],
-    ) -> Result<(), BoxError> {
-        let _ = payload;
-        Err(format!("the store of {queue} takes no plain producers").into())
+    /// On Redis: what a client that knows nothing of relq sends to push `payload`
+    /// (R20), word by word. Unless written otherwise, `LPUSH queue payload`.
+    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        vec![b"LPUSH".to_vec(), queue.as_str().into(), payload.to_vec()]
+    }
+
+    /// On Redis: the scripts that the backend has, each by the first word of its
+    /// first comment, so that the suite can say which of them no act has reached.
+    fn scripts(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
 /// What kind of store a backend is on, and so which cases concern it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// A Redis server. It has a clock of its own (R18), which nobody moves, so that
-    /// the suite waits; and it takes bare payloads from any client (R20).
+    /// A Redis server behind a [gate](crate::fault): its time is the suite's, also
+    /// for the clients. It has a clock of its own (R18) and takes bare payloads from
+    /// any client (R20).
     Redis,
+    /// A Redis server as it is, in real time: for the few cases that show that
+    /// nothing of what was proved behind the gate is the gate's doing.
+    Bare,
     /// Embedded in the program. Its clock is the one in the environment, which the
     /// suite moves.
     Embedded,

@@ -7,7 +7,7 @@ use queue_core::{Settled, Settlement, Verdict};
 use crate::{
     checks::{numbered, payloads},
     one_holder::{Lost, lose_and_retake},
-    store::Store,
+    store::{Store, WOKEN},
 };
 
 /// R7, R8: settling and claiming in one call does both.
@@ -63,9 +63,8 @@ pub(crate) async fn a_turn_never_waits(store: &Store) {
     let actor = store.actor("worker").await;
     let patient = actor.ask(1).wait(Duration::from_secs(60));
 
-    let turn = tokio::time::timeout(Duration::from_secs(10), actor.turn(&[], &patient));
+    let (turn, _) = store.within(WOKEN, actor.turn(&[], &patient)).await;
 
-    let turn = turn.await.expect("the turn answers at once");
     assert_eq!(turn.claimed.expect("answered"), []);
     assert_eq!(turn.settled.expect("answered"), []);
 }

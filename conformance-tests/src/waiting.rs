@@ -3,93 +3,95 @@
 use std::time::Duration;
 
 use queue_core::{Delivery, NewJob, Priority, Verdict, Which};
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{
     checks::{dead, expect_exactly, numbered, payloads, retry_after},
-    store::{Actor, HELD, Store},
+    store::{Actor, HELD, Store, WOKEN},
 };
 
 /// Longer than any wake-up takes; a claim that is not woken waits for all of it.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What counts as being woken, on a machine that is busy with other cases.
-const WOKEN: Duration = Duration::from_secs(3);
+/// How long a job of these cases is delayed.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// Milliseconds are cut off, and a real clock is read at different moments.
+const ROUNDING: Duration = Duration::from_millis(5);
 
 struct Waiter {
-    claim: JoinHandle<(Vec<Delivery>, Instant)>,
+    claim: JoinHandle<Vec<Delivery>>,
+    lateness: Duration,
 }
 
 impl Waiter {
-    /// A claim that waits, as far as one can tell from outside: a pause lets it fall
-    /// asleep. Were it too short, the case would be weaker and not wrong.
-    async fn start(actor: &Actor, max: u32) -> Self {
-        let actor = actor.clone();
-        let claim = tokio::spawn(async move {
-            let taken = actor.take_within(max, WAIT).await;
-            (taken, Instant::now())
-        });
-        sleep(Duration::from_millis(150)).await;
-        Self { claim }
+    /// A claim that waits. Nobody lets time pass for it yet.
+    async fn start(store: &Store, actor: &Actor, max: u32) -> Self {
+        let (actor, lateness) = (actor.clone(), actor.capabilities().lateness);
+        let claim = tokio::spawn(async move { actor.take_waiting(max, WAIT).await });
+        store.settled().await;
+        Self { claim, lateness }
     }
 
-    /// What it got, no later than soon after `since`.
-    async fn woken_after(self, since: Instant) -> Vec<Delivery> {
-        let (taken, at) = self.claim.await.expect("the claim ends");
-        let took = at.saturating_duration_since(since);
-        assert!(took < WOKEN, "woken after {took:?} with {} jobs", taken.len());
+    /// What it got by being woken.
+    async fn woken(self, store: &Store) -> Vec<Delivery> {
+        let (taken, _) = store.within(WOKEN, self.claim).await;
+        let taken = taken.expect("the claim ends");
+        assert_ne!(taken, [], "it was not woken");
         taken
+    }
+
+    /// What it got once a job of that delay, pushed at `pushed`, fell due.
+    async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
+        let limit = DELAY + self.lateness + WOKEN;
+        let (taken, _) = store.within(limit, self.claim).await;
+        let took = store.elapsed() - pushed;
+        assert!(took + ROUNDING >= DELAY, "woken too early, after {took:?}");
+        taken.expect("the claim ends")
     }
 }
 
 /// R21: a push wakes a waiting claim at once.
 pub(crate) async fn a_push_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now();
     producer.store_one("job").await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R15, R21: a push of any urgency wakes.
 pub(crate) async fn a_push_of_any_level_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     for level in [Priority::LOWEST, Priority::HIGHEST] {
-        let waiter = Waiter::start(&worker, 1).await;
-        let since = Instant::now();
+        let waiter = Waiter::start(store, &worker, 1).await;
         producer.store_one(NewJob::new("job").priority(level)).await;
-        assert_eq!(waiter.woken_after(since).await.len(), 1);
+        assert_eq!(waiter.woken(store).await.len(), 1);
     }
 }
 
 /// R14: a job that falls due wakes, though it was pushed while the claim waited.
 pub(crate) async fn a_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
-    let waiter = Waiter::start(&worker, 1).await;
-    let delay = Duration::from_millis(300);
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now() + delay + worker.capabilities().lateness;
-    producer.store_one(NewJob::new("job").delay(delay)).await;
+    let pushed = store.elapsed();
+    producer.store_one(NewJob::new("job").delay(DELAY)).await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["job"]);
 }
 
 /// R14: a job that falls due sooner than the one waited for wakes too.
 pub(crate) async fn a_sooner_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     producer.store_one(NewJob::new("far").delay(HELD)).await;
-    let waiter = Waiter::start(&worker, 1).await;
-    let delay = Duration::from_millis(300);
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now() + delay + worker.capabilities().lateness;
-    producer.store_one(NewJob::new("near").delay(delay)).await;
+    let pushed = store.elapsed();
+    producer.store_one(NewJob::new("near").delay(DELAY)).await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["near"]);
+    assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["near"]);
 }
 
 /// R14: a retry that falls due wakes.
@@ -97,13 +99,12 @@ pub(crate) async fn a_due_retry_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
     let held = other.take_one().await;
-    let waiter = Waiter::start(&worker, 1).await;
-    let delay = Duration::from_millis(300);
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now() + delay + worker.capabilities().lateness;
-    other.say(&held, retry_after(delay)).await;
+    let retried = store.elapsed();
+    other.say(&held, retry_after(DELAY)).await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken_when_due(store, retried).await), ["job"]);
 }
 
 /// R24: what another gives back wakes.
@@ -111,12 +112,11 @@ pub(crate) async fn a_give_back_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
     let held = other.take_one().await;
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now();
     other.say(&held, Verdict::GiveBack).await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R24: what another leaves behind wakes.
@@ -124,12 +124,11 @@ pub(crate) async fn a_leave_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
     other.take_one().await;
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now();
     other.leave(other.worker()).await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R9: what another recovers wakes.
@@ -137,13 +136,12 @@ pub(crate) async fn a_recovery_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
     other.take_one_briefly().await;
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
     store.outlast_brief_leases().await;
 
-    let since = Instant::now();
     other.recover_all().await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R21: what an operator redrives wakes.
@@ -152,12 +150,11 @@ pub(crate) async fn a_redrive_wakes(store: &Store) {
     operator.store_one("job").await;
     let held = operator.take_one().await;
     operator.say(&held, dead("no")).await;
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now();
     operator.redrive(&Which::All).await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R21: the end of a pause wakes.
@@ -165,38 +162,36 @@ pub(crate) async fn a_resume_wakes(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     operator.store_one("job").await;
     operator.pause().await.expect("answered");
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
     assert!(!waiter.claim.is_finished(), "nothing is claimed from a paused queue");
 
-    let since = Instant::now();
     operator.resume().await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R21: a plain push wakes.
 pub(crate) async fn a_plain_push_wakes(store: &Store) {
     let worker = store.actor("w").await;
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now();
     store.push_raw(b"bare").await;
 
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["bare"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["bare"]);
 }
 
 /// R21: two jobs in one push wake two claims, and none is left asleep beside work.
 pub(crate) async fn one_push_wakes_as_many_as_it_feeds(store: &Store) {
     let (first, second) = (store.actor("w1").await, store.actor("w2").await);
     let producer = store.actor("p").await;
-    let waiters = [Waiter::start(&first, 1).await, Waiter::start(&second, 1).await];
+    let waiters =
+        [Waiter::start(store, &first, 1).await, Waiter::start(store, &second, 1).await];
 
-    let since = Instant::now();
     producer.store(numbered(2)).await;
 
     let mut got = Vec::new();
     for waiter in waiters {
-        got.extend(payloads(&waiter.woken_after(since).await));
+        got.extend(payloads(&waiter.woken(store).await));
     }
     expect_exactly(got, numbered(2));
 }
@@ -206,17 +201,18 @@ pub(crate) async fn waiters_may_share_a_connection(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let mut waiters = Vec::new();
     for index in 0..8 {
-        waiters.push(Waiter::start(&worker.acting_as(&format!("w{index}")), 1).await);
+        waiters.push(
+            Waiter::start(store, &worker.acting_as(&format!("w{index}")), 1).await,
+        );
     }
 
-    let since = Instant::now();
     for payload in numbered(8) {
         producer.store_one(payload).await;
     }
 
     let mut got = Vec::new();
     for waiter in waiters {
-        got.extend(payloads(&waiter.woken_after(since).await));
+        got.extend(payloads(&waiter.woken(store).await));
     }
     expect_exactly(got, numbered(8));
 }
@@ -224,98 +220,94 @@ pub(crate) async fn waiters_may_share_a_connection(store: &Store) {
 /// R21: a waiting claim does not hold up other calls of its connection.
 pub(crate) async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
-    let waiter = Waiter::start(&worker, 1).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
 
-    let since = Instant::now();
-    worker.figures().await;
-    worker.recover_all().await;
-    assert!(since.elapsed() < WOKEN, "calls are answered while a claim waits");
+    let other_calls = async { (worker.figures().await, worker.recover_all().await) };
+    store.within(WOKEN, other_calls).await;
 
-    let since = Instant::now();
     producer.store_one("job").await;
-    assert_eq!(payloads(&waiter.woken_after(since).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R21: a claim that gets nothing answers when its time is over.
 pub(crate) async fn a_wait_ends_empty_in_time(store: &Store) {
     let actor = store.actor("worker").await;
-    let (wait, since) = (Duration::from_millis(600), Instant::now());
+    let (wait, since) = (Duration::from_millis(600), store.elapsed());
 
     let taken = actor.take_within(1, wait).await;
 
-    let took = since.elapsed();
+    let took = store.elapsed() - since;
     assert_eq!(taken, []);
-    assert!(took + Duration::from_millis(5) >= wait, "gave up after {took:?}");
+    assert!(took + ROUNDING >= wait, "gave up after {took:?}");
     assert!(took < wait + WOKEN, "took {took:?}");
 }
 
 /// R21: a wait of nothing answers at once; it does not mean for ever.
 pub(crate) async fn a_wait_of_zero_answers_at_once(store: &Store) {
     let actor = store.actor("worker").await;
-    let since = Instant::now();
 
-    assert_eq!(actor.take_within(1, Duration::ZERO).await, []);
+    let claim = actor.take_waiting(1, Duration::ZERO);
 
-    assert!(since.elapsed() < WOKEN);
+    assert_eq!(store.within(WOKEN, claim).await.0, []);
 }
 
 /// R21: nor does a wait that rounds down to nothing.
 pub(crate) async fn the_shortest_wait_ends(store: &Store) {
     let actor = store.actor("worker").await;
-    let since = Instant::now();
 
     for wait in [Duration::from_nanos(1), Duration::from_micros(999)] {
-        assert_eq!(actor.take_within(1, wait).await, []);
+        let claim = actor.take_waiting(1, wait);
+        assert_eq!(store.within(WOKEN, claim).await.0, []);
     }
-
-    assert!(since.elapsed() < WOKEN);
 }
 
 /// R21: a claim that finds jobs does not wait for more.
 pub(crate) async fn a_claim_that_finds_jobs_does_not_wait(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(2)).await;
-    let since = Instant::now();
 
-    assert_eq!(actor.take_within(10, WAIT).await.len(), 2);
+    let claim = actor.take_waiting(10, WAIT);
 
-    assert!(since.elapsed() < WOKEN);
+    assert_eq!(store.within(WOKEN, claim).await.0.len(), 2);
 }
 
 /// R21: a worker that waits again and again misses nothing.
 pub(crate) async fn no_wake_up_is_missed(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
-    let working = tokio::spawn(async move {
+    let working = async {
         let mut got = Vec::new();
         while got.len() < 200 {
-            let since = Instant::now();
-            let taken = worker.take_within(1, WAIT).await;
-            assert!(since.elapsed() < WOKEN, "asleep beside {} jobs", got.len());
+            let claim = worker.take_waiting(1, WAIT);
+            let (taken, _) = store.within(WOKEN, claim).await;
             for one in &taken {
                 worker.finish(one).await;
             }
             got.extend(payloads(&taken));
         }
         got
-    });
+    };
+    // Pushes that come at any moment of the other's going to sleep.
+    let pushing = async {
+        for (index, payload) in numbered(200).into_iter().enumerate() {
+            producer.store_one(payload).await;
+            sleep(Duration::from_micros((index as u64 % 17) * 100)).await;
+        }
+    };
 
-    for (index, payload) in numbered(200).into_iter().enumerate() {
-        producer.store_one(payload).await;
-        sleep(Duration::from_micros((index as u64 % 17) * 100)).await;
-    }
+    let (got, ()) = tokio::join!(working, pushing);
 
-    expect_exactly(working.await.expect("the worker ends"), numbered(200));
+    expect_exactly(got, numbered(200));
 }
 
 /// R19: a push to another queue wakes nobody here, and feeds nobody.
 pub(crate) async fn another_queues_push_is_not_heard(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor_on("p", "job").await);
-    let claim =
-        tokio::spawn(
-            async move { worker.take_within(1, Duration::from_millis(600)).await },
-        );
+    let wait = Duration::from_millis(600);
+    let claim = tokio::spawn(async move { worker.take_waiting(1, wait).await });
+    store.settled().await;
 
     other.store_one("not yours").await;
 
-    assert_eq!(claim.await.expect("the claim ends"), []);
+    let (taken, _) = store.within(wait + WOKEN, claim).await;
+    assert_eq!(taken.expect("the claim ends"), []);
 }

@@ -1,7 +1,7 @@
 //! The gate, judged on a real server: what passes, what each fault does, and whose
 //! time it is.
 
-use queue_redis::testing::Server;
+use conformance_tests::server::Server;
 
 #[path = "gate/client.rs"]
 mod client;

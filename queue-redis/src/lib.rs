@@ -11,8 +11,6 @@ mod error;
 mod keys;
 mod reply;
 mod script;
-#[cfg(feature = "testing")]
-pub mod testing;
 
 pub use config::{InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};

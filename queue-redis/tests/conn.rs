@@ -6,8 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use conformance_tests::server::Server;
 use queue_core::{Error, Happened, Operation, RetryAdvice};
-use queue_redis::{Conn, RedisConfig, command, testing::Server};
+use queue_redis::{Conn, RedisConfig, command};
 
 const TIMEOUT: Duration = Duration::from_millis(300);
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use queue_redis::testing::Server;
+use conformance_tests::server::Server;
 use relq::{
     ClaimRequest, Delivery, JobState, JobView, NewJob, PeekRequest, Queue, QueueName,
     ReliableQueue, ReliableQueueExt, Stats, WorkerId,

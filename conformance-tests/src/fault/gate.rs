@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use queue_core::Clock;
 use tempfile::TempDir;
 use tokio::{
@@ -180,6 +181,11 @@ impl Gate {
         self.shared.ledger.steps()
     }
 
+    /// How many steps were seen.
+    pub fn step_count(&self) -> usize {
+        self.shared.ledger.step_count()
+    }
+
     /// What went wrong at the gate itself. A run with an entry here proves nothing.
     pub fn troubles(&self) -> Vec<String> {
         self.shared.ledger.troubles()
@@ -211,6 +217,17 @@ impl Gate {
     pub async fn release_ghosts(&self) -> io::Result<usize> {
         let shared = Arc::clone(&self.shared);
         self.on_gate(async move { shared.afterlife.release(&shared).await }).await
+    }
+
+    /// Says something to the server past the gate, as a stranger would, and gets its
+    /// answer.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or answers an error.
+    pub async fn tell<W: AsRef<[u8]>>(&self, words: &[W]) -> io::Result<Bytes> {
+        let words: Vec<_> = words.iter().map(|word| word.as_ref().to_vec()).collect();
+        let shared = Arc::clone(&self.shared);
+        self.on_gate(async move { shared.server.ask(&words).await }).await
     }
 
     /// Ends all that is wrong: no planned fault fires any more, what is parked goes

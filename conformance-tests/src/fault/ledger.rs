@@ -63,6 +63,10 @@ impl Ledger {
         self.book().steps.clone()
     }
 
+    pub(crate) fn step_count(&self) -> usize {
+        self.book().steps.len()
+    }
+
     pub(crate) fn trouble(&self, what: &str) {
         self.book().troubles.push(what.to_owned());
     }

@@ -39,7 +39,7 @@ impl Server {
     ///
     /// A connection from before a restart of the server may be dead by now, so what
     /// fails on one that was kept is said again on a new one.
-    pub(crate) async fn ask(&self, words: &[&str]) -> io::Result<Bytes> {
+    pub(crate) async fn ask<W: AsRef<[u8]>>(&self, words: &[W]) -> io::Result<Bytes> {
         let mut own = self.own.lock().await;
         let kept = match own.take() {
             Some(mut kept) => kept.ask(words).await.ok().map(|reply| (kept, reply)),

@@ -26,8 +26,11 @@ impl Upstream {
     }
 
     /// Sends one command and gets its reply, where no other is under way.
-    pub(crate) async fn ask(&mut self, words: &[&str]) -> io::Result<Bytes> {
-        let words = words.iter().map(|word| word.as_bytes());
+    pub(crate) async fn ask<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+    ) -> io::Result<Bytes> {
+        let words = words.iter().map(AsRef::as_ref);
         self.writer.send(&[encode(words)]).await?;
         self.writer.flush().await?;
         self.replies.next().await

@@ -7,8 +7,11 @@ use queue_core::{
     WorkerId,
 };
 
-use super::{BoxFuture, Connect};
-use crate::fault::{Endpoint, Gate, VirtualClock};
+use super::BoxFuture;
+use crate::{
+    Subject,
+    fault::{Endpoint, Gate, VirtualClock},
+};
 
 /// Every lease that a scenario takes.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -23,7 +26,7 @@ pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
 pub(crate) struct Crew {
     pub(crate) gate: Gate,
     pub(crate) environment: Environment,
-    pub(crate) connect: Connect,
+    pub(crate) subject: Arc<dyn Subject>,
     pub(crate) stage: Stage,
 }
 

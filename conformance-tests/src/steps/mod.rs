@@ -18,25 +18,18 @@
 mod crew;
 mod drive;
 mod judge;
+mod names;
 mod outcome;
+mod run;
 mod scenarios;
 mod tally;
 mod victim;
 
-use std::{pin::Pin, sync::Arc};
-
-use queue_core::{Environment, Error, Queue, QueueName};
+use std::pin::Pin;
 
 pub use drive::{Struck, every_step};
+pub use run::run;
 pub use tally::Tally;
 
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Opens a queue as an actor of its own, at the URL that the suite hands out.
-pub type Connect = Arc<
-    dyn Fn(String, QueueName, Environment) -> BoxFuture<'static, Opened> + Send + Sync,
->;
-
-/// What became of opening a queue.
-pub type Opened = Result<Arc<dyn Queue>, Error>;

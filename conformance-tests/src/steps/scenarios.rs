@@ -71,11 +71,11 @@ impl Scene {
 }
 
 macro_rules! scenario {
-    ($name:literal, $prepare:expr, $act:expr $(, $field:ident: $value:expr)*) => {
+    ($name:ident, $prepare:expr, $act:expr $(, $field:ident: $value:expr)*) => {
         Scenario {
             $($field: $value,)*
             ..Scenario {
-                name: $name,
+                name: stringify!($name),
                 needs: &[],
                 prepare: |crew, victim| Box::pin($prepare(crew, victim)),
                 act: |victim| Box::pin($act(victim)),
@@ -100,37 +100,37 @@ const PRIORITIES: &[Need] = &[Need::Option(Capability::Priority)];
 const WAITS: &[Need] = &[Need::Option(Capability::BlockingWait)];
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    scenario!("push", nothing_then_a, push_one, again: Again::Never),
-    scenario!("push of many", nothing_then_abc, push_many, again: Again::Never),
-    scenario!("push with options", nothing_then_options, push_options,
+    scenario!(push, nothing_then_a, push_one, again: Again::Never),
+    scenario!(push_of_many, nothing_then_abc, push_many, again: Again::Never),
+    scenario!(push_with_options, nothing_then_options, push_options,
         needs: EVERY_OPTION, again: Again::Never),
-    scenario!("push with a token", nothing_then_abc, push_token,
+    scenario!(push_with_a_token, nothing_then_abc, push_token,
         needs: TOKENS, again: Again::ByAnyone),
-    scenario!("claim", three_ready, claim_two),
-    scenario!("claim of other priorities", ranked_ready, claim_two, needs: PRIORITIES),
-    scenario!("claim of what is due", three_due, claim_two, needs: DELAYS),
-    scenario!("claim that waits", nothing_then_pushed, claim_waiting,
+    scenario!(claim, three_ready, claim_two),
+    scenario!(claim_of_other_priorities, ranked_ready, claim_two, needs: PRIORITIES),
+    scenario!(claim_of_what_is_due, three_due, claim_two, needs: DELAYS),
+    scenario!(claim_that_waits, nothing_then_pushed, claim_waiting,
         needs: WAITS, meanwhile: push_once_held, is_steady: false),
-    scenario!("claim that waits in vain", nothing_then_pushed, claim_in_vain,
+    scenario!(claim_that_waits_in_vain, nothing_then_pushed, claim_in_vain,
         needs: WAITS, meanwhile: push_after_a_while, is_steady: false),
-    scenario!("settle done", three_held, settle_done),
-    scenario!("settle each verdict", five_held, settle_mixed),
-    scenario!("settle what is tied", tied_held, settle_done, needs: EVERY_OPTION),
-    scenario!("turn", two_ready_one_held, turn),
-    scenario!("extend", held_unchanged, extend),
-    scenario!("leave", held_unchanged, leave),
-    scenario!("recover", three_overdue, recover),
-    scenario!("recover what is due", three_due, recover, needs: DELAYS),
-    scenario!("redrive", three_dead, redrive),
-    scenario!("purge the dead", three_dead_then_none, purge_dead),
-    scenario!("purge", every_place_then_none, purge, needs: EVERY_OPTION),
-    scenario!("pause", three_ready, pause),
-    scenario!("resume", three_paused, resume),
-    scenario!("cancel a ready job", ready_victim, cancel, needs: EVERY_OPTION),
-    scenario!("cancel a scheduled job", scheduled_victim, cancel, needs: EVERY_OPTION),
-    scenario!("cancel a leased job", leased_victim, cancel, needs: EVERY_OPTION),
-    scenario!("cancel a ranked job", ranked_victim, cancel, needs: EVERY_OPTION),
-    scenario!("look", held_unchanged, look),
+    scenario!(settle_done, three_held, settle_done),
+    scenario!(settle_each_verdict, five_held, settle_mixed),
+    scenario!(settle_what_is_tied, tied_held, settle_done, needs: EVERY_OPTION),
+    scenario!(turn, two_ready_one_held, turn),
+    scenario!(extend, held_unchanged, extend),
+    scenario!(leave, held_unchanged, leave),
+    scenario!(recover, three_overdue, recover),
+    scenario!(recover_what_is_due, three_due, recover, needs: DELAYS),
+    scenario!(redrive, three_dead, redrive),
+    scenario!(purge_the_dead, three_dead_then_none, purge_dead),
+    scenario!(purge, every_place_then_none, purge, needs: EVERY_OPTION),
+    scenario!(pause, three_ready, pause),
+    scenario!(resume, three_paused, resume),
+    scenario!(cancel_a_ready_job, ready_victim, cancel, needs: EVERY_OPTION),
+    scenario!(cancel_a_scheduled_job, scheduled_victim, cancel, needs: EVERY_OPTION),
+    scenario!(cancel_a_leased_job, leased_victim, cancel, needs: EVERY_OPTION),
+    scenario!(cancel_a_ranked_job, ranked_victim, cancel, needs: EVERY_OPTION),
+    scenario!(look, held_unchanged, look),
 ];
 
 // What comes before.

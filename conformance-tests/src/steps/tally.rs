@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::Need;
+
 /// Steps, faults and failures of a backend.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
@@ -13,11 +15,26 @@ pub struct Tally {
     pub steps: u64,
     /// Which faults fired at which command or script.
     pub coverage: BTreeMap<String, BTreeSet<&'static str>>,
+    /// The acts that were not struck, and what the backend does not claim for it.
+    pub unclaimed: Vec<(&'static str, Need)>,
     /// What went wrong, each with the words that repeat it.
     pub failures: Vec<String>,
 }
 
 impl Tally {
+    /// An act that needs what is not claimed.
+    pub(crate) fn unclaimed(act: &'static str, need: Need) -> Self {
+        Self { unclaimed: vec![(act, need)], ..Self::default() }
+    }
+
+    /// COVERAGE: something was struck, and each command both before and after it ran.
+    pub fn is_covered(&self) -> bool {
+        let both = |faults: &BTreeSet<&str>| {
+            faults.contains("before") && faults.contains("after")
+        };
+        !self.coverage.is_empty() && self.coverage.values().all(both)
+    }
+
     /// Adds what another tally counted.
     pub fn add(&mut self, other: Self) {
         self.runs += other.runs;
@@ -26,6 +43,7 @@ impl Tally {
         for (label, faults) in other.coverage {
             self.coverage.entry(label).or_default().extend(faults);
         }
+        self.unclaimed.extend(other.unclaimed);
         self.failures.extend(other.failures);
     }
 }

@@ -47,11 +47,11 @@ pub(crate) async fn act(
     (worker, held): (WorkerId, Vec<Delivery>),
     act: Act,
 ) -> Heard {
-    let (connect, environment) = (crew.connect.clone(), crew.environment.clone());
+    let (subject, environment) = (Arc::clone(&crew.subject), crew.environment.clone());
     let (url, queue) = (endpoint.url().to_owned(), queue.clone());
     let clock = crew.clock.clone();
     let life = async move {
-        let queue = connect(url, queue, environment).await?;
+        let queue = subject.connect(&url, &queue, &environment).await?;
         act(Victim { queue, clock, worker, held }).await
     };
     let (answer, answered) = oneshot::channel();

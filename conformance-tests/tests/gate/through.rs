@@ -227,7 +227,7 @@ async fn many_pipelined_commands_are_answered_in_order() {
 
 #[tokio::test]
 async fn tcp_is_carried_too() {
-    let server = queue_redis::testing::Server::start_on_tcp();
+    let server = conformance_tests::server::Server::start_on_tcp();
     let address = server.url();
     let address = address.trim_start_matches("redis://").trim_end_matches("/0");
     let address: std::net::SocketAddr = address.parse().unwrap();

@@ -1,0 +1,177 @@
+//! Where the store of one case is, and whose time passes there.
+
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+
+use queue_core::Clock;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::{
+    Profile,
+    clock::MovableClock,
+    fault::{Gate, VirtualClock},
+    server::Server,
+};
+
+/// How long nothing may come to the gate before time is let pass.
+const QUIET: Duration = Duration::from_millis(25);
+
+/// How long a claim gets to fall asleep where nobody can see it.
+const ASLEEP: Duration = Duration::from_millis(150);
+
+/// Into so many parts at least a limit is cut while a call waits: one moment in
+/// which the machine is busy elsewhere does not use it up.
+const PARTS: u32 = 8;
+
+/// A private server or directory, gone when this is dropped.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// The gate ends before the server does.
+    Gated {
+        gate: Gate,
+        clock: VirtualClock,
+        _server: Server,
+    },
+    Bare {
+        server: Server,
+        clock: MovableClock,
+    },
+    Embedded {
+        directory: TempDir,
+        clock: MovableClock,
+    },
+}
+
+impl Place {
+    pub(crate) fn start(profile: Profile) -> Self {
+        match profile {
+            Profile::Redis => Self::gated(),
+            Profile::Bare => {
+                Self::Bare { server: Server::start(), clock: MovableClock::new() }
+            }
+            Profile::Embedded => Self::Embedded {
+                directory: TempDir::new().expect("a temporary directory"),
+                clock: MovableClock::new(),
+            },
+        }
+    }
+
+    fn gated() -> Self {
+        let (server, clock) = (Server::start(), VirtualClock::new());
+        let gate = Gate::start(server.socket(), clock.clone());
+        let gate = gate.expect("the system gives what a gate needs");
+        Self::Gated { gate, clock, _server: server }
+    }
+
+    /// Where an actor of that name connects to.
+    pub(crate) fn endpoint(&self, actor: &str) -> String {
+        match self {
+            Self::Gated { gate, .. } => {
+                let endpoint = gate.actor(actor).expect("the system gives a socket");
+                endpoint.url().to_owned()
+            }
+            Self::Bare { server, .. } => server.url(),
+            Self::Embedded { directory, .. } => directory.path().display().to_string(),
+        }
+    }
+
+    /// The clock that actors go by.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        match self {
+            Self::Gated { clock, .. } => Arc::new(clock.clone()),
+            Self::Bare { clock, .. } | Self::Embedded { clock, .. } => {
+                Arc::new(clock.clone())
+            }
+        }
+    }
+
+    /// Lets the store's time pass.
+    pub(crate) async fn advance(&self, duration: Duration) {
+        match self {
+            Self::Gated { clock, .. } => clock.advance(duration),
+            // Nobody moves a server's own clock.
+            Self::Bare { .. } => sleep(duration).await,
+            Self::Embedded { clock, .. } => clock.advance(duration),
+        }
+    }
+
+    /// Lets the least time pass that lies between two commands of one client: no
+    /// server runs both in the same microsecond.
+    pub(crate) fn tick(&self) {
+        if let Self::Gated { clock, .. } = self {
+            clock.advance(Duration::from_micros(1));
+        }
+    }
+
+    /// Lets time pass for as long as `call` waits, up to `limit`; answers what it
+    /// answered and how much of the store's time that took.
+    ///
+    /// Behind the gate time stands still while anything is sent: it moves from one
+    /// end of a sleep to the next, and only when everybody is idle.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = T>,
+    ) -> (T, Duration) {
+        let (clock, mut call) = (self.clock(), pin!(call));
+        let start = clock.elapsed();
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut call => {
+                    return (answer, clock.elapsed().saturating_sub(start));
+                }
+                () = self.quiet() => {}
+            }
+            let passed = clock.elapsed().saturating_sub(start);
+            assert!(passed < limit, "it waits for more than {limit:?}");
+            self.pass_at_most(limit / PARTS);
+        }
+    }
+
+    /// Completes when whoever was about to fall asleep does, as far as one can tell.
+    pub(crate) async fn settled(&self) {
+        match self {
+            Self::Gated { .. } => self.quiet().await,
+            Self::Bare { .. } | Self::Embedded { .. } => sleep(ASLEEP).await,
+        }
+    }
+
+    /// Says a client's command to the server, past the gate.
+    pub(crate) async fn tell(&self, words: &[Vec<u8>]) {
+        let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
+        match self {
+            Self::Gated { gate, .. } => {
+                gate.tell(&words).await.expect("the server takes it");
+            }
+            Self::Bare { server, .. } => {
+                let answer = server.command(&words);
+                assert_ne!(answer.first(), Some(&b'-'), "{}", answer.escape_ascii());
+            }
+            Self::Embedded { .. } => panic!("an embedded store has no plain clients"),
+        }
+    }
+
+    /// Completes once nothing was sent for a while.
+    async fn quiet(&self) {
+        let Self::Gated { gate, .. } = self else { return sleep(QUIET).await };
+        let mut seen = None;
+        loop {
+            let steps = gate.step_count();
+            if seen == Some(steps) {
+                return;
+            }
+            seen = Some(steps);
+            sleep(QUIET).await;
+        }
+    }
+
+    fn pass_at_most(&self, longest: Duration) {
+        // Elsewhere time passes by itself.
+        if let Self::Gated { clock, .. } = self
+            && let Some(next) = clock.next_in()
+        {
+            clock.advance(next.min(longest));
+        }
+    }
+}

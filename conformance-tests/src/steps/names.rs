@@ -1,0 +1,59 @@
+//! The one list of the acts' names, of which the tests of each backend are made.
+
+/// Hands the list of all acts of depth 1 to another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __with_scenarios {
+    ($($to:ident)::+ !) => {
+        $crate::$($to)::+ ! {
+            push
+            push_of_many
+            push_with_options
+            push_with_a_token
+            claim
+            claim_of_other_priorities
+            claim_of_what_is_due
+            claim_that_waits
+            claim_that_waits_in_vain
+            settle_done
+            settle_each_verdict
+            settle_what_is_tied
+            turn
+            extend
+            leave
+            recover
+            recover_what_is_due
+            redrive
+            purge_the_dead
+            purge
+            pause
+            resume
+            cancel_a_ready_job
+            cancel_a_scheduled_job
+            cancel_a_leased_job
+            cancel_a_ranked_job
+            look
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::steps::scenarios::SCENARIOS;
+
+    macro_rules! names {
+        ($($name:ident)*) => {
+            const NAMES: &[&str] = &[$(stringify!($name)),*];
+        };
+    }
+    pub(crate) use names as __names;
+
+    crate::__with_scenarios!(steps::names::tests::__names!);
+
+    #[test]
+    fn the_list_and_the_acts_agree() {
+        let acts: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+
+        assert_eq!(acts, NAMES);
+    }
+}

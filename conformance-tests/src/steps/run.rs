@@ -1,0 +1,40 @@
+//! Strikes one act, as one named test.
+
+use std::sync::Arc;
+
+use super::{
+    drive::one_act,
+    scenarios::{SCENARIOS, Scenario},
+};
+use crate::{Profile, Subject, probe, server::Server, store::Store};
+
+/// Strikes the act of that name at each step with each fault, on a server of its own;
+/// what [`conformance!`](crate::conformance) calls for a backend on Redis. Where the
+/// backend does not claim what the act needs, a probe runs that this is refused.
+///
+/// # Panics
+/// When the backend breaks a promise, when a fault did not fire or a step was not
+/// struck both ways (COVERAGE), or when no act has that name.
+pub fn run<S: Subject + Default>(name: &str) {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("the system gives a runtime");
+    runtime.block_on(Box::pin(strike::<S>(scenario)));
+}
+
+async fn strike<S: Subject + Default>(scenario: &Scenario) {
+    let server = Server::start();
+    let subject = Arc::new(S::default());
+    let tally = one_act(server.socket().into(), subject, scenario).await;
+    let tally = tally.expect("the gate runs");
+    assert_eq!(tally.failures, [""; 0]);
+    for (_, need) in &tally.unclaimed {
+        println!("unclaimed: {need:?}");
+        let store = Store::start(S::default(), Profile::Redis);
+        probe::instead(&store, *need).await;
+    }
+}
