@@ -138,7 +138,8 @@ async fn strike_the_rest(
     mut run: u32,
     tally: &mut Tally,
 ) -> io::Result<()> {
-    let deaths = || faults(false).into_iter().take(2);
+    let is_death = |struck: &Struck| ["before", "after"].contains(&struck.name);
+    let deaths = || faults(false).into_iter().filter(is_death);
     for _ in 0..ROUNDS {
         for (step, struck) in
             steps.iter().flat_map(|step| deaths().map(move |s| (step, s)))
