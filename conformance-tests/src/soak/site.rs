@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use queue_redis::testing::Server;
+use conformance_tests::server::Server;
 
 use crate::{Outcome, backend::Backend};
 
