@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use queue_redis::testing::Server;
+use conformance_tests::server::Server;
 use tempfile::TempDir;
 
 const FOLDER: &str = "appendonlydir";

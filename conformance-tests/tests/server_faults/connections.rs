@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_redis::testing::Server;
+use conformance_tests::server::Server;
 
 use super::stage::{RunningWorker, clients, connect, eventually};
 

@@ -1,7 +1,7 @@
 //! A replica that takes its master's place.
 
+use conformance_tests::server::Server;
 use queue_core::{Settled, Settlement, Verdict};
-use queue_redis::testing::Server;
 
 use super::stage::{ask, connect, eventually, payloads, places, push_plain};
 

@@ -8,10 +8,10 @@ use std::{
 };
 
 use backend_zset::{ZsetConfig, ZsetQueue};
+use conformance_tests::server::Server;
 use queue_core::{
     ClaimRequest, Delivery, JobState, NewJob, PeekRequest, Queue, QueueName, WorkerId,
 };
-use queue_redis::testing::Server;
 use queue_worker::{CancellationToken, Failure, JobContext, Progress, Worker};
 use tokio::task::JoinHandle;
 
