@@ -103,18 +103,7 @@ impl Entry {
     /// When it does not keep to the layout.
     pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
         let mut rest = element.clone();
-        if take(&mut rest, MARK.len())? != MARK[..] {
-            return Err(Malformed("the mark is missing"));
-        }
-        let flags = u8_of(&mut rest)?;
-        if flags & !KNOWN != 0 {
-            return Err(Malformed("unknown flags"));
-        }
-        let level = u8_of(&mut rest)?;
-        let priority = Priority::new(level).ok_or(Malformed("no such priority"))?;
-        let attempt = u16_of(&mut rest)?;
-        let max_attempts = NonZeroU16::new(u16_of(&mut rest)?)
-            .ok_or(Malformed("no attempts are allowed"))?;
+        let Fixed { flags, priority, attempt, max_attempts } = Fixed::read(&mut rest)?;
         let id = short_text(&mut rest)?;
         let id = JobId::new(id).map_err(|_| Malformed("the id is not allowed"))?;
         let has = |flag| flags & flag != 0;
@@ -141,6 +130,32 @@ impl Entry {
             headers,
             payload: rest,
         })
+    }
+}
+
+/// What every entry begins with, up to its id.
+struct Fixed {
+    flags: u8,
+    priority: Priority,
+    attempt: u16,
+    max_attempts: NonZeroU16,
+}
+
+impl Fixed {
+    fn read(rest: &mut Bytes) -> Result<Self, Malformed> {
+        if take(rest, MARK.len())? != MARK[..] {
+            return Err(Malformed("the mark is missing"));
+        }
+        let flags = u8_of(rest)?;
+        if flags & !KNOWN != 0 {
+            return Err(Malformed("unknown flags"));
+        }
+        let level = u8_of(rest)?;
+        let priority = Priority::new(level).ok_or(Malformed("no such priority"))?;
+        let attempt = u16_of(rest)?;
+        let max_attempts = NonZeroU16::new(u16_of(rest)?)
+            .ok_or(Malformed("no attempts are allowed"))?;
+        Ok(Self { flags, priority, attempt, max_attempts })
     }
 }
 
