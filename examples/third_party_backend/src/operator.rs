@@ -1,0 +1,165 @@
+//! The operator's side.
+
+use async_trait::async_trait;
+use queue_core::{
+    Audit, Bytes, Cancelled, Error, JobId, JobView, Operator, Page, PageCursor,
+    PeekRequest, Redriven, StateDetail, Stats, Timestamp, Which,
+};
+
+use crate::{
+    queue::MemoryQueue,
+    state::{Job, Lease, Place, State},
+};
+
+#[async_trait]
+impl Operator for MemoryQueue {
+    async fn stats(&self) -> Result<Stats, Error> {
+        Ok(self.step(|state, now| state.stats(now)))
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        Ok(self.step(|state, _| state.page(ask)))
+    }
+
+    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+        Ok(self.step(|state, _| {
+            let dead = state.remove_dead(which);
+            let moved = dead.len() as u64;
+            for job in dead {
+                state.enqueue(Job { attempt: 0, place: Place::Ready, ..job });
+            }
+            Redriven { moved, duplicates: 0 }
+        }))
+    }
+
+    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+        Ok(self.step(|state, _| state.remove_dead(which).len() as u64))
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        Ok(self.step(|state, _| {
+            let removed = state.jobs.len() as u64;
+            // Numbers go on, so that old receipts stay worthless (R7).
+            let (is_paused, last_number) = (state.is_paused, state.last_number);
+            *state = State { is_paused, last_number, ..State::default() };
+            removed
+        }))
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
+        Ok(self.step(|state, _| state.cancel(job)))
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.step(|state, _| state.is_paused = true);
+        Ok(())
+    }
+
+    async fn resume(&self) -> Result<(), Error> {
+        self.step(|state, _| state.is_paused = false);
+        Ok(())
+    }
+
+    /// A job cannot be in two places here: there is one map.
+    async fn audit(&self) -> Result<Audit, Error> {
+        let jobs = self.step(|state, _| state.jobs.len() as u64);
+        Ok(Audit { jobs, problems: Vec::new() })
+    }
+}
+
+impl State {
+    fn stats(&self, now: Timestamp) -> Stats {
+        let mut stats = Stats::new();
+        for job in self.jobs.values() {
+            match &job.place {
+                Place::Ready => stats.ready += 1,
+                Place::Dead { .. } => stats.dead += 1,
+                Place::Leased(lease) => {
+                    stats.leased += 1;
+                    stats.overdue += u64::from(lease.until <= now);
+                }
+                Place::Scheduled { due } => {
+                    let due_in = due.since(now);
+                    let next =
+                        stats.next_due_in.map_or(due_in, |next| next.min(due_in));
+                    stats.scheduled += 1;
+                    stats.next_due_in = Some(next);
+                }
+            }
+        }
+        stats.finished = self.finished;
+        stats.discarded = self.discarded;
+        stats.cancelled = self.cancelled;
+        stats.paused = self.is_paused;
+        stats
+    }
+
+    fn page(&self, ask: &PeekRequest) -> Page {
+        let mut found: Vec<_> = self
+            .jobs
+            .iter()
+            .map(|(turn, job)| (position(*turn, job), view(job)))
+            .filter(|(_, view)| view.detail.state() == ask.state)
+            .filter(|(at, _)| {
+                ask.after.as_ref().is_none_or(|after| at[..] > after.0[..])
+            })
+            .collect();
+        found.sort_by_key(|(at, _)| *at);
+        let limit = ask.limit.get() as usize;
+        let next = (found.len() > limit)
+            .then(|| PageCursor(Bytes::copy_from_slice(&found[limit - 1].0)));
+        let jobs = found.into_iter().take(limit).map(|(_, view)| view).collect();
+        Page { jobs, next }
+    }
+
+    fn remove_dead(&mut self, which: &Which) -> Vec<Job> {
+        let is_meant = |job: &Job| match which {
+            Which::All => true,
+            Which::Only(ids) => ids.contains(&job.id),
+        };
+        let removed = self.jobs.extract_if(.., |_, job| job.is_dead() && is_meant(job));
+        removed.map(|(_, job)| job).collect()
+    }
+
+    fn cancel(&mut self, id: &JobId) -> Cancelled {
+        let mut found =
+            self.jobs.extract_if(.., |_, job| job.id == *id && !job.is_dead());
+        let Some((_, job)) = found.next() else { return Cancelled::NotFound };
+        drop(found);
+        if let Some(Lease { number, until, .. }) = job.lease() {
+            self.cancelled_leases.insert(*number, *until);
+        }
+        self.cancelled += 1;
+        Cancelled::Removed(detail(&job).state())
+    }
+}
+
+/// Where a job is in the list of its state: the soonest due first, else in its turn.
+fn position(turn: u64, job: &Job) -> [u8; 16] {
+    let due = match job.place {
+        Place::Scheduled { due } => due.unix_ms().max(0),
+        _ => 0,
+    };
+    ((due as u128) << 64 | u128::from(turn)).to_be_bytes()
+}
+
+fn view(job: &Job) -> JobView {
+    let mut view =
+        JobView::new(Some(job.id.clone()), job.job.payload.clone(), detail(job));
+    view.attempt = job.attempt;
+    view.max_attempts = job.job.max_attempts.get().into();
+    view.headers = job.job.headers.clone();
+    view.last_error = job.last_error.clone();
+    view
+}
+
+fn detail(job: &Job) -> StateDetail {
+    match job.place.clone() {
+        Place::Scheduled { due } => StateDetail::Scheduled { due },
+        Place::Ready => StateDetail::Ready,
+        Place::Leased(Lease { worker, since, until, .. }) => {
+            StateDetail::Leased { worker, since, until }
+        }
+        Place::Dead { reason, since } => StateDetail::Dead { reason, since },
+    }
+}

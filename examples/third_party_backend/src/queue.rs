@@ -1,0 +1,144 @@
+//! The worker's side.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use queue_core::{
+    Capabilities, Capability, ClaimRequest, Delivery, Environment, Error, Extended,
+    JobId, LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
+    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
+    Settlement, Timestamp, WorkerId,
+};
+
+use crate::state::{Job, State};
+
+/// How often a claim that waits looks again. Nothing wakes it.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What this backend has, and what it takes.
+const CAPABILITIES: Capabilities = Capabilities {
+    backend: "memory",
+    claimed: &[Capability::Delay],
+    priorities: Priority::NORMAL..=Priority::NORMAL,
+    lateness: POLL,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits {
+        max_payload: 1 << 20,
+        max_headers: 1 << 14,
+        max_batch: NonZeroU32::new(1000).expect("not zero"),
+    },
+};
+
+/// Where queues are, by name. Clones are the same store.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<BTreeMap<QueueName, State>>>);
+
+impl MemoryStore {
+    /// Opens a queue, which need not exist yet.
+    pub fn open(&self, name: QueueName, environment: Environment) -> MemoryQueue {
+        MemoryQueue { store: self.clone(), name, environment }
+    }
+}
+
+/// A queue in memory.
+#[derive(Debug, Clone)]
+pub struct MemoryQueue {
+    store: MemoryStore,
+    name: QueueName,
+    environment: Environment,
+}
+
+impl fmt::Display for MemoryQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {} in memory", self.name)
+    }
+}
+
+impl MemoryQueue {
+    /// One step: nobody sees the queue between its beginning and its end.
+    pub(crate) fn step<T>(&self, step: impl FnOnce(&mut State, Timestamp) -> T) -> T {
+        let mut queues = self.store.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.environment.clock().now();
+        step(queues.entry(self.name.clone()).or_default(), now)
+    }
+
+    fn new_id(&self) -> JobId {
+        JobId::new(self.environment.random().text(20)).expect("20 plain characters")
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for MemoryQueue {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        CAPABILITIES.check_push(jobs, token.is_some())?;
+        let ids: Vec<_> = jobs.iter().map(|_| self.new_id()).collect();
+        self.step(|state, now| {
+            for (id, job) in ids.iter().zip(jobs) {
+                state.enqueue(Job::new(id.clone(), job.clone(), now));
+            }
+        });
+        Ok(ids.into_iter().map(Pushed::Stored).collect())
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        CAPABILITIES.check_claim(ask)?;
+        let most = ask.max.min(CAPABILITIES.limits.max_batch).get() as usize;
+        let clock = self.environment.clock();
+        let give_up = clock.elapsed().saturating_add(ask.wait);
+        loop {
+            let taken = self.step(|state, now| state.claim(ask, most, now));
+            let left = give_up.saturating_sub(clock.elapsed());
+            if !taken.is_empty() || left.is_zero() {
+                return Ok(taken);
+            }
+            clock.sleep(left.min(POLL)).await;
+        }
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        CAPABILITIES.check_batch(Operation::Settle, done.len())?;
+        Ok(self
+            .step(|state, now| done.iter().map(|one| state.settle(one, now)).collect()))
+    }
+
+    async fn extend(
+        &self,
+        _: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
+        CAPABILITIES.check_lease(Operation::Extend, lease)?;
+        Ok(self.step(|state, now| {
+            held.iter().map(|one| state.extend(one, lease, now)).collect()
+        }))
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        Ok(Released { jobs: self.step(|state, _| state.leave(worker)) })
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        Ok(self.step(|state, now| state.recover(page, now)))
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        Ok(Arc::new(self.clone()))
+    }
+}

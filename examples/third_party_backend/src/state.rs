@@ -1,0 +1,265 @@
+//! One queue: its jobs, each in one place, and the steps between the places.
+
+use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
+
+use queue_core::{
+    ClaimRequest, Delivery, Extended, JobId, NewJob, Receipt, Recovered, Settled,
+    Settlement, Timestamp, Verdict, WorkerId,
+};
+
+/// The jobs of a queue, and what it counts and remembers.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// By their turn: who is before whom in the line.
+    pub(crate) jobs: BTreeMap<u64, Job>,
+    /// Leases of cancelled jobs, until a heartbeat asks or they would have ended.
+    pub(crate) cancelled_leases: BTreeMap<u64, Timestamp>,
+    pub(crate) is_paused: bool,
+    pub(crate) finished: u64,
+    pub(crate) discarded: u64,
+    pub(crate) cancelled: u64,
+    /// The last number given out: turns and leases share them.
+    pub(crate) last_number: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) id: JobId,
+    pub(crate) job: NewJob,
+    pub(crate) attempt: u32,
+    pub(crate) last_error: Option<String>,
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Scheduled { due: Timestamp },
+    Ready,
+    Leased(Lease),
+    Dead { reason: String, since: Timestamp },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Lease {
+    pub(crate) worker: WorkerId,
+    /// Unlike that of any other lease of this queue (R7).
+    pub(crate) number: u64,
+    pub(crate) since: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+impl Job {
+    pub(crate) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
+        let place = wait_until(job.delay, now);
+        Self { id, job, attempt: 0, last_error: None, place }
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        match &self.place {
+            Place::Leased(lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.place, Place::Ready)
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.place, Place::Dead { .. })
+    }
+
+    fn due(&self) -> Option<Timestamp> {
+        match self.place {
+            Place::Scheduled { due } => Some(due),
+            _ => None,
+        }
+    }
+
+    fn is_out_of_attempts(&self) -> bool {
+        self.attempt >= u32::from(self.job.max_attempts.get())
+    }
+
+    fn bury(&mut self, reason: &str, now: Timestamp) {
+        self.place = Place::Dead { reason: reason.to_owned(), since: now };
+    }
+
+    fn delivery(&self, number: u64, lease: Duration) -> Delivery {
+        let token = number.to_be_bytes().to_vec();
+        let receipt = Receipt::new(self.id.clone(), self.attempt, token);
+        Delivery::new(receipt, self.job.payload.clone(), lease)
+            .max_attempts(self.job.max_attempts)
+            .headers(self.job.headers.clone())
+    }
+}
+
+fn wait_until(delay: Duration, now: Timestamp) -> Place {
+    if delay.is_zero() {
+        return Place::Ready;
+    }
+    Place::Scheduled { due: now.plus(delay) }
+}
+
+impl State {
+    /// Puts a job at the end of the line.
+    pub(crate) fn enqueue(&mut self, job: Job) {
+        let turn = self.next_number();
+        self.jobs.insert(turn, job);
+    }
+
+    /// Leases what is ready, what has just fallen due included (R14).
+    pub(crate) fn claim(
+        &mut self,
+        ask: &ClaimRequest,
+        most: usize,
+        now: Timestamp,
+    ) -> Vec<Delivery> {
+        if self.is_paused {
+            return Vec::new();
+        }
+        self.promote(usize::MAX, now);
+        let ready = self.jobs.iter().filter(|(_, job)| job.is_ready());
+        let turns: Vec<_> = ready.map(|(turn, _)| *turn).take(most).collect();
+        turns.into_iter().map(|turn| self.lease(turn, ask, now)).collect()
+    }
+
+    fn lease(&mut self, turn: u64, ask: &ClaimRequest, now: Timestamp) -> Delivery {
+        let number = self.next_number();
+        let job = self.jobs.get_mut(&turn).expect("it is in the line");
+        let length = job.job.lease.unwrap_or(ask.lease);
+        job.attempt += 1;
+        job.place = Place::Leased(Lease {
+            worker: ask.worker.clone(),
+            number,
+            since: now,
+            until: now.plus(length),
+        });
+        job.delivery(number, length)
+    }
+
+    /// Where the job is whose lease this receipt proves, if it does still (R7).
+    fn held(&self, receipt: &Receipt) -> Option<u64> {
+        let is_it = |job: &Job| {
+            let number = job.lease().map(|lease| lease.number.to_be_bytes());
+            number.is_some_and(|number| number[..] == receipt.token()[..])
+                && job.id == *receipt.job()
+                && job.attempt == receipt.attempt()
+        };
+        self.jobs.iter().find(|(_, job)| is_it(job)).map(|(turn, _)| *turn)
+    }
+
+    pub(crate) fn settle(&mut self, done: &Settlement, now: Timestamp) -> Settled {
+        let Some(turn) = self.held(&done.receipt) else { return Settled::LeaseLost };
+        let mut job = self.jobs.remove(&turn).expect("it was found there");
+        match &done.verdict {
+            Verdict::Done => self.finished += 1,
+            Verdict::Discard => self.discarded += 1,
+            Verdict::GiveBack => self.give_back(turn, job),
+            Verdict::Dead { error } => {
+                job.last_error = Some(error.clone());
+                job.bury("its worker buried it", now);
+                self.jobs.insert(turn, job);
+            }
+            Verdict::Retry { after, error } => {
+                job.last_error = Some(error.clone());
+                job.place = wait_until(*after, now);
+                if job.is_out_of_attempts() {
+                    job.bury("out of attempts: the last one failed", now);
+                }
+                self.enqueue(job);
+            }
+        }
+        Settled::Applied
+    }
+
+    /// Puts a job back in its old turn, which is before all that wait (R24).
+    fn give_back(&mut self, turn: u64, mut job: Job) {
+        job.attempt -= 1;
+        job.place = Place::Ready;
+        self.jobs.insert(turn, job);
+    }
+
+    pub(crate) fn extend(
+        &mut self,
+        receipt: &Receipt,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Extended {
+        let until = now.plus(lease);
+        if let Some(turn) = self.held(receipt)
+            && let Some(Job { place: Place::Leased(lease), .. }) =
+                self.jobs.get_mut(&turn)
+        {
+            lease.until = until;
+            return Extended::Until(until);
+        }
+        let number = receipt.token()[..].try_into().map(u64::from_be_bytes);
+        match number.ok().and_then(|number| self.cancelled_leases.remove(&number)) {
+            Some(_) => Extended::Cancelled,
+            None => Extended::LeaseLost,
+        }
+    }
+
+    pub(crate) fn leave(&mut self, worker: &WorkerId) -> u64 {
+        let is_theirs =
+            |job: &Job| job.lease().is_some_and(|lease| lease.worker == *worker);
+        let held = self.jobs.extract_if(.., |_, job| is_theirs(job));
+        let held: Vec<_> = held.collect();
+        let count = held.len() as u64;
+        held.into_iter().for_each(|(turn, job)| self.give_back(turn, job));
+        count
+    }
+
+    /// One page of what is overdue and what is due (R9, R14).
+    pub(crate) fn recover(&mut self, page: NonZeroU32, now: Timestamp) -> Recovered {
+        self.cancelled_leases.retain(|_, until| *until > now);
+        let mut done = Recovered::default();
+        let overdue = self.jobs.values_mut();
+        let overdue =
+            overdue.filter(|job| job.lease().is_some_and(|one| one.until <= now));
+        for job in overdue.take(page.get() as usize) {
+            if job.is_out_of_attempts() {
+                job.bury("out of attempts: its last lease was lost", now);
+                done.buried += 1;
+            } else {
+                job.place = Place::Ready;
+                done.requeued += 1;
+            }
+        }
+        let left = page.get() - done.buried - done.requeued;
+        done.promoted = self.promote(left as usize, now);
+        let next = self.next_end();
+        done.more = next.is_some_and(|next| next <= now);
+        done.next_in = next.map(|next| next.since(now));
+        done
+    }
+
+    /// Makes up to `most` jobs ready whose time has come, the soonest first.
+    fn promote(&mut self, most: usize, now: Timestamp) -> u32 {
+        let mut due: Vec<_> = self
+            .jobs
+            .iter()
+            .filter_map(|(turn, job)| Some((job.due()?, *turn)))
+            .filter(|(due, _)| *due <= now)
+            .collect();
+        due.sort_unstable();
+        due.truncate(most);
+        for (_, turn) in &due {
+            let mut job = self.jobs.remove(turn).expect("it was found there");
+            job.place = Place::Ready;
+            self.enqueue(job);
+        }
+        u32::try_from(due.len()).unwrap_or(u32::MAX)
+    }
+
+    /// When the next lease or delay ends.
+    fn next_end(&self) -> Option<Timestamp> {
+        let end = |job: &Job| job.due().or_else(|| Some(job.lease()?.until));
+        self.jobs.values().filter_map(end).min()
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+}
