@@ -189,14 +189,16 @@ impl Desk {
         self.steps.step(sql, execute).map(drop)
     }
 
-    /// Ends a transaction of which nothing more is wanted. When that fails, so does
-    /// the next BEGIN, and its caller hears of it.
+    /// Ends a transaction of which nothing more is wanted. One that cannot be
+    /// committed is rolled back: were it left open, every later BEGIN would fail.
     fn end_quietly(&self, sql: &str) {
-        if self.conn.is_autocommit() {
-            return;
-        }
-        if let Err(failure) = self.execute(sql) {
-            tracing::warn!(?failure, "a transaction could not be ended");
+        for sql in [sql, "ROLLBACK"] {
+            if self.conn.is_autocommit() {
+                return;
+            }
+            if let Err(failure) = self.execute(sql) {
+                tracing::warn!(?failure, "a transaction could not be ended by {sql}");
+            }
         }
     }
 }

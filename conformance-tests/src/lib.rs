@@ -51,6 +51,7 @@ mod order;
 mod place;
 mod plug;
 mod probe;
+pub mod processes;
 mod races;
 mod recovery;
 mod registry;

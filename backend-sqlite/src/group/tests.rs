@@ -1,11 +1,17 @@
 //! Groups of calls on a file that cannot grow, as on a full disk.
 
-use std::num::NonZeroU32;
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use queue_core::{
     ClaimRequest, NewJob, Operation, QueueName, Settlement, Verdict, WorkerId,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 
 use super::Desk;
 use crate::call::{Call, Reply, request};
@@ -17,7 +23,7 @@ use crate::peek::Count;
 use crate::push::Push;
 use crate::settle::Settle;
 use crate::statements;
-use crate::steps::Steps;
+use crate::steps::{AtStep, Side, Steps};
 use crate::store::Store;
 use crate::wake::Bell;
 
@@ -161,4 +167,26 @@ fn an_unheard_claim_is_given_back() {
 
     let stats = serve(&desk, Count).unwrap();
     assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
+/// A read whose end fails answers all the same, and the thread goes on working.
+#[test]
+fn a_look_that_cannot_be_ended_leaves_no_transaction_open() {
+    let mut desk = desk();
+    serve(&desk, push_of(1)).unwrap();
+    desk.steps = Steps::watched_by(failing_once("COMMIT", ffi::SQLITE_IOERR));
+
+    let claimed = serve(&desk, claim_one()).unwrap();
+
+    assert_eq!(claimed.deliveries.len(), 1);
+    assert!(desk.conn.is_autocommit());
+}
+
+/// The first such statement fails with that code.
+fn failing_once(statement: &'static str, code: i32) -> AtStep {
+    let failed = AtomicBool::new(false);
+    Arc::new(move |side, sql| {
+        let fails = side == Side::Before && sql == statement;
+        if fails && !failed.swap(true, Ordering::SeqCst) { Err(code) } else { Ok(()) }
+    })
 }

@@ -15,6 +15,7 @@
 //! The victim runs on a thread and a runtime of its own. When it dies, the runtime is
 //! dropped with all its tasks, and what it would have answered is heard by nobody.
 
+mod corners;
 mod crew;
 mod drive;
 mod judge;
@@ -27,9 +28,14 @@ mod victim;
 
 use std::pin::Pin;
 
+pub(crate) use crew::{Hand, LEASE, Sight, Stage};
 pub use drive::{Struck, every_step};
+pub(crate) use judge::{bring_back, settle_up};
+pub(crate) use outcome::{Knowledge, Outcome, Parts, Promise};
 pub use run::run;
+pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub use tally::Tally;
+pub(crate) use victim::Victim;
 
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -33,6 +33,11 @@ macro_rules! __with_scenarios {
             cancel_a_leased_job
             cancel_a_ranked_job
             look
+            redrive_by_id
+            push_that_moves_another
+            extend_what_was_cancelled
+            recover_with_old_memories
+            peek_at_each_state
         }
     };
 }

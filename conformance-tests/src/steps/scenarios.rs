@@ -9,6 +9,10 @@ use queue_core::{
 
 use super::{
     BoxFuture,
+    corners::{
+        cancelled_held, each_state, old_memories, one_to_move, peek_at_each_state,
+        push_that_moves, redrive_one, two_dead,
+    },
     crew::{DELAY, LEASE, PAST_ALL, Sight, Stage, ask},
     outcome::{End, Outcome, Parts, Promise},
     victim::{Act, Victim},
@@ -50,16 +54,16 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    fn of(undone: Outcome, done: Outcome) -> Self {
+    pub(super) fn of(undone: Outcome, done: Outcome) -> Self {
         let promise = Promise { undone, done, parts: Parts::AllOrNone };
         Self { held: Vec::new(), promise }
     }
 
-    fn unchanged(outcome: Outcome) -> Self {
+    pub(super) fn unchanged(outcome: Outcome) -> Self {
         Self { held: Vec::new(), promise: Promise::unchanged(outcome) }
     }
 
-    fn held(mut self, held: Vec<Delivery>) -> Self {
+    pub(super) fn held(mut self, held: Vec<Delivery>) -> Self {
         self.held = held;
         self
     }
@@ -131,6 +135,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(cancel_a_leased_job, leased_victim, cancel, needs: EVERY_OPTION),
     scenario!(cancel_a_ranked_job, ranked_victim, cancel, needs: EVERY_OPTION),
     scenario!(look, held_unchanged, look),
+    scenario!(redrive_by_id, two_dead, redrive_one, needs: EVERY_OPTION),
+    scenario!(push_that_moves_another, one_to_move, push_that_moves,
+        needs: EVERY_OPTION),
+    scenario!(extend_what_was_cancelled, cancelled_held, extend, needs: EVERY_OPTION),
+    scenario!(recover_with_old_memories, old_memories, recover, needs: EVERY_OPTION),
+    scenario!(peek_at_each_state, each_state, peek_at_each_state, needs: DELAYS),
 ];
 
 // What comes before.
@@ -291,7 +301,7 @@ async fn leased_victim(crew: &Stage, victim: &WorkerId) -> Scene {
 
 // What is done.
 
-type Done = Result<(), queue_core::Error>;
+pub(super) type Done = Result<(), queue_core::Error>;
 
 async fn push_one(victim: Victim) -> Done {
     victim.queue.push_one(NewJob::new("a")).await.map(drop)
@@ -439,10 +449,10 @@ fn retry(after: Duration) -> Verdict {
     Verdict::Retry { after, error: "it failed".to_owned() }
 }
 
-fn id(text: &str) -> JobId {
+pub(super) fn id(text: &str) -> JobId {
     JobId::new(text).expect("the id is valid")
 }
 
-fn key(text: &str) -> UniqueKey {
+pub(super) fn key(text: &str) -> UniqueKey {
     UniqueKey::new(text).expect("the key is valid")
 }

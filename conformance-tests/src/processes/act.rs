@@ -1,0 +1,82 @@
+//! A victim's act in this process, at whose steps something can happen.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use queue_core::{Delivery, Error};
+use tokio::time::sleep;
+
+use super::{
+    Embedded, Side, Watch,
+    order::Spot,
+    start::{Seed, open, victim},
+};
+use crate::{
+    fault::VirtualClock,
+    steps::{Scenario, Victim},
+};
+
+/// How long the victim has to be quiet before its time is moved on.
+const QUIET: Duration = Duration::from_millis(4);
+
+/// No act may take longer, whatever happens to it (R21).
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
+
+/// Counts a victim's steps.
+#[derive(Clone, Default)]
+pub(super) struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    /// How many have begun.
+    pub(super) fn so_far(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Calls `at` on both sides of each step. A victim makes one step after the
+    /// other, so what ends is what began last.
+    pub(super) fn watch(
+        &self,
+        at: impl Fn(Spot, &str) -> Result<(), i32> + Send + Sync + 'static,
+    ) -> Watch {
+        let count = self.0.clone();
+        Arc::new(move |side, text| {
+            let step = match side {
+                Side::Before => count.fetch_add(1, Ordering::SeqCst),
+                Side::After => count.load(Ordering::SeqCst) - 1,
+            };
+            at(Spot { step, side }, text)
+        })
+    }
+}
+
+/// Opens the store and does what the scenario says.
+pub(super) async fn act(
+    subject: Embedded,
+    scenario: &Scenario,
+    (folder, clock): (&Path, &VirtualClock),
+    held: Vec<Delivery>,
+    watch: Watch,
+) -> Result<(), Error> {
+    let queue = open(subject, folder, clock, Seed::Victim, Some(watch)).await?;
+    let clock = clock.clone();
+    (scenario.act)(Victim { queue, clock, worker: victim(), held }).await
+}
+
+/// Moves the time on whenever the victim is quiet, and says so.
+pub(super) async fn pump(clock: &VirtualClock, count: &Count, moved: impl Fn()) {
+    let mut seen = count.so_far();
+    loop {
+        sleep(QUIET).await;
+        let now = count.so_far();
+        if now == seen && clock.advance_to_next().is_some() {
+            moved();
+        }
+        seen = now;
+    }
+}

@@ -1,0 +1,156 @@
+//! Strikes every scenario at every step, several at once.
+
+use std::{path::Path, sync::Arc, thread};
+
+use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet};
+
+use super::{
+    Embedded, Side, child, frozen,
+    killed::{self, Ran},
+    order::Spot,
+    refused,
+    start::Start,
+};
+use crate::steps::{Again, Outcome, Parts, SCENARIOS, Tally};
+
+/// What is done in a store that does not exist yet, too.
+const FIRST_ACT: &str = "push";
+
+/// Whether the store is there before the act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Store {
+    Prepared,
+    New,
+}
+
+/// Strikes the backend at every step of every act, by death, failure and frost.
+///
+/// In a child of this test it does one act, and does not return.
+///
+/// # Panics
+/// When the operating system gives no folder, thread or process.
+pub fn every_step(subject: Embedded) -> Tally {
+    if let Some(folder) = child::folder() {
+        child::live(subject, Path::new(&folder));
+    }
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    runtime.expect("the system gives a runtime").block_on(strike_all(subject))
+}
+
+async fn strike_all(subject: Embedded) -> Tally {
+    // A run spends most of its time waiting for the disk and for its child.
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let room = Arc::new(Semaphore::new(4 * cores));
+    let mut runs = JoinSet::new();
+    for (index, scenario) in SCENARIOS.iter().enumerate() {
+        if !(subject.chosen)(scenario.name) {
+            continue;
+        }
+        for store in [Store::Prepared, Store::New] {
+            if store == Store::New && scenario.name != FIRST_ACT {
+                continue;
+            }
+            let room = room.clone();
+            runs.spawn(async move {
+                let _permit = room.acquire().await;
+                strike(subject, index, store).await
+            });
+        }
+    }
+    let mut tally = Tally::default();
+    runs.join_all().await.into_iter().for_each(|one| tally.add(one));
+    tally
+}
+
+async fn strike(subject: Embedded, index: usize, store: Store) -> Tally {
+    let mut tally = Tally::default();
+    let mut start = match Start::prepare(subject, index).await {
+        Ok(start) => start,
+        Err(need) => return Tally::unclaimed(SCENARIOS[index].name, need),
+    };
+    if store == Store::New {
+        start.forget();
+    }
+    let Some(labels) = count(&start, &mut tally).await else { return tally };
+    tally.steps += labels.len() as u64;
+    kill_at_each(&start, &labels, &mut tally).await;
+    for (step, label) in labels.iter().enumerate() {
+        let spot = Spot { step, side: Side::Before };
+        for refusal in subject.refusals {
+            let ran = refused::run(&start, spot, *refusal).await;
+            note(&start, &mut tally, (spot, label, refusal.name), &ran);
+        }
+        if start.scenario.is_steady && store == Store::Prepared {
+            let ran = frozen::run(&start, spot).await;
+            note(&start, &mut tally, (spot, label, "frozen"), &ran);
+        }
+    }
+    tally
+}
+
+/// The victim's steps with no fault, by two runs that have to agree.
+async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
+    let (first, second) =
+        (killed::run(start, None).await, killed::run(start, None).await);
+    let name = start.name();
+    if first.steps != second.steps && start.scenario.is_steady {
+        let (first, second) = (&first.steps, &second.steps);
+        tally.failures.push(format!("{name}: not repeatable: {first:?}, {second:?}"));
+    }
+    match first.found.and(second.found) {
+        Ok(_) => Some(first.steps),
+        Err(wrong) => {
+            tally.failures.push(format!("{name}: {wrong}"));
+            None
+        }
+    }
+}
+
+/// Kills a child on both sides of each step. All that an act does has to happen at
+/// one moment: what a death after a step left done, a later death leaves done.
+async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
+    let mut moments = Vec::new();
+    for (step, label) in labels.iter().enumerate() {
+        for side in [Side::Before, Side::After] {
+            let spot = Spot { step, side };
+            let ran = killed::run(start, Some(spot)).await;
+            let fault = if side == Side::Before { "before" } else { "after" };
+            note(start, tally, (spot, label, fault), &ran);
+            moments.extend(ran.found.ok());
+        }
+    }
+    if !happens_at_one_moment(start, &moments) {
+        let name = start.name();
+        tally.failures.push(format!("{name}: done, and later undone: {moments:?}"));
+    }
+}
+
+fn happens_at_one_moment(start: &Start, moments: &[Outcome]) -> bool {
+    let promise = &start.promise;
+    let repeats = start.scenario.again == Again::ByAnyone;
+    if promise.parts == Parts::EachByItself || !start.scenario.is_steady || repeats {
+        return true;
+    }
+    moments.is_sorted_by_key(|found| *found == promise.done)
+}
+
+/// Counts a run, and what went wrong in it.
+fn note(
+    start: &Start,
+    tally: &mut Tally,
+    (spot, label, fault): (Spot, &str, &'static str),
+    ran: &Ran,
+) {
+    let replay = format!("{}, step {} ({label}), {fault}", start.name(), spot.step);
+    if let Err(wrong) = &ran.found {
+        tally.failures.push(format!("{replay}: {wrong}"));
+    }
+    if ran.fired {
+        tally.runs += 1;
+        tally.faults_fired += 1;
+        tally.coverage.entry(label.to_owned()).or_default().insert(fault);
+    } else if start.scenario.is_steady {
+        tally.runs += 1;
+        tally.failures.push(format!("{replay}: the fault did not fire"));
+    }
+}

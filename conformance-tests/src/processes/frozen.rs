@@ -1,0 +1,89 @@
+//! A victim that stands still at one of its steps, while others take it for dead, and
+//! then goes on.
+
+use std::{
+    path::Path,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError, mpsc},
+};
+
+use queue_core::{Error, Happened};
+use tokio::{sync::watch, time::timeout};
+
+use super::{
+    act::{Count, LIMIT, act},
+    killed::Ran,
+    order::Spot,
+    start::Start,
+};
+use crate::steps::{Knowledge, Outcome, Stage, bring_back, settle_up};
+
+/// Freezes an actor at a spot and lets it go on once others have recovered.
+pub(super) async fn run(start: &Start, spot: Spot) -> Ran {
+    let folder = start.lay_out();
+    let frozen = watch::Sender::new(false);
+    let found = timeout(LIMIT, freeze(start, folder.path(), spot, &frozen)).await;
+    let found = found.unwrap_or_else(|_| Err(format!("it hangs for {LIMIT:?}")));
+    let fired = *frozen.borrow();
+    Ran { steps: Vec::new(), fired, found }
+}
+
+async fn freeze(
+    start: &Start,
+    folder: &Path,
+    spot: Spot,
+    frozen: &watch::Sender<bool>,
+) -> Result<Outcome, String> {
+    let clock = start.clock();
+    let (thaw, thawed) = mpsc::channel::<()>();
+    let (cold, thawed) = (frozen.clone(), Arc::new(Mutex::new(thawed)));
+    let watch = Count::default().watch(move |at, _| {
+        if at == spot {
+            cold.send_replace(true);
+            // Ends with the sender at the latest.
+            let thawed = thawed.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = thawed.recv();
+        }
+        Ok(())
+    });
+    let place = (folder, &clock);
+    let held = start.held.clone();
+    let mut acting = pin!(act(start.subject, start.scenario, place, held, watch));
+    let mut is_frozen = frozen.subscribe();
+    tokio::select! {
+        _ = &mut acting => return Err("it did not freeze".to_owned()),
+        _ = is_frozen.wait_for(|it| *it) => {}
+    }
+    let stage = start.survivors(folder, &clock).await?;
+    let is_alone = take_over(&stage).await?;
+    drop(thaw);
+    let said = acting.await;
+    bring_back(&stage).await?;
+    let found = settle_up(&stage, &start.held).await?;
+    start.promise.judge(&found, known(start, is_alone, said)?)?;
+    Ok(found)
+}
+
+/// Others recover what the victim holds. Where it keeps the store locked, they are
+/// told so, at once (R21); answers whether that was so.
+async fn take_over(stage: &Stage) -> Result<bool, String> {
+    match stage.hand.resume().await {
+        Ok(()) => bring_back(stage).await.map(|()| false),
+        Err(error @ Error::Unavailable { .. }) if error.happened() == Happened::No => {
+            Ok(true)
+        }
+        Err(error) => Err(format!("not told truly: {}", error.full_message())),
+    }
+}
+
+/// What the victim held was lost by the time it went on, unless it had the store for
+/// itself.
+fn known(
+    start: &Start,
+    is_alone: bool,
+    said: Result<(), Error>,
+) -> Result<Knowledge, String> {
+    said.map_err(|error| format!("the frozen one: {}", error.full_message()))?;
+    let kept = is_alone || start.held.is_empty();
+    Ok(if kept { Knowledge::Done } else { Knowledge::Unknown })
+}

@@ -1,0 +1,115 @@
+//! A victim at one of whose steps the store fails, and which lives.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use queue_core::{Error, Happened, RetryAdvice};
+use tokio::time::timeout;
+
+use super::{
+    Refusal,
+    act::{Count, LIMIT, act, pump},
+    killed::{Ran, again},
+    order::Spot,
+    start::Start,
+};
+use crate::{
+    fault::VirtualClock,
+    steps::{Again, Knowledge, Outcome, Sight, Stage, bring_back, settle_up},
+};
+
+/// Has an actor act whose step fails, and judges what it says and what is left.
+pub(super) async fn run(start: &Start, spot: Spot, refusal: Refusal) -> Ran {
+    let folder = start.lay_out();
+    let fired = Arc::new(AtomicBool::new(false));
+    let found = refuse(start, folder.path(), (spot, refusal), fired.clone()).await;
+    Ran { steps: Vec::new(), fired: fired.load(Ordering::SeqCst), found }
+}
+
+async fn refuse(
+    start: &Start,
+    folder: &Path,
+    (spot, refusal): (Spot, Refusal),
+    fired: Arc<AtomicBool>,
+) -> Result<Outcome, String> {
+    let (clock, count) = (start.clock(), Count::default());
+    let watch = count.watch(move |at, _| {
+        if at != spot {
+            return Ok(());
+        }
+        fired.store(true, Ordering::SeqCst);
+        Err(refusal.code)
+    });
+    let acting =
+        act(start.subject, start.scenario, (folder, &clock), start.held.clone(), watch);
+    let patient = async {
+        tokio::select! {
+            said = acting => said,
+            () = pump(&clock, &count, || ()) => unreachable!("time does not end"),
+        }
+    };
+    let said = timeout(LIMIT, with_others(start, folder, &clock, patient)).await;
+    let said = said.map_err(|_| format!("the act hangs for {LIMIT:?}"))??;
+    let stage = start.survivors(folder, &clock).await?;
+    let known = known(start, &stage, refusal, said).await?;
+    bring_back(&stage).await?;
+    let found = settle_up(&stage, &start.held).await?;
+    start.promise.judge(&found, known)?;
+    Ok(found)
+}
+
+/// While others do what the scenario has them do.
+async fn with_others<T>(
+    start: &Start,
+    folder: &Path,
+    clock: &VirtualClock,
+    acting: impl Future<Output = T>,
+) -> Result<T, String> {
+    if start.scenario.is_steady {
+        return Ok(acting.await);
+    }
+    let stage = start.survivors(folder, clock).await?;
+    let (waiting, end) = (clock.clone(), tokio::sync::watch::Sender::new(false));
+    let mut ended = end.subscribe();
+    let sight = Sight {
+        held: Box::pin(async move { waiting.asleep(1).await }),
+        gone: Box::pin(async move {
+            // An error means that all is over, too.
+            let _ = ended.wait_for(|it| *it).await;
+        }),
+    };
+    let acting = async {
+        let done = acting.await;
+        end.send_replace(true);
+        done
+    };
+    let (done, ()) = tokio::join!(acting, (start.scenario.meanwhile)(&stage, sight));
+    Ok(done)
+}
+
+/// An error says truly what failed and whether the call happened (R21), and what may
+/// be repeated is repeated.
+async fn known(
+    start: &Start,
+    stage: &Stage,
+    refusal: Refusal,
+    said: Result<(), Error>,
+) -> Result<Knowledge, String> {
+    let Err(error) = said else { return Ok(Knowledge::Done) };
+    if !(refusal.is_told)(&error) {
+        return Err(format!("not told truly: {}", error.full_message()));
+    }
+    let is_safe = error.retry_advice() == RetryAdvice::Safe;
+    if is_safe && start.scenario.is_steady && start.scenario.again != Again::Never {
+        return again(start, stage).await;
+    }
+    Ok(match error.happened() {
+        Happened::No => Knowledge::Undone,
+        Happened::Maybe | Happened::Yes => Knowledge::Unknown,
+    })
+}

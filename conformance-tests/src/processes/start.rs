@@ -1,0 +1,166 @@
+//! Where each run of a scenario starts: a folder as the hand prepared it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use queue_core::{
+    Clock as _, Delivery, Environment, Error, Queue, QueueName, RetryAdvice, WorkerId,
+};
+use tempfile::TempDir;
+
+use super::{Embedded, Watch};
+use crate::{
+    Need,
+    environment::SeededRandomness,
+    fault::VirtualClock,
+    steps::{Hand, Promise, SCENARIOS, Scenario, Stage},
+};
+
+const STORE: &str = "store";
+
+/// How long the survivors try to open a store that somebody closes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A seed for each of the three, so that no two make the same ids or tokens.
+pub(super) enum Seed {
+    Preparing = 1,
+    Victim = 2,
+    Survivor = 3,
+}
+
+/// A scenario of a backend, prepared.
+pub(super) struct Start {
+    pub(super) subject: Embedded,
+    pub(super) scenario: &'static Scenario,
+    /// Its place in the list.
+    pub(super) index: usize,
+    pub(super) held: Vec<Delivery>,
+    pub(super) promise: Promise,
+    pub(super) elapsed: Duration,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Start {
+    /// Prepares a scenario, or says what it needs that the backend does not claim.
+    pub(super) async fn prepare(subject: Embedded, index: usize) -> Result<Self, Need> {
+        let scenario = &SCENARIOS[index];
+        let folder = folder();
+        let clock = VirtualClock::new();
+        let hand = hand(subject, folder.path(), &clock, Seed::Preparing).await;
+        let hand = hand.expect("the hand opens an empty folder");
+        let is_missing = |need: &&Need| !need.is_met_by(hand.capabilities());
+        if let Some(need) = scenario.needs.iter().find(is_missing) {
+            return Err(*need);
+        }
+        let stage = Stage { clock, hand };
+        let scene = (scenario.prepare)(&stage, &victim()).await;
+        let files = files(&store(folder.path())).expect("the folder can be read");
+        let (held, promise) = (scene.held, scene.promise);
+        let elapsed = stage.clock.elapsed();
+        Ok(Self { subject, scenario, index, held, promise, elapsed, files })
+    }
+
+    /// Begins in a folder where nothing is.
+    pub(super) fn forget(&mut self) {
+        self.files.clear();
+    }
+
+    /// What a replay line calls it.
+    pub(super) fn name(&self) -> String {
+        let place = if self.files.is_empty() { " in a new store" } else { "" };
+        format!("{}{place}", self.scenario.name)
+    }
+
+    /// A folder of a run's own, as it was prepared.
+    pub(super) fn lay_out(&self) -> TempDir {
+        let folder = folder();
+        for (name, bytes) in &self.files {
+            let path = store(folder.path()).join(name);
+            fs::write(path, bytes).expect("the folder can be written to");
+        }
+        folder
+    }
+
+    /// The time of the store as it was prepared.
+    pub(super) fn clock(&self) -> VirtualClock {
+        let clock = VirtualClock::new();
+        clock.advance(self.elapsed);
+        clock
+    }
+
+    /// Those who take over.
+    pub(super) async fn survivors(
+        &self,
+        folder: &Path,
+        clock: &VirtualClock,
+    ) -> Result<Stage, String> {
+        let began = Instant::now();
+        loop {
+            match hand(self.subject, folder, clock, Seed::Survivor).await {
+                Ok(hand) => return Ok(Stage { clock: clock.clone(), hand }),
+                // Whoever has just left the store may still be closing it.
+                Err(error)
+                    if error.retry_advice() == RetryAdvice::Safe
+                        && began.elapsed() < PATIENCE => {}
+                Err(error) => {
+                    return Err(format!("a survivor: {}", error.full_message()));
+                }
+            }
+        }
+    }
+}
+
+async fn hand(
+    subject: Embedded,
+    folder: &Path,
+    clock: &VirtualClock,
+    seed: Seed,
+) -> Result<Hand, Error> {
+    let queue = open(subject, folder, clock, seed, None).await?;
+    Ok(Hand { queue, worker: worker("hand") })
+}
+
+/// Opens an actor on the folder of a run.
+pub(super) async fn open(
+    subject: Embedded,
+    folder: &Path,
+    clock: &VirtualClock,
+    seed: Seed,
+    watch: Option<Watch>,
+) -> Result<Arc<dyn Queue>, Error> {
+    let random = Arc::new(SeededRandomness::new(seed as u64));
+    let environment = Environment::new(Arc::new(clock.clone()), random);
+    let queue = QueueName::new("jobs").expect("the name is valid");
+    (subject.open)(store(folder), queue, environment, watch).await
+}
+
+pub(super) fn victim() -> WorkerId {
+    worker("victim")
+}
+
+fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("the name is valid")
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("the system gives a folder");
+    fs::create_dir(store(folder.path())).expect("the folder is new");
+    folder
+}
+
+fn store(folder: &Path) -> PathBuf {
+    folder.join(STORE)
+}
+
+fn files(folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
+    fs::read_dir(folder)?
+        .map(|entry| {
+            let entry = entry?;
+            Ok((entry.file_name().into(), fs::read(entry.path())?))
+        })
+        .collect()
+}
