@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod broken;
+mod mutants;
 mod sqlite;
 
 use conformance_tests::processes::every_step;

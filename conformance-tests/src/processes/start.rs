@@ -22,6 +22,9 @@ use crate::{
 
 const STORE: &str = "store";
 
+/// Where Linux keeps files in memory.
+const IN_MEMORY: &str = "/dev/shm";
+
 /// How long the survivors try to open a store that somebody closes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -146,8 +149,11 @@ fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).expect("the name is valid")
 }
 
+/// In memory where the system has a place for that: processes die here, and no disk
+/// has to be waited for.
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("the system gives a folder");
+    let folder = tempfile::tempdir_in(IN_MEMORY).or_else(|_| tempfile::tempdir());
+    let folder = folder.expect("the system gives a folder");
     fs::create_dir(store(folder.path())).expect("the folder is new");
     folder
 }

@@ -1,0 +1,185 @@
+//! A queue that breaks one promise, and keeps the others as SQLite does.
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use backend_sqlite::SqliteQueue;
+use queue_core::{
+    Audit, Cancelled, Capabilities, ClaimRequest, Delivery, Error, Extended, JobId,
+    JobState, NewJob, Operator, Page, PeekRequest, PushToken, Pushed, Receipt,
+    Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats, Turn,
+    Which, WorkerId,
+};
+
+/// What it does worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// A batch is stored job by job (R5).
+    PushesOneByOne,
+    /// What a worker says is carried out job by job, and is half said (R8).
+    SettlesOneByOne,
+    /// A push that finds the disk full is answered as if it were stored (R1).
+    DropsWhenFull,
+    /// Who lost a lease ends the job all the same, by its id (R7).
+    SettlesById,
+    /// Dead jobs are removed and then pushed again (R3).
+    RedrivesInTwoSteps,
+}
+
+/// SQLite, with a flaw.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) queue: SqliteQueue,
+    pub(crate) flaw: Flaw,
+}
+
+impl Broken {
+    async fn push_one_by_one(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Error> {
+        let mut pushed = Vec::new();
+        for job in jobs {
+            pushed.extend(self.queue.push(std::slice::from_ref(job), None).await?);
+        }
+        Ok(pushed)
+    }
+
+    async fn settle_one_by_one(
+        &self,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        let mut settled = Vec::new();
+        for one in done {
+            settled.extend(self.queue.settle(std::slice::from_ref(one)).await?);
+        }
+        Ok(settled)
+    }
+
+    async fn settle_by_id(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        let settled = self.queue.settle(done).await?;
+        for (one, said) in done.iter().zip(&settled) {
+            if *said == Settled::LeaseLost {
+                self.queue.cancel(one.receipt.job()).await?;
+            }
+        }
+        Ok(settled)
+    }
+
+    async fn redrive_in_two_steps(&self) -> Result<Redriven, Error> {
+        let ask = PeekRequest::new(JobState::Dead, NonZeroU32::new(100).unwrap());
+        let dead = self.queue.peek(&ask).await?.jobs;
+        self.queue.purge_dead(&Which::All).await?;
+        let jobs: Vec<_> =
+            dead.into_iter().map(|job| NewJob::new(job.payload)).collect();
+        self.queue.push(&jobs, None).await?;
+        Ok(Redriven::default())
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} that {:?}", self.queue, self.flaw)
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for Broken {
+    fn capabilities(&self) -> &Capabilities {
+        self.queue.capabilities()
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        match self.flaw {
+            Flaw::PushesOneByOne => self.push_one_by_one(jobs).await,
+            Flaw::DropsWhenFull => match self.queue.push(jobs, token).await {
+                Err(Error::Full { .. }) => {
+                    let id = JobId::new("dropped").unwrap();
+                    Ok(jobs.iter().map(|_| Pushed::Stored(id.clone())).collect())
+                }
+                other => other,
+            },
+            _ => self.queue.push(jobs, token).await,
+        }
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.queue.claim(ask).await
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        match self.flaw {
+            Flaw::SettlesOneByOne => self.settle_one_by_one(done).await,
+            Flaw::SettlesById => self.settle_by_id(done).await,
+            _ => self.queue.settle(done).await,
+        }
+    }
+
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        self.queue.turn(done, ask).await
+    }
+
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        self.queue.extend(worker, held, lease).await
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.queue.leave(worker).await
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        self.queue.recover(page).await
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        self.queue.sibling().await
+    }
+}
+
+#[async_trait]
+impl Operator for Broken {
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.queue.stats().await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        self.queue.peek(ask).await
+    }
+
+    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+        match self.flaw {
+            Flaw::RedrivesInTwoSteps => self.redrive_in_two_steps().await,
+            _ => self.queue.redrive(which).await,
+        }
+    }
+
+    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+        self.queue.purge_dead(which).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.queue.purge().await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
+        self.queue.cancel(job).await
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.queue.pause().await
+    }
+
+    async fn resume(&self) -> Result<(), Error> {
+        self.queue.resume().await
+    }
+
+    async fn audit(&self) -> Result<Audit, Error> {
+        self.queue.audit().await
+    }
+}

@@ -1,0 +1,66 @@
+//! MUTANT-KILL: broken queues that are caught, each at the act and by the fault that
+//! is named here.
+
+use std::sync::Arc;
+
+use conformance_tests::processes::{Embedded, every_step};
+use queue_core::Queue;
+
+use crate::{
+    broken::{Broken, Flaw},
+    sqlite::{SQLITE, open},
+};
+
+macro_rules! mutant {
+    ($(#[$rule:meta])* $test:ident: $flaw:ident, $act:literal, $words:literal) => {
+        $(#[$rule])*
+        #[test]
+        fn $test() {
+            let tally = every_step(Embedded {
+                test: concat!("mutants::", stringify!($test)),
+                open: |folder, queue, environment, watch| {
+                    Box::pin(async move {
+                        let queue = open(folder, queue, environment, watch).await?;
+                        let broken = Broken { queue, flaw: Flaw::$flaw };
+                        Ok(Arc::new(broken) as Arc<dyn Queue>)
+                    })
+                },
+                chosen: |act| act == $act,
+                ..SQLITE
+            });
+
+            let is_caught = tally.failures.iter().any(|it| it.contains($words));
+            assert!(is_caught, "it survives: {:#?}", tally.failures);
+        }
+    };
+}
+
+mutant! {
+    /// R5: a push that is killed half way has stored nothing.
+    a_batch_stored_job_by_job_is_caught:
+        PushesOneByOne, "push_of_many", "(BEGIN IMMEDIATE), before: found"
+}
+
+mutant! {
+    /// R8: a settlement that is killed half way has settled nothing.
+    a_settlement_in_parts_is_caught:
+        SettlesOneByOne, "settle_done", "(BEGIN IMMEDIATE), before: found"
+}
+
+mutant! {
+    /// R1: what was answered Ok is stored.
+    a_push_dropped_on_a_full_disk_is_caught:
+        DropsWhenFull, "push", "(job_add), full disk: found []"
+}
+
+mutant! {
+    /// R7: a worker that lost a job does not end it while another holds it.
+    a_settlement_by_id_is_caught:
+        SettlesById, "settle_what_is_tied", "a receipt is lost though its lease runs"
+}
+
+mutant! {
+    /// R3: what is removed before it is stored elsewhere is lost by a death between.
+    a_redrive_in_two_steps_is_caught:
+        RedrivesInTwoSteps, "redrive", "(BEGIN IMMEDIATE), before: found []"
+}
