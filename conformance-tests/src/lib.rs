@@ -33,6 +33,8 @@ mod cases;
 mod checks;
 mod clock;
 mod clocks;
+#[cfg(feature = "containers")]
+mod containers;
 mod dead_letters;
 mod delay;
 mod dropped;

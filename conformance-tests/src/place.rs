@@ -58,7 +58,7 @@ impl Place {
 
     fn gated() -> Self {
         let (server, clock) = (Server::start(), VirtualClock::new());
-        let gate = Gate::start(server.socket(), clock.clone());
+        let gate = Gate::start(server.address(), clock.clone());
         let gate = gate.expect("the system gives what a gate needs");
         Self::Gated { gate, clock, _server: server }
     }

@@ -29,7 +29,7 @@ pub fn run<S: Subject + Default>(name: &str) {
 async fn strike<S: Subject + Default>(scenario: &Scenario) {
     let server = Server::start();
     let subject = Arc::new(S::default());
-    let tally = one_act(server.socket().into(), subject, scenario).await;
+    let tally = one_act(server.address(), subject, scenario).await;
     let tally = tally.expect("the gate runs");
     assert_eq!(tally.failures, [""; 0]);
     for (_, need) in &tally.unclaimed {

@@ -1,0 +1,153 @@
+//! A Redis server in a container: how most users' CI has one, and how other versions
+//! and other servers that speak Redis's protocol are tried.
+//!
+//! `RELQ_TEST_IMAGE` and `RELQ_TEST_TAG` choose the image.
+
+use std::{
+    env,
+    net::{SocketAddr, ToSocketAddrs},
+    sync::mpsc,
+    thread::{self, JoinHandle},
+};
+
+use queue_core::BoxError;
+use testcontainers::{
+    ContainerAsync, GenericImage, ImageExt,
+    core::{ContainerPort, IntoContainerPort},
+    runners::AsyncRunner,
+};
+
+/// The image of those who do not choose.
+const DEFAULT_IMAGE: &str = "docker.io/library/redis";
+const DEFAULT_TAG: &str = "8";
+
+/// Where the server listens within its container.
+const PORT: ContainerPort = ContainerPort::Tcp(6379);
+
+type Outcome<T> = Result<T, BoxError>;
+
+/// What a container is told.
+enum Order {
+    Kill,
+    Restart,
+}
+
+/// A server in a container, which is removed when this is dropped.
+///
+/// It lives on a thread and a runtime of its own, so that tests on any runtime, or on
+/// none, can start and end it.
+#[derive(Debug)]
+pub(crate) struct Container {
+    address: SocketAddr,
+    /// Closed to have it removed.
+    orders: Option<mpsc::Sender<(Order, mpsc::Sender<Outcome<()>>)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Container {
+    /// Starts the chosen image; `arguments` are those of the server.
+    ///
+    /// # Errors
+    /// When Docker is not there, or has no such image and can get none.
+    pub(crate) fn start(host_port: u16, arguments: &[&str]) -> Outcome<Self> {
+        let command = server_command(arguments);
+        let (orders, inbox) = mpsc::channel();
+        let (started, start) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => {
+                    runtime.block_on(live(host_port, command, &started, inbox));
+                }
+                Err(error) => drop(started.send(Err(error.into()))),
+            }
+        });
+        let address = start.recv()??;
+        Ok(Self { address, orders: Some(orders), thread: Some(thread) })
+    }
+
+    /// Where it can be reached from here; the same after a restart.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends the server with SIGKILL.
+    ///
+    /// # Errors
+    /// Docker's.
+    pub(crate) fn kill(&self) -> Outcome<()> {
+        self.order(Order::Kill)
+    }
+
+    /// Starts the server again, on the files that it left.
+    ///
+    /// # Errors
+    /// Docker's.
+    pub(crate) fn restart(&self) -> Outcome<()> {
+        self.order(Order::Restart)
+    }
+
+    fn order(&self, order: Order) -> Outcome<()> {
+        let (answer, answered) = mpsc::channel();
+        let orders = self.orders.as_ref().ok_or("the container is being removed")?;
+        orders.send((order, answer))?;
+        answered.recv()?
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+            eprintln!("a container could not be removed");
+        }
+    }
+}
+
+async fn live(
+    host_port: u16,
+    command: Vec<String>,
+    started: &mpsc::Sender<Outcome<SocketAddr>>,
+    inbox: mpsc::Receiver<(Order, mpsc::Sender<Outcome<()>>)>,
+) {
+    let container = match launch(host_port, command).await {
+        Ok((container, address)) => {
+            drop(started.send(Ok(address)));
+            container
+        }
+        Err(error) => return drop(started.send(Err(error))),
+    };
+    // The thread is the container's own: nothing else waits while it blocks.
+    while let Ok((order, answer)) = inbox.recv() {
+        let done = match order {
+            Order::Kill => container.stop_with_timeout(Some(0)).await,
+            Order::Restart => container.start().await,
+        };
+        drop(answer.send(done.map_err(Into::into)));
+    }
+    container.rm().await.expect("a container can be removed");
+}
+
+async fn launch(
+    host_port: u16,
+    command: Vec<String>,
+) -> Outcome<(ContainerAsync<GenericImage>, SocketAddr)> {
+    let chosen = |name, default: &str| env::var(name).unwrap_or(default.to_owned());
+    let image = chosen("RELQ_TEST_IMAGE", DEFAULT_IMAGE);
+    let tag = chosen("RELQ_TEST_TAG", DEFAULT_TAG);
+    // A port of our choice stays the same when the container is started again.
+    let container = GenericImage::new(image, tag)
+        .with_mapped_port(host_port, PORT.as_u16().tcp())
+        .with_cmd(command)
+        .start()
+        .await?;
+    let host = container.get_host().await?.to_string();
+    let address = (host.as_str(), host_port).to_socket_addrs()?;
+    let address = address.into_iter().find(SocketAddr::is_ipv4);
+    Ok((container, address.ok_or("Docker's host has no address")?))
+}
+
+fn server_command(arguments: &[&str]) -> Vec<String> {
+    let port = PORT.as_u16().to_string();
+    let own = ["redis-server", "--port", &port, "--protected-mode", "no"];
+    own.iter().chain(arguments).map(ToString::to_string).collect()
+}

@@ -1,0 +1,223 @@
+//! A private Redis server for a test, gone with the test.
+//!
+//! `RELQ_TEST_SERVER` says what kind, for a whole run:
+//!
+//! | value | server |
+//! |---|---|
+//! | not set | the `redis-server` of this machine, on a unix socket |
+//! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `docker.io/library/redis:8`; needs the feature `containers` |
+//! | `HOST:PORT` | that server, by one test at a time, **emptied before each** |
+//!
+//! In the last two the suite starts, kills and configures what it can: a test that
+//! needs more than the server gives fails and says so.
+
+mod given;
+mod process;
+mod talk;
+
+use std::{net::TcpListener, path::PathBuf, sync::OnceLock, time::Duration};
+
+#[cfg(feature = "containers")]
+use crate::containers::Container;
+use crate::fault::Address;
+use given::Given;
+pub use given::GivenServer;
+use process::Process;
+
+/// How long a server may take to answer its first PING.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// A server that ends when this is dropped.
+#[derive(Debug)]
+pub struct Server(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Process(Process),
+    #[cfg(feature = "containers")]
+    Container(Container),
+    Given(Given),
+}
+
+/// Which server the tests of this process use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// A `redis-server` of this machine for each.
+    Local,
+    /// A container for each.
+    Docker,
+    /// This one for all, one after the other.
+    Given(GivenServer),
+}
+
+static CHOICE: OnceLock<Choice> = OnceLock::new();
+
+impl Choice {
+    /// Makes it the choice of this process, in place of `RELQ_TEST_SERVER`. Only the
+    /// first choice counts; answers whether this was it.
+    pub fn set(self) -> bool {
+        CHOICE.set(self).is_ok()
+    }
+
+    fn get() -> Self {
+        CHOICE.get_or_init(Self::of_environment).clone()
+    }
+
+    fn of_environment() -> Self {
+        let chosen = std::env::var("RELQ_TEST_SERVER").unwrap_or_default();
+        match chosen.as_str() {
+            "" => Self::Local,
+            "docker" => Self::Docker,
+            address => Self::Given(address.parse().unwrap_or_else(|error| {
+                panic!("RELQ_TEST_SERVER={address} is neither docker nor HOST:PORT: {error}")
+            })),
+        }
+    }
+}
+
+impl Server {
+    /// Starts a server without persistence.
+    ///
+    /// # Panics
+    /// When there is no server to be had: a test that needs one fails, and does not
+    /// pass by skipping.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with more options, such as `["--appendonly", "yes"]`.
+    ///
+    /// # Panics
+    /// As [`Server::start`], and when the options are more than the server of
+    /// someone's choice can be given.
+    pub fn start_with(options: &[&str]) -> Self {
+        Self::choose(options, None)
+    }
+
+    /// Starts a server that surely listens on a free port of 127.0.0.1.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub fn start_on_tcp() -> Self {
+        Self::choose(&[], Some(free_port()))
+    }
+
+    fn choose(options: &[&str], port: Option<u16>) -> Self {
+        match Choice::get() {
+            Choice::Local => Self(Kind::Process(Process::start(options, port))),
+            Choice::Docker => Self::in_container(options),
+            Choice::Given(server) => {
+                assert!(options.is_empty(), "a server that is given gets no options");
+                let server = Self(Kind::Given(server.take()));
+                let emptied = server.command(&[b"FLUSHALL"]);
+                assert_eq!(emptied, b"+OK\r\n", "{server:?} can be emptied");
+                server
+            }
+        }
+    }
+
+    #[cfg(feature = "containers")]
+    fn in_container(options: &[&str]) -> Self {
+        let own: Vec<_> = own_options().collect();
+        let options = [&own, options].concat();
+        let container = Container::start(free_port(), &options);
+        let container = container
+            .unwrap_or_else(|error| panic!("no server in a container: {error}"));
+        let server = Self(Kind::Container(container));
+        server.wait_until_ready();
+        server
+    }
+
+    #[cfg(not(feature = "containers"))]
+    fn in_container(_: &[&str]) -> Self {
+        panic!("RELQ_TEST_SERVER=docker needs --features conformance-tests/containers");
+    }
+
+    /// The URL to reach it by.
+    pub fn url(&self) -> String {
+        match self.address() {
+            Address::Tcp(address) => format!("redis://{address}/0"),
+            Address::Unix(path) => format!("unix://{}", path.display()),
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        match &self.0 {
+            Kind::Process(process) => process.address(),
+            #[cfg(feature = "containers")]
+            Kind::Container(container) => container.address().into(),
+            Kind::Given(given) => given.address().into(),
+        }
+    }
+
+    /// The path of its socket.
+    ///
+    /// # Panics
+    /// When it has none, as it is no process of this machine's.
+    pub fn socket(&self) -> PathBuf {
+        match &self.0 {
+            Kind::Process(process) => process.socket(),
+            _ => panic!("{self:?} has no unix socket: unset RELQ_TEST_SERVER"),
+        }
+    }
+
+    /// Kills it at once with SIGKILL.
+    ///
+    /// # Panics
+    /// When it is not running, or not the suite's to kill.
+    pub fn kill(&mut self) {
+        match &mut self.0 {
+            Kind::Process(process) => process.kill(),
+            #[cfg(feature = "containers")]
+            Kind::Container(container) => container.kill().expect("Docker stops it"),
+            Kind::Given(_) => panic!("{self:?} is not the suite's to kill"),
+        }
+    }
+
+    /// Starts it again at the same address, with the same options and files.
+    ///
+    /// # Panics
+    /// As [`Server::start`] and [`Server::kill`].
+    pub fn restart(&mut self) {
+        match &mut self.0 {
+            Kind::Process(process) => process.restart(),
+            #[cfg(feature = "containers")]
+            Kind::Container(container) => {
+                container.restart().expect("Docker starts it");
+                self.wait_until_ready();
+            }
+            Kind::Given(_) => panic!("{self:?} is not the suite's to restart"),
+        }
+    }
+
+    /// Sends one command of plain words and gives the raw answer, as any client in
+    /// any language might get it.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub fn command(&self, args: &[&[u8]]) -> Vec<u8> {
+        let answer = talk::ask(&self.address(), args);
+        answer.unwrap_or_else(|error| panic!("{self:?} does not answer: {error}"))
+    }
+
+    #[cfg(feature = "containers")]
+    fn wait_until_ready(&self) {
+        let start = std::time::Instant::now();
+        while !talk::is_ready(&self.address()) {
+            assert!(start.elapsed() < START_LIMIT, "{self:?} does not answer");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// What the suite's servers are started with, wherever they run: no snapshots, and
+/// the commands that a test looks at the whole state with.
+fn own_options() -> impl Iterator<Item = &'static str> {
+    ["--save", "", "--enable-debug-command", "yes", "--loglevel", "warning"].into_iter()
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}

@@ -1,0 +1,54 @@
+//! One command to a server, in the simplest way there is.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
+    os::unix::net::UnixStream,
+    time::Duration,
+};
+
+use crate::fault::Address;
+
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Sends one command of plain words and gives the raw answer.
+pub(super) fn ask(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
+    match to {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+            exchange(stream, args, |stream| stream.shutdown(Shutdown::Write))
+        }
+        Address::Tcp(address) => {
+            let stream = TcpStream::connect(address)?;
+            stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+            exchange(stream, args, |stream| stream.shutdown(Shutdown::Write))
+        }
+    }
+}
+
+/// A server with a password is ready when it asks for it.
+pub(super) fn is_ready(server: &Address) -> bool {
+    let answer = ask(server, &[b"PING"]).unwrap_or_default();
+    answer == b"+PONG\r\n" || answer.starts_with(b"-NOAUTH")
+}
+
+fn exchange<S: Read + Write>(
+    mut stream: S,
+    args: &[&[u8]],
+    end: impl FnOnce(&S) -> io::Result<()>,
+) -> io::Result<Vec<u8>> {
+    let mut request = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        request.extend(format!("${}\r\n", arg.len()).into_bytes());
+        request.extend(*arg);
+        request.extend(b"\r\n");
+    }
+    stream.write_all(&request)?;
+    // The end of a reply shows by closing the writing side: the server answers what
+    // it has and then closes.
+    end(&stream)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
+}
