@@ -57,6 +57,7 @@ pub mod processes;
 mod races;
 mod recovery;
 mod registry;
+pub mod report;
 mod run;
 pub mod server;
 pub mod steps;

@@ -1,6 +1,7 @@
 //! `conformance`: relq's own backends judged, from the command line.
 
 mod backend;
+mod judged;
 mod soak;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
+    Report(judged::Args),
     Soak(soak::Args),
     #[command(hide = true)]
     SoakWorker(soak::WorkerArgs),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Outcome<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
     match command {
+        Command::Report(args) => args.run(),
         Command::Soak(args) => runtime.block_on(Box::pin(args.run())),
         Command::SoakWorker(args) => runtime.block_on(args.run()).map(|()| true),
         Command::SoakProducer(args) => runtime.block_on(args.run()).map(|()| true),

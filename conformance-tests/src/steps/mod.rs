@@ -23,6 +23,7 @@ mod names;
 mod outcome;
 mod run;
 mod scenarios;
+mod tallied;
 mod tally;
 mod victim;
 
@@ -34,6 +35,7 @@ pub(crate) use judge::{bring_back, settle_up};
 pub(crate) use outcome::{Knowledge, Outcome, Parts, Promise};
 pub use run::run;
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
+pub(crate) use tallied::{RULES, names, tally};
 pub use tally::Tally;
 pub(crate) use victim::Victim;
 

@@ -1,0 +1,94 @@
+//! `conformance report`: the whole suite on one of relq's backends.
+
+mod json;
+mod junit;
+mod markdown;
+mod subjects;
+
+use std::path::PathBuf;
+
+use conformance_tests::{
+    Profile,
+    report::{Chosen, Report, judge},
+    server::{Choice, GivenServer},
+};
+
+use crate::{Outcome, backend::Backend};
+use subjects::{Sqlite, Zset};
+
+/// Run the suite on a backend and print a table
+///
+/// Every functional case, and for a backend on Redis every act with every fault at
+/// every step. Exits with 1 when a promise was broken. In all formats the table is
+/// printed too, but with --json, which prints one object.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Which backend
+    #[arg(long, value_enum)]
+    backend: Backend,
+
+    /// A Redis server to run on, redis://HOST:PORT: EVERYTHING IN IT IS DELETED.
+    /// Private servers are started when it is not given
+    #[arg(long, value_name = "URL")]
+    url: Option<GivenServer>,
+
+    /// Only the cases whose ids begin so
+    #[arg(long, value_name = "ID")]
+    only: Option<String>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(multiple = false)]
+struct Format {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Write JUnit's XML to this file
+    #[arg(long, value_name = "F")]
+    junit: Option<PathBuf>,
+
+    /// Write a Markdown table to this file: between its marks, if it has them
+    #[arg(long, value_name = "F")]
+    markdown: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Outcome<bool> {
+        if let Some(server) = self.url {
+            if self.backend == Backend::Sqlite {
+                return Err(
+                    "--url is for backends on Redis: sqlite has no server".into()
+                );
+            }
+            Choice::Given(server).set();
+        }
+        let chosen = self.only.clone().map_or(Chosen::All, Chosen::Only);
+        let report = match self.backend {
+            Backend::Zset => judge::<Zset>(Profile::Redis, &chosen),
+            Backend::Sqlite => judge::<Sqlite>(Profile::Embedded, &chosen),
+        };
+        self.format.show(&report)?;
+        Ok(report.is_clean())
+    }
+}
+
+impl Format {
+    fn show(&self, report: &Report) -> Outcome<()> {
+        if self.json {
+            println!("{}", json::of(report)?);
+            return Ok(());
+        }
+        print!("{report}");
+        if let Some(file) = &self.junit {
+            std::fs::write(file, junit::of(report))?;
+        }
+        if let Some(file) = &self.markdown {
+            markdown::write(report, file)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Runs the suite and keeps what panicked.
+
+use std::{
+    any::Any,
+    num::NonZeroUsize,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use queue_core::Capabilities;
+
+use super::{Judged, Report, Verdict};
+use crate::{
+    Case, Profile, Scope, Subject, cases,
+    steps::{self, Tally},
+    store::Store,
+};
+
+/// Most cases wait for servers and clocks, so that more can run than there are
+/// processors.
+const CASES_A_PROCESSOR: usize = 2;
+
+/// Which cases are judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chosen {
+    /// All that concern the kind of store.
+    All,
+    /// Those whose ids begin so.
+    Only(String),
+}
+
+impl Chosen {
+    fn has(&self, id: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(start) => id.starts_with(start),
+        }
+    }
+}
+
+/// Judges the backend by all cases that are chosen and concern it.
+///
+/// # Panics
+/// When the backend cannot be opened at all, or the system gives no runtime.
+pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report {
+    let capabilities = capabilities::<S>(profile);
+    let concerned = cases().iter().filter(|case| concerns(case, profile));
+    let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
+    if profile == Profile::Redis {
+        tasks.extend(steps::names().map(Task::Act));
+    }
+    tasks.retain(|task| chosen.has(&task.id()));
+    let run = |task: &Task| task.judge::<S>(profile, &capabilities);
+    Report { backend: capabilities.backend, cases: in_parallel(&tasks, run) }
+}
+
+fn concerns(case: &Case, profile: Profile) -> bool {
+    match case.scope {
+        Scope::Redis => profile != Profile::Embedded,
+        Scope::Embedded => profile == Profile::Embedded,
+        _ => true,
+    }
+}
+
+fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
+    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
+    runtime.block_on(async {
+        let store = Store::start(S::default(), profile);
+        store.actor("judge").await.capabilities().clone()
+    })
+}
+
+/// Something to be judged.
+enum Task {
+    Case(&'static Case),
+    Act(&'static str),
+}
+
+impl Task {
+    fn id(&self) -> String {
+        match self {
+            Self::Case(case) => case.id.to_owned(),
+            Self::Act(name) => format!("steps::{name}"),
+        }
+    }
+
+    fn judge<S: Subject + Default>(
+        &self,
+        profile: Profile,
+        capabilities: &Capabilities,
+    ) -> Judged {
+        match self {
+            Self::Case(case) => {
+                let is_met = case.needs.iter().all(|need| need.is_met_by(capabilities));
+                let well = if is_met { Verdict::Passed } else { Verdict::Unclaimed };
+                let run = || crate::run::<S>(profile, case.id);
+                let verdict = caught(run).map_or_else(Verdict::Failed, |()| well);
+                self.judged(case.rules, verdict, &Tally::default())
+            }
+            Self::Act(name) => match caught(|| steps::tally::<S>(name)) {
+                Ok(tally) => self.judged(steps::RULES, of_tally(&tally), &tally),
+                Err(words) => {
+                    let verdict = Verdict::Failed(words);
+                    self.judged(steps::RULES, verdict, &Tally::default())
+                }
+            },
+        }
+    }
+
+    fn judged(
+        &self,
+        rules: &'static [&'static str],
+        verdict: Verdict,
+        tally: &Tally,
+    ) -> Judged {
+        let Tally { steps, faults_fired, .. } = *tally;
+        Judged { id: self.id(), rules, verdict, steps, faults_fired }
+    }
+}
+
+fn of_tally(tally: &Tally) -> Verdict {
+    if !tally.failures.is_empty() {
+        Verdict::Failed(tally.failures.join("\n"))
+    } else if !tally.unclaimed.is_empty() {
+        Verdict::Unclaimed
+    } else if tally.faults_fired == 0 {
+        // FAULT-FIRED: what was not struck was not judged.
+        Verdict::Failed("no fault fired".to_owned())
+    } else {
+        Verdict::Passed
+    }
+}
+
+/// What it answers, or the words that it panicked with.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| words(&*panic))
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it panicked without a word").to_owned()
+}
+
+fn in_parallel(tasks: &[Task], judge: impl Fn(&Task) -> Judged + Sync) -> Vec<Judged> {
+    let next = AtomicUsize::new(0);
+    let judged = Mutex::new(Vec::new());
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    thread::scope(|scope| {
+        for _ in 0..processors * CASES_A_PROCESSOR {
+            scope.spawn(|| {
+                while let Some((at, task)) = {
+                    let at = next.fetch_add(1, Relaxed);
+                    tasks.get(at).map(|task| (at, task))
+                } {
+                    let one = judge(task);
+                    judged
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push((at, one));
+                }
+            });
+        }
+    });
+    let mut judged = judged.into_inner().unwrap_or_else(PoisonError::into_inner);
+    judged.sort_unstable_by_key(|(at, _)| *at);
+    judged.into_iter().map(|(_, one)| one).collect()
+}

@@ -1,0 +1,64 @@
+//! A report for people.
+
+use std::fmt;
+
+use super::{Counts, Judged, Report, Verdict};
+
+/// All counts of each topic, the whole at the end, then each failure with its words.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<16} {:>6} {:>7} {:>7} {:>10} {:>7} {:>7}",
+            self.backend, "cases", "passed", "failed", "unclaimed", "steps", "faults"
+        )?;
+        for (topic, counts) in self.topics() {
+            line(f, topic, &counts)?;
+        }
+        line(f, "all", &self.counts())?;
+        self.failures().try_for_each(|(case, words)| {
+            writeln!(f, "\n{} ({}): {words}", case.id, case.rules.join(", "))?;
+            writeln!(f, "  {}", self.replay(case))
+        })
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, topic: &str, counts: &Counts) -> fmt::Result {
+    let Counts { cases, passed, failed, unclaimed, steps, faults_fired } = counts;
+    writeln!(
+        f,
+        "{topic:<16} {cases:>6} {passed:>7} {failed:>7} {unclaimed:>10} {steps:>7} \
+         {faults_fired:>7}"
+    )
+}
+
+impl Report {
+    /// The cases that failed, with what was said.
+    pub fn failures(&self) -> impl Iterator<Item = (&Judged, &str)> {
+        self.cases.iter().filter_map(|case| match &case.verdict {
+            Verdict::Failed(words) => Some((case, words.as_str())),
+            _ => None,
+        })
+    }
+
+    /// What runs one case again.
+    pub fn replay(&self, case: &Judged) -> String {
+        format!("conformance report --backend {} --only {}", self.backend, case.id)
+    }
+
+    /// A Markdown table of what is the same in each run: how many steps a waiting
+    /// claim takes is not.
+    pub fn markdown(&self) -> String {
+        let mut lines = vec![
+            format!("| {} | cases | passed | failed | unclaimed |", self.backend),
+            "|---|--:|--:|--:|--:|".to_owned(),
+        ];
+        let row = |topic: &str, counts: &Counts| {
+            let Counts { cases, passed, failed, unclaimed, .. } = counts;
+            format!("| {topic} | {cases} | {passed} | {failed} | {unclaimed} |")
+        };
+        lines.extend(self.topics().iter().map(|(topic, counts)| row(topic, counts)));
+        lines.push(row("**all**", &self.counts()));
+        lines.join("\n") + "\n"
+    }
+}
