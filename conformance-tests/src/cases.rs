@@ -211,6 +211,7 @@ macro_rules! __with_cases {
                 given_back_jobs_keep_their_order: R13 => Fifo;
                 a_leavers_jobs_keep_their_order: R13 R24 => Fifo;
                 recovered_jobs_keep_their_order: R13 R9 => Fifo;
+                pages_of_recovery_keep_the_order: R13 R9 => Fifo;
                 a_retried_job_goes_to_the_back: R13 => Fifo;
                 a_redriven_job_goes_to_the_back: R13 => Fifo;
                 a_peek_shows_the_order: R13 => Fifo;

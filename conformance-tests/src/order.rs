@@ -1,5 +1,7 @@
 //! In which order jobs are delivered (R13, R15).
 
+use std::num::NonZeroU32;
+
 use queue_core::{JobState, NewJob, Priority, Verdict, Which};
 
 use crate::{
@@ -78,6 +80,19 @@ pub(crate) async fn recovered_jobs_keep_their_order(store: &Store) {
     store.outlast_brief_leases().await;
 
     actor.recover_all().await;
+
+    assert_eq!(payloads(&drain(&actor).await), numbered(8));
+}
+
+/// R13, R9: also when a page of the recovery holds only some of them.
+pub(crate) async fn pages_of_recovery_keep_the_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(8)).await;
+    actor.take_briefly(5).await;
+    store.outlast_brief_leases().await;
+
+    let page = NonZeroU32::new(2).expect("not zero");
+    while actor.recover(page).await.expect("answered").more {}
 
     assert_eq!(payloads(&drain(&actor).await), numbered(8));
 }
