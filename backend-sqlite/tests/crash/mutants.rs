@@ -54,9 +54,9 @@ mutant! {
 }
 
 mutant! {
-    /// R7: a worker that lost a job does not end it while another holds it.
+    /// R7: a worker that froze does not end what others have taken over.
     a_settlement_by_id_is_caught:
-        SettlesById, "settle_what_is_tied", "a receipt is lost though its lease runs"
+        SettlesById, "settle_what_is_tied", "(BEGIN IMMEDIATE), frozen: found []"
 }
 
 mutant! {

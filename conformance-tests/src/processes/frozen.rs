@@ -84,6 +84,6 @@ fn known(
     said: Result<(), Error>,
 ) -> Result<Knowledge, String> {
     said.map_err(|error| format!("the frozen one: {}", error.full_message()))?;
-    let kept = is_alone || start.held.is_empty();
-    Ok(if kept { Knowledge::Done } else { Knowledge::Unknown })
+    let is_stale = start.scenario.is_by_receipt && !is_alone;
+    Ok(if is_stale { Knowledge::Undone } else { Knowledge::Done })
 }

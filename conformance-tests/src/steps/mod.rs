@@ -15,7 +15,7 @@
 //! The victim runs on a thread and a runtime of its own. When it dies, the runtime is
 //! dropped with all its tasks, and what it would have answered is heard by nobody.
 
-mod corners;
+mod acts;
 mod crew;
 mod drive;
 mod judge;
@@ -23,6 +23,7 @@ mod names;
 mod outcome;
 mod run;
 mod scenarios;
+mod scenes;
 mod tallied;
 mod tally;
 mod victim;

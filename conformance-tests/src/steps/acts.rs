@@ -1,0 +1,178 @@
+//! What is done while it is struck: every call of both traits.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use queue_core::{
+    Clock, Error, JobState, NewJob, OnDuplicate, PeekRequest, Priority, PushToken,
+    ReliableQueueExt, Settlement, Verdict, Which,
+};
+
+use super::{
+    BoxFuture,
+    crew::{DELAY, LEASE, Sight, Stage, ask},
+    scenes::{id, key, retry},
+    victim::Victim,
+};
+
+type Done = Result<(), Error>;
+
+pub(super) async fn push_one(victim: Victim) -> Done {
+    victim.queue.push_one(NewJob::new("a")).await.map(drop)
+}
+
+pub(super) async fn push_many(victim: Victim) -> Done {
+    let jobs = ["a", "b", "c"].map(NewJob::new);
+    victim.queue.push(&jobs, None).await.map(drop)
+}
+
+pub(super) async fn push_options(victim: Victim) -> Done {
+    let jobs = [
+        NewJob::new("later").delay(DELAY),
+        NewJob::new("ranked").priority(Priority::HIGHEST).header("name", "value"),
+        NewJob::new("unique").unique(key("k")),
+        NewJob::new("id").id(id("mine")).lease(LEASE / 2),
+        NewJob::new("expired").expires_in(Duration::from_millis(1)),
+    ];
+    victim.queue.push(&jobs, None).await.map(drop)
+}
+
+pub(super) async fn push_token(victim: Victim) -> Done {
+    let token = PushToken::new("call").expect("the token is valid");
+    let jobs = ["a", "b", "c"].map(NewJob::new);
+    victim.queue.push(&jobs, Some(&token)).await.map(drop)
+}
+
+pub(super) async fn claim_two(victim: Victim) -> Done {
+    victim.queue.claim(&ask(&victim.worker, 2)).await.map(drop)
+}
+
+pub(super) async fn claim_waiting(victim: Victim) -> Done {
+    let ask = ask(&victim.worker, 2).wait(LEASE);
+    victim.queue.claim(&ask).await.map(drop)
+}
+
+/// How long a claim waits that waits in vain.
+const BRIEFLY: Duration = Duration::from_millis(100);
+
+/// What is pushed when nobody listens any more is not held back by who listened.
+pub(super) async fn claim_in_vain(victim: Victim) -> Done {
+    let briefly = ask(&victim.worker, 1).wait(BRIEFLY);
+    victim.queue.claim(&briefly).await?;
+    victim.clock.sleep(2 * BRIEFLY).await;
+    let patiently = ask(&victim.worker, 1).wait(LEASE);
+    victim.queue.claim(&patiently).await.map(drop)
+}
+
+/// Pushes once the victim's claim has given up.
+pub(super) fn push_after_a_while(crew: &Stage, victim: Sight) -> BoxFuture<'_, ()> {
+    Box::pin(async move {
+        tokio::select! {
+            () = victim.gone => {}
+            () = crew.clock.sleep(BRIEFLY + Duration::from_millis(1)) => {}
+        }
+        crew.hand.store_plain(&["a"]).await;
+    })
+}
+
+/// Pushes once the victim's claim waits at the server, or cannot any more.
+pub(super) fn push_once_held(crew: &Stage, victim: Sight) -> BoxFuture<'_, ()> {
+    Box::pin(async move {
+        tokio::select! {
+            () = victim.held => {}
+            () = victim.gone => {}
+            () = crew.clock.asleep(1) => {}
+        }
+        crew.hand.store_plain(&["a"]).await;
+    })
+}
+
+pub(super) async fn settle_done(victim: Victim) -> Done {
+    let done: Vec<_> = victim
+        .held
+        .iter()
+        .map(|one| Settlement::new(one.receipt.clone(), Verdict::Done))
+        .collect();
+    victim.queue.settle(&done).await.map(drop)
+}
+
+pub(super) async fn settle_mixed(victim: Victim) -> Done {
+    let verdicts = [
+        Verdict::Done,
+        retry(DELAY),
+        Verdict::Dead { error: "no".to_owned() },
+        Verdict::Discard,
+        Verdict::GiveBack,
+    ];
+    let receipts = victim.held.iter().map(|one| one.receipt.clone());
+    let mixed: Vec<_> =
+        receipts.zip(verdicts).map(|(r, v)| Settlement::new(r, v)).collect();
+    victim.queue.settle(&mixed).await.map(drop)
+}
+
+pub(super) async fn turn(victim: Victim) -> Done {
+    let done = [Settlement::new(victim.held[0].receipt.clone(), Verdict::Done)];
+    let turn = victim.queue.turn(&done, &ask(&victim.worker, 1)).await;
+    turn.settled.map(drop)
+}
+
+pub(super) async fn extend(victim: Victim) -> Done {
+    let held: Vec<_> = victim.held.iter().map(|one| one.receipt.clone()).collect();
+    victim.queue.extend(&victim.worker, &held, LEASE).await.map(drop)
+}
+
+pub(super) async fn leave(victim: Victim) -> Done {
+    victim.queue.leave(&victim.worker).await.map(drop)
+}
+
+pub(super) async fn recover(victim: Victim) -> Done {
+    let page = NonZeroU32::new(100).expect("not zero");
+    victim.queue.recover(page).await.map(drop)
+}
+
+pub(super) async fn redrive(victim: Victim) -> Done {
+    victim.queue.redrive(&Which::All).await.map(drop)
+}
+
+pub(super) async fn purge_dead(victim: Victim) -> Done {
+    victim.queue.purge_dead(&Which::All).await.map(drop)
+}
+
+pub(super) async fn purge(victim: Victim) -> Done {
+    victim.queue.purge().await.map(drop)
+}
+
+pub(super) async fn pause(victim: Victim) -> Done {
+    victim.queue.pause().await
+}
+
+pub(super) async fn resume(victim: Victim) -> Done {
+    victim.queue.resume().await
+}
+
+pub(super) async fn cancel(victim: Victim) -> Done {
+    victim.queue.cancel(&id("mine")).await.map(drop)
+}
+
+pub(super) async fn look(victim: Victim) -> Done {
+    victim.queue.stats().await?;
+    victim.queue.audit().await.map(drop)
+}
+
+pub(super) async fn redrive_one(victim: Victim) -> Done {
+    victim.queue.redrive(&Which::Only(vec![id("mine")])).await.map(drop)
+}
+
+pub(super) async fn push_that_moves(victim: Victim) -> Done {
+    let later = NewJob::new("b").delay(DELAY / 2);
+    let moving = later.unique_or(key("k"), OnDuplicate::Reschedule);
+    victim.queue.push(&[moving], None).await.map(drop)
+}
+
+pub(super) async fn peek_at_each_state(victim: Victim) -> Done {
+    let states =
+        [JobState::Ready, JobState::Scheduled, JobState::Leased, JobState::Dead];
+    for state in states {
+        victim.queue.peek(&PeekRequest::new(state, NonZeroU32::MIN)).await?;
+    }
+    Ok(())
+}
