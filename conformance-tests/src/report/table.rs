@@ -62,3 +62,47 @@ impl Report {
         lines.join("\n") + "\n"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(id: &str, verdict: Verdict) -> Judged {
+        let (id, rules) = (id.to_owned(), &["R1"][..]);
+        Judged { id, rules, verdict, steps: 2, faults_fired: 3 }
+    }
+
+    fn report() -> Report {
+        let cases = vec![
+            judged("a::kept", Verdict::Passed),
+            judged("a::broken", Verdict::Failed("job 7 is lost".to_owned())),
+            judged("b::refused", Verdict::Unclaimed),
+        ];
+        Report { backend: "mine", cases }
+    }
+
+    #[test]
+    fn a_failure_is_told_with_what_repeats_it() {
+        let text = report().to_string();
+
+        assert!(text.contains("a::broken (R1): job 7 is lost"), "{text}");
+        assert!(text.contains("report --backend mine --only a::broken"), "{text}");
+        assert!(!report().is_clean());
+    }
+
+    #[test]
+    fn each_topic_is_counted() {
+        let expected = "| mine | cases | passed | failed | unclaimed |\n\
+                        |---|--:|--:|--:|--:|\n\
+                        | a | 2 | 1 | 1 | 0 |\n\
+                        | b | 1 | 0 | 0 | 1 |\n\
+                        | **all** | 3 | 1 | 1 | 1 |\n";
+        assert_eq!(report().markdown(), expected);
+        assert_eq!(report().counts().faults_fired, 9);
+    }
+
+    #[test]
+    fn a_report_of_nothing_is_not_clean() {
+        assert!(!Report { backend: "mine", cases: vec![] }.is_clean());
+    }
+}
