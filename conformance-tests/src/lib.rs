@@ -45,6 +45,7 @@ mod figures;
 mod idempotence;
 mod leases;
 mod leaving;
+pub mod model;
 mod neighbours;
 mod no_loss;
 mod one_holder;

@@ -1,0 +1,253 @@
+//! What a claim does, by the rules.
+
+use queue_core::{Delivery, Priority};
+
+use super::{
+    book::{Book, Told, Verdict},
+    pushing::ms,
+    world::{Lease, Ms, Place, Turn, World},
+};
+
+/// Who asks for how much.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// Which run of which worker.
+    pub(crate) run: usize,
+    pub(crate) max: usize,
+    pub(crate) lease: Ms,
+}
+
+/// What was delivered, and from which places.
+struct Taken {
+    job: usize,
+    priority: Priority,
+    turns: Vec<Turn>,
+}
+
+impl Book {
+    /// A claim that was answered.
+    pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> Verdict {
+        if answer.len() > asked.max {
+            return Err(format!("R6: {} jobs for {}", answer.len(), asked.max));
+        }
+        if !answer.is_empty() {
+            self.paused.retain(|paused| !paused);
+            if self.paused.is_empty() {
+                return Err("R6: a paused queue delivers".to_owned());
+            }
+        }
+        let expired_in_between = self.may_meet_expired();
+        let mut taken = Vec::new();
+        for (index, delivery) in answer.iter().enumerate() {
+            taken.push(self.delivered(asked, index, delivery)?);
+        }
+        if self.is_fifo {
+            self.answer_is_in_order(&taken)?;
+            self.nobody_was_passed(&taken)?;
+        }
+        if answer.is_empty() {
+            return self.nothing_was_left();
+        }
+        if answer.len() < asked.max && !expired_in_between {
+            return self.nobody_ready_was_left(&taken);
+        }
+        Ok(())
+    }
+
+    /// A claim whose answer was lost. What has expired may be leased by it too, and
+    /// nobody is there to bury it; it is not delivered all the same.
+    pub(crate) fn maybe_claimed(&mut self, asked: Asked) {
+        self.maybe_leased(asked, |_| true);
+    }
+
+    /// A claim that was answered although it was struck: what it found expired may
+    /// still be leased.
+    pub(crate) fn maybe_claimed_expired(&mut self, asked: Asked) {
+        let now = self.now;
+        self.maybe_leased(asked, |world| world.may_be_expired(now));
+    }
+
+    fn maybe_leased(&mut self, asked: Asked, is_meant: impl Fn(&World) -> bool) {
+        if !self.paused.contains(&false) {
+            return;
+        }
+        let (now, step) = (self.now, self.step);
+        self.maybe(|job, world| {
+            if !is_meant(world) {
+                return Vec::new();
+            }
+            if world
+                .lease()
+                .is_some_and(|it| it.receipt.is_none() && it.run == asked.run)
+                && world.may_be_expired(now)
+            {
+                // What the claim found expired is buried by its last step.
+                return vec![world.at(Place::Dead)];
+            }
+            if !world.is_up(now) {
+                return Vec::new();
+            }
+            let until = now + job.spec.lease.map_or(asked.lease, ms);
+            let (run, claim) = (asked.run, step);
+            let lease = Lease { receipt: None, run, until, claim, index: 0 };
+            let attempt = world.attempt + 1;
+            vec![World { place: Place::Leased(lease), attempt, ..*world }]
+        });
+    }
+
+    fn delivered(
+        &mut self,
+        asked: Asked,
+        index: usize,
+        delivery: &Delivery,
+    ) -> Result<Taken, String> {
+        let payload = delivery.payload.escape_ascii();
+        let Some(at) = self.job_of(&delivery.payload) else {
+            return Err(format!("UNEXPECTED, R3: {payload} was never pushed"));
+        };
+        self.check_delivery(at, asked, delivery)?;
+        let (now, attempt) = (self.now, delivery.attempt());
+        self.keep(at, "R6, R11, R14, R17: must not be delivered now", |world| {
+            world.is_claimable(now)
+        })?;
+        self.keep(at, "R11: not this attempt", |world| world.attempt + 1 == attempt)?;
+        let turns = self.jobs[at].worlds.iter().filter_map(turn_of).collect();
+        let lease = Lease {
+            receipt: Some(self.told.len()),
+            run: asked.run,
+            until: now + ms(delivery.lease),
+            claim: self.step,
+            index,
+        };
+        let job = &mut self.jobs[at];
+        job.id = Some(delivery.job().clone());
+        job.runs += 1;
+        let worlds = std::mem::take(&mut job.worlds);
+        for world in worlds {
+            let leased = World { place: Place::Leased(lease), attempt, ..world };
+            super::book::add(&mut job.worlds, leased);
+        }
+        let priority = job.spec.priority;
+        let receipt = delivery.receipt.clone();
+        self.told.push(Told { receipt, job: at, lease });
+        Ok(Taken { job: at, priority, turns })
+    }
+
+    /// R2: it is as it was pushed; R7: the receipt is like no other.
+    fn check_delivery(&self, at: usize, asked: Asked, got: &Delivery) -> Verdict {
+        let (job, spec) = (&self.jobs[at], &self.jobs[at].spec);
+        let is_known = |told: &Told| told.receipt == got.receipt;
+        let wrong = [
+            (job.id.as_ref().is_some_and(|id| id != got.job()), "R3: another id"),
+            (spec.headers != got.headers, "R2: other headers"),
+            (spec.priority != got.priority, "R15: another priority"),
+            (spec.max_attempts != got.max_attempts, "R11: other attempts"),
+            (spec.lease.map_or(asked.lease, ms) != ms(got.lease), "R6: another lease"),
+            (self.told.iter().any(is_known), "R7: a receipt given out twice"),
+        ];
+        match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, rule)) => Err(format!("{rule}: {got:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// What has expired takes up room in a claim and is not delivered.
+    fn may_meet_expired(&self) -> bool {
+        let now = self.now;
+        let is_expired = |world: &World| {
+            let is_up = matches!(world.place, Place::Ready(_));
+            is_up && world.may_be_expired(now)
+        };
+        self.jobs.iter().any(|job| job.worlds.iter().any(is_expired))
+    }
+
+    /// R13, R15 within an answer.
+    fn answer_is_in_order(&self, taken: &[Taken]) -> Verdict {
+        for (index, late) in taken.iter().enumerate() {
+            for early in &taken[..index] {
+                let is_passed = late.priority > early.priority
+                    || (late.priority == early.priority
+                        && late.is_surely_before(early));
+                if is_passed {
+                    return Err(format!(
+                        "FIFO, R13, R15: before {}: {}",
+                        self.jobs[late.job].tell(),
+                        self.jobs[early.job].tell(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// R13, R15: nobody who was ready and ahead was left behind.
+    fn nobody_was_passed(&mut self, taken: &[Taken]) -> Verdict {
+        let now = self.now;
+        for at in self.not_in(taken) {
+            let priority = self.jobs[at].spec.priority;
+            self.keep(at, "FIFO, R13, R15: passed by another", |world| {
+                let Place::Ready(turn) = world.place else { return true };
+                let is_ahead = |one: &Taken| {
+                    priority > one.priority
+                        || (priority == one.priority
+                            && one.turns.iter().all(|other| turn.is_before(other))
+                            && !one.turns.is_empty())
+                };
+                world.may_be_expired(now) || !taken.iter().any(is_ahead)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> Verdict {
+        for at in self.not_in(taken) {
+            self.keep(
+                at,
+                "DRAIN, R1: ready, and left by a claim with room",
+                |world| !matches!(world.place, Place::Ready(_)),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// An empty answer: nothing was ready or due, and what had expired is buried.
+    fn nothing_was_left(&mut self) -> Verdict {
+        if self.paused.contains(&true) {
+            return Ok(());
+        }
+        let now = self.now;
+        for at in 0..self.jobs.len() {
+            self.keep(at, "LOST, R1: ready, and a claim finds nothing", |world| {
+                match world.place {
+                    Place::Ready(_) => false,
+                    Place::Scheduled { due } => due > now,
+                    _ => true,
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn not_in(&self, taken: &[Taken]) -> Vec<usize> {
+        let is_left = |at: &usize| taken.iter().all(|one| one.job != *at);
+        (0..self.jobs.len()).filter(is_left).collect()
+    }
+}
+
+impl Taken {
+    fn is_surely_before(&self, other: &Self) -> bool {
+        let is_before = |turn: &Turn| other.turns.iter().all(|it| turn.is_before(it));
+        !self.turns.is_empty()
+            && !other.turns.is_empty()
+            && self.turns.iter().all(is_before)
+    }
+}
+
+/// From where a claimable job would be taken; a job that was due has both worlds, and
+/// so this one.
+fn turn_of(world: &World) -> Option<Turn> {
+    match world.place {
+        Place::Ready(turn) => Some(turn),
+        _ => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! What the numbers of an operation stand for.
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{
+    Capabilities, Capability, JobId, LeaseScope, NewJob, OnDuplicate, Priority,
+    UniqueKey,
+};
+
+use super::operation::Draft;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Leases that a claim or a heartbeat asks for.
+const LEASES: [Duration; 2] = [ms(3_000), ms(30_000)];
+
+/// Delays of pushes and retries; nought is at once.
+const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
+
+/// Expiries of pushes.
+const EXPIRIES: [Duration; 2] = [ms(4_000), ms(20_000)];
+
+/// A lease of a job's own.
+const OWN_LEASE: Duration = ms(7_000);
+
+/// Steps of time: hardly any, past the short delays, past the short leases and
+/// expiries, past all of them, past what is remembered.
+const STEPS: [Duration; 5] = [ms(1), ms(2_100), ms(5_003), ms(31_007), ms(301_009)];
+
+fn chosen<T: Copy>(table: &[T], number: u8) -> T {
+    table[usize::from(number) % table.len()]
+}
+
+/// How long a claim or heartbeat asks for.
+pub(crate) fn lease(number: u8) -> Duration {
+    chosen(&LEASES, number)
+}
+
+/// How long a retry waits.
+pub(crate) fn delay(number: u8) -> Duration {
+    chosen(&DELAYS, number)
+}
+
+/// How far time goes.
+pub(crate) fn step(number: u8) -> Duration {
+    chosen(&STEPS, number.wrapping_sub(1))
+}
+
+/// Whether that step outlasts what is remembered.
+pub(crate) fn outlasts_memory(number: u8) -> bool {
+    step(number) > Duration::from_secs(5 * 60)
+}
+
+/// The job that a draft stands for; options that are not claimed are left out.
+pub(crate) fn job(draft: &Draft, payload: String, can: &Capabilities) -> NewJob {
+    let mut job = NewJob::new(payload);
+    let chosen_if = |letter: char, option: Capability| {
+        Some(draft.option(letter)).filter(|it| *it > 0 && can.claims(option))
+    };
+    if let Some(number) = chosen_if('d', Capability::Delay) {
+        job = job.delay(delay(number));
+    }
+    if let Some(number) = chosen_if('e', Capability::Expiry) {
+        job = job.expires_in(chosen(&EXPIRIES, number - 1));
+    }
+    if let Some(number) = chosen_if('p', Capability::Priority) {
+        let priority = [Priority::HIGHEST, Priority::LOWEST][usize::from(number % 2)];
+        job = job.priority(priority);
+    }
+    if let Some(number) = chosen_if('i', Capability::ClientIds) {
+        job = job.id(JobId::new(format!("client-{number}")).expect("a valid id"));
+    }
+    if let Some(number) = chosen_if('k', Capability::Unique) {
+        job = job.unique(key(number));
+    }
+    if let Some(number) = chosen_if('r', Capability::Unique) {
+        job = job.unique_or(key(number), OnDuplicate::Reschedule);
+    }
+    if let Some(attempts) = NonZeroU16::new(u16::from(draft.option('m'))) {
+        job = job.max_attempts(attempts);
+    }
+    if draft.option('o') > 0 && can.lease_scope == LeaseScope::Job {
+        job = job.lease(OWN_LEASE);
+    }
+    if draft.option('h') > 0 {
+        job = job.header("name", "value");
+    }
+    job
+}
+
+fn key(number: u8) -> UniqueKey {
+    UniqueKey::new(format!("key-{number}")).expect("a valid key")
+}

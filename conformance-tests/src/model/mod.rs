@@ -1,0 +1,55 @@
+//! Depth 2: random operations by several actors, held against a reference model.
+//!
+//! ```text
+//!  draw      a sequence of operations of a producer, two workers, an operator and a
+//!            reaper, some struck by a fault at one of their steps
+//!  play      each on the backend and in the reference; after each, while all is at
+//!            rest, the figures and the audit
+//!  end       what was late arrives, leases and delays end, recover, drain: nothing is
+//!            lost, nothing ran twice without a reason
+//!  shrink    a sequence that breaks a rule, to a short one, told in one line
+//! ```
+//!
+//! **The reference** keeps, for each job, the set of all that may be true of it
+//! (`world.rs`). An answer that was heard rules worlds out; a call whose answer was lost
+//! adds what it may have done. A job without a world left breaks a rule. Without a fault
+//! a job has one world, and every answer is foretold exactly but for what the contract
+//! leaves open: whether a due job was made ready already, whether a settlement after the
+//! end of its lease counts, when an expired job is buried, and the order of what came
+//! back in two calls.
+//!
+//! **What strikes**: `before`, `after` and `ghost` kill the actor, who comes back as
+//! another; `cut-before` and `cut-after` break its connection; `loading` and `oom` are
+//! answers of the server's. An embedded store has no gate, and is played unstruck.
+//!
+//! **Replay.** All randomness is seeded and time is virtual, so that a sequence does the
+//! same each time:
+//!
+//! ```text
+//! RELQ_REPLAY='p push j; a claim 1 l1 !after1; - advance 4' \
+//!   cargo test -p backend-zset --test conformance every_sequence -- --nocapture
+//! ```
+//!
+//! plays this one and tells what is thought of each job after each operation
+//! (`operation.rs` says how to read it). `PROPTEST_CASES` asks for more sequences than
+//! usual, `PROPTEST_RNG_SEED` for others.
+
+mod book;
+mod claiming;
+mod draft;
+mod figures;
+mod operating;
+mod operation;
+mod play;
+mod play_end;
+mod play_operator;
+mod play_worker;
+mod pushing;
+mod returning;
+mod run;
+mod settling;
+mod stage;
+mod strategy;
+mod world;
+
+pub use run::{Summary, judge, run};

@@ -1,0 +1,296 @@
+//! One operation of a sequence, and its form in a replay line.
+//!
+//! ```text
+//!  p push j,jd1k2 t1    a plain job, and one with delay 1 and unique key 2; token 1
+//!  a claim 3 l1         worker a asks for three, by lease 1
+//!  a settle 0D,1R2      of its newest receipt: done; of the one before: retry, delay 2
+//!  r recover 2 !after1  the reaper recovers a page of 2, and dies after its 1st step
+//!  - advance 3          time passes
+//! ```
+
+use std::{fmt, str::FromStr};
+
+/// One operation, by one actor, with at most one fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Operation {
+    pub(crate) who: Who,
+    pub(crate) act: Act,
+    pub(crate) strike: Option<Strike>,
+}
+
+/// Who acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Who {
+    Producer,
+    WorkerA,
+    WorkerB,
+    Operator,
+    Reaper,
+    /// Nobody: time passes, or what was late arrives.
+    Nobody,
+}
+
+/// What is done. Numbers choose from the tables of [`super::draft`], or count back
+/// from the newest receipt or job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    Push { jobs: Vec<Draft>, token: u8 },
+    Repeat { token: u8 },
+    Claim { max: u8, lease: u8 },
+    Settle(Vec<Word>),
+    Turn { words: Vec<Word>, max: u8, lease: u8 },
+    Extend { receipts: Vec<u8>, lease: u8 },
+    Leave,
+    Recover { page: u8 },
+    Advance(u8),
+    Cancel { job: u8 },
+    CancelUnknown,
+    Pause,
+    Resume,
+    Redrive,
+    RedriveOne { job: u8 },
+    PurgeDead,
+    Purge,
+    Release,
+}
+
+/// A job's options; nought is the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
+
+/// A verdict on one of the actor's receipts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) receipt: u8,
+    pub(crate) says: Says,
+}
+
+/// A verdict, without its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Says {
+    Done,
+    Discard,
+    Bury,
+    GiveBack,
+    Retry(u8),
+}
+
+/// A fault at a step of the operation, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Strike {
+    pub(crate) how: How,
+    pub(crate) step: u8,
+}
+
+/// Which fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    Before,
+    After,
+    Ghost,
+    CutBefore,
+    CutAfter,
+    Loading,
+    OutOfMemory,
+}
+
+impl Draft {
+    /// Delay, expiry, priority, client's id, unique key, unique key that reschedules,
+    /// attempts, lease of its own, header.
+    pub(crate) const LETTERS: [char; 9] = ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h'];
+
+    /// The number behind a letter.
+    pub(crate) fn option(&self, letter: char) -> u8 {
+        let at = Self::LETTERS.iter().position(|known| *known == letter);
+        at.map_or(0, |at| self.0[at])
+    }
+}
+
+const ACTORS: [(Who, &str); 6] = [
+    (Who::Producer, "p"),
+    (Who::WorkerA, "a"),
+    (Who::WorkerB, "b"),
+    (Who::Operator, "o"),
+    (Who::Reaper, "r"),
+    (Who::Nobody, "-"),
+];
+
+const FAULTS: [(How, &str); 7] = [
+    (How::Before, "before"),
+    (How::After, "after"),
+    (How::Ghost, "ghost"),
+    (How::CutBefore, "cut-before"),
+    (How::CutAfter, "cut-after"),
+    (How::Loading, "loading"),
+    (How::OutOfMemory, "oom"),
+];
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", name_in(&ACTORS, self.who), self.act)?;
+        match self.strike {
+            None => Ok(()),
+            Some(Strike { how, step }) => {
+                write!(f, " !{}{step}", name_in(&FAULTS, how))
+            }
+        }
+    }
+}
+
+fn name_in<T: Copy + PartialEq>(names: &[(T, &'static str)], of: T) -> &'static str {
+    names.iter().find(|(known, _)| *known == of).map_or("?", |(_, name)| name)
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Push { jobs, token: 0 } => write!(f, "push {}", list(jobs)),
+            Self::Push { jobs, token } => write!(f, "push {} t{token}", list(jobs)),
+            Self::Repeat { token } => write!(f, "repeat t{token}"),
+            Self::Claim { max, lease } => write!(f, "claim {max} l{lease}"),
+            Self::Settle(words) => write!(f, "settle {}", list(words)),
+            Self::Turn { words, max, lease } => {
+                write!(f, "turn {} {max} l{lease}", list(words))
+            }
+            Self::Extend { receipts, lease } => {
+                write!(f, "extend {} l{lease}", list(receipts))
+            }
+            Self::Leave => f.write_str("leave"),
+            Self::Recover { page } => write!(f, "recover {page}"),
+            Self::Advance(step) => write!(f, "advance {step}"),
+            Self::Cancel { job } => write!(f, "cancel {job}"),
+            Self::CancelUnknown => f.write_str("cancel-unknown"),
+            Self::Pause => f.write_str("pause"),
+            Self::Resume => f.write_str("resume"),
+            Self::Redrive => f.write_str("redrive"),
+            Self::RedriveOne { job } => write!(f, "redrive-one {job}"),
+            Self::PurgeDead => f.write_str("purge-dead"),
+            Self::Purge => f.write_str("purge"),
+            Self::Release => f.write_str("release"),
+        }
+    }
+}
+
+fn list<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+impl fmt::Display for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("j")?;
+        let options = Self::LETTERS.iter().zip(self.0);
+        options
+            .filter(|(_, number)| *number > 0)
+            .try_for_each(|(letter, number)| write!(f, "{letter}{number}"))
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.receipt)?;
+        match self.says {
+            Says::Done => f.write_str("D"),
+            Says::Discard => f.write_str("X"),
+            Says::Bury => f.write_str("B"),
+            Says::GiveBack => f.write_str("G"),
+            Says::Retry(delay) => write!(f, "R{delay}"),
+        }
+    }
+}
+
+impl FromStr for Operation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || format!("`{text}` is no operation");
+        let mut words = text.split_whitespace();
+        let who = words.next().and_then(|word| value_in(&ACTORS, word));
+        let mut rest: Vec<_> = words.collect();
+        let strike = match rest.last().and_then(|word| word.strip_prefix('!')) {
+            None => None,
+            Some(word) => {
+                rest.pop();
+                Some(strike(word).ok_or_else(unknown)?)
+            }
+        };
+        let act = act(&rest).ok_or_else(unknown)?;
+        Ok(Self { who: who.ok_or_else(unknown)?, act, strike })
+    }
+}
+
+fn value_in<T: Copy>(names: &[(T, &'static str)], text: &str) -> Option<T> {
+    names.iter().find(|(_, name)| *name == text).map(|(value, _)| *value)
+}
+
+fn strike(word: &str) -> Option<Strike> {
+    let step = word.find(|symbol: char| symbol.is_ascii_digit())?;
+    let (how, step) = word.split_at(step);
+    Some(Strike { how: value_in(&FAULTS, how)?, step: step.parse().ok()? })
+}
+
+fn act(words: &[&str]) -> Option<Act> {
+    Some(match words {
+        ["push", jobs] => Act::Push { jobs: items(jobs, draft)?, token: 0 },
+        ["push", jobs, token] => {
+            Act::Push { jobs: items(jobs, draft)?, token: marked(token, "t")? }
+        }
+        ["repeat", token] => Act::Repeat { token: marked(token, "t")? },
+        ["claim", max, lease] => {
+            Act::Claim { max: max.parse().ok()?, lease: marked(lease, "l")? }
+        }
+        ["settle", said] => Act::Settle(items(said, word)?),
+        ["turn", said, max, lease] => Act::Turn {
+            words: items(said, word)?,
+            max: max.parse().ok()?,
+            lease: marked(lease, "l")?,
+        },
+        ["extend", receipts, lease] => Act::Extend {
+            receipts: items(receipts, |one| one.parse().ok())?,
+            lease: marked(lease, "l")?,
+        },
+        ["leave"] => Act::Leave,
+        ["recover", page] => Act::Recover { page: page.parse().ok()? },
+        ["advance", step] => Act::Advance(step.parse().ok()?),
+        ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
+        ["cancel-unknown"] => Act::CancelUnknown,
+        ["pause"] => Act::Pause,
+        ["resume"] => Act::Resume,
+        ["redrive"] => Act::Redrive,
+        ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
+        ["purge-dead"] => Act::PurgeDead,
+        ["purge"] => Act::Purge,
+        ["release"] => Act::Release,
+        _ => return None,
+    })
+}
+
+fn items<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',').map(item).collect()
+}
+
+fn marked(word: &str, mark: &str) -> Option<u8> {
+    word.strip_prefix(mark)?.parse().ok()
+}
+
+fn draft(text: &str) -> Option<Draft> {
+    let mut draft = Draft::default();
+    let mut symbols = text.strip_prefix('j')?.chars();
+    while let Some(letter) = symbols.next() {
+        let at = Draft::LETTERS.iter().position(|known| *known == letter)?;
+        draft.0[at] = u8::try_from(symbols.next()?.to_digit(10)?).ok()?;
+    }
+    Some(draft)
+}
+
+fn word(text: &str) -> Option<Word> {
+    let verdict = text.find(|symbol: char| symbol.is_ascii_uppercase())?;
+    let (receipt, verdict) = text.split_at(verdict);
+    let says = match verdict {
+        "D" => Says::Done,
+        "X" => Says::Discard,
+        "B" => Says::Bury,
+        "G" => Says::GiveBack,
+        _ => Says::Retry(marked(verdict, "R")?),
+    };
+    Some(Word { receipt: receipt.parse().ok()?, says })
+}

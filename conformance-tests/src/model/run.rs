@@ -1,0 +1,192 @@
+//! Draws sequences, plays them, and shrinks what fails.
+
+use std::{cell::Cell, env, sync::Arc};
+
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use queue_core::QueueName;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    operation::Operation,
+    play::{Played, Telling, play},
+    stage::Site,
+    strategy::{Faults, sequences},
+};
+use crate::{Profile, Subject, server::Server};
+
+/// Sequences that are played when `PROPTEST_CASES` does not say otherwise.
+const CASES: u32 = 64;
+
+/// The beginning of all sequences when `PROPTEST_RNG_SEED` does not say otherwise: a
+/// suite that runs twice judges the same.
+const SEED: u64 = 1;
+
+/// Attempts to make the operations of a sequence that failed simpler.
+const SHRINKS: u32 = 1000;
+
+/// What a replay line sets.
+const REPLAY: &str = "RELQ_REPLAY";
+
+/// What was played.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Summary {
+    /// Sequences.
+    pub sequences: u64,
+    /// Operations of all of them.
+    pub operations: u64,
+    /// Faults that struck them.
+    pub faults_fired: u64,
+}
+
+/// Holds a backend against the reference model: one test of a backend's own.
+///
+/// # Panics
+/// When a sequence breaks a rule: with what is wrong, and the line that repeats the
+/// shortest sequence that was found to do so.
+pub fn run<S: Subject + Default>(profile: Profile) {
+    let judged = judge::<S>(profile);
+    match judged {
+        Ok(summary) => println!("{summary:?}"),
+        Err(wrong) => panic!("{wrong}"),
+    }
+}
+
+/// Holds a backend against the reference model, and counts.
+///
+/// # Errors
+/// What is wrong, and the line that repeats it.
+pub fn judge<S: Subject + Default>(profile: Profile) -> Result<Summary, String> {
+    let theatre = Theatre::open(profile, Arc::new(S::default()))?;
+    if let Some(line) = env::var_os(REPLAY) {
+        let line = line.into_string().map_err(|_| format!("{REPLAY} is no text"))?;
+        theatre.play(&parse(&line)?, Telling::All)?;
+        return Ok(theatre.summary.get());
+    }
+    theatre.play_all()
+}
+
+/// Where sequences are played, each on a queue of its own.
+struct Theatre {
+    runtime: Runtime,
+    site: Site,
+    subject: Arc<dyn Subject>,
+    summary: Cell<Summary>,
+}
+
+impl Theatre {
+    fn open(profile: Profile, subject: Arc<dyn Subject>) -> Result<Self, String> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+        let site = match profile {
+            Profile::Redis | Profile::Bare => Site::Redis(Server::start()),
+            Profile::Embedded => {
+                let directory = TempDir::new();
+                Site::Embedded(directory.map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(Self { runtime, site, subject, summary: Cell::default() })
+    }
+
+    fn play_all(&self) -> Result<Summary, String> {
+        let faults = match self.site {
+            Site::Redis(_) => Faults::Some,
+            Site::Embedded(_) => Faults::None,
+        };
+        let mut runner = TestRunner::new(config());
+        let judged = runner.run(&sequences(faults), |sequence| {
+            self.play(&sequence, Telling::Nothing).map_err(TestCaseError::fail)
+        });
+        match judged {
+            Ok(()) => Ok(self.summary.get()),
+            Err(TestError::Fail(wrong, sequence)) => {
+                let (wrong, sequence) = self.shorten(wrong.to_string(), sequence);
+                Err(format!("{wrong}\nreplay: {REPLAY}='{}'", tell(&sequence)))
+            }
+            Err(TestError::Abort(reason)) => Err(reason.to_string()),
+        }
+    }
+
+    /// Leaves out what can be left out, now that the operations are simple.
+    fn shorten(
+        &self,
+        mut wrong: String,
+        mut sequence: Vec<Operation>,
+    ) -> (String, Vec<Operation>) {
+        let mut at = sequence.len();
+        while at > 0 {
+            at -= 1;
+            let mut shorter = sequence.clone();
+            shorter.remove(at);
+            if let Err(still_wrong) = self.play(&shorter, Telling::Nothing) {
+                (wrong, sequence) = (still_wrong, shorter);
+                at = sequence.len();
+            }
+        }
+        (wrong, sequence)
+    }
+
+    fn play(&self, sequence: &[Operation], telling: Telling) -> Result<(), String> {
+        let mut summary = self.summary.get();
+        summary.sequences += 1;
+        let queue = QueueName::new(format!("model-{}", summary.sequences));
+        let queue = queue.map_err(|error| error.to_string())?;
+        let playing = {
+            let subject = Arc::clone(&self.subject);
+            play(&self.site, subject, queue, sequence, telling)
+        };
+        let played = self.runtime.block_on(playing);
+        let counted = played.as_ref().copied().unwrap_or_default();
+        let Played { operations, faults_fired } = counted;
+        summary.operations += operations;
+        summary.faults_fired += faults_fired;
+        self.summary.set(summary);
+        played.map(drop)
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config { failure_persistence: None, ..Config::default() };
+    if env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    if env::var_os("PROPTEST_RNG_SEED").is_none() {
+        config.rng_seed = RngSeed::Fixed(SEED);
+    }
+    config.max_shrink_iters = SHRINKS;
+    config
+}
+
+fn tell(sequence: &[Operation]) -> String {
+    sequence.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn parse(line: &str) -> Result<Vec<Operation>, String> {
+    line.split(';').map(|one| one.trim().parse()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replay line says all of a sequence.
+    #[test]
+    fn a_sequence_is_read_as_it_was_told() {
+        let mut runner = TestRunner::new(config());
+
+        let read = runner.run(&sequences(Faults::Some), |sequence| {
+            let told = tell(&sequence);
+            if parse(&told) == Ok(sequence) {
+                return Ok(());
+            }
+            Err(TestCaseError::fail(told))
+        });
+
+        assert_eq!(read, Ok(()));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert_eq!(parse("p dance"), Err("`p dance` is no operation".to_owned()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Which sequences are drawn.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+
+use super::operation::{Act, Draft, How, Operation, Says, Strike, Who, Word};
+
+/// The longest sequence. A short one shows a bug as well, but fewer of them.
+const LONGEST: usize = 60;
+
+/// One fault for so many operations of a sequence with faults.
+const FAULT_SHARE: f64 = 0.15;
+
+/// Whether a backend can be struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Faults {
+    None,
+    Some,
+}
+
+/// Sequences without faults, and with them where they are possible.
+pub(crate) fn sequences(faults: Faults) -> BoxedStrategy<Vec<Operation>> {
+    let calm = vec(operation(Just(None).boxed()), 1..=LONGEST).boxed();
+    match faults {
+        Faults::None => calm,
+        Faults::Some => {
+            let struck = operation(option::weighted(FAULT_SHARE, strike()).boxed());
+            prop_oneof![1 => calm, 3 => vec(struck, 1..=LONGEST)].boxed()
+        }
+    }
+}
+
+fn operation(strike: BoxedStrategy<Option<Strike>>) -> BoxedStrategy<Operation> {
+    (act(), strike)
+        .prop_map(|((who, act), strike)| {
+            let strike = strike.filter(|_| who != Who::Nobody);
+            Operation { who, act, strike }
+        })
+        .boxed()
+}
+
+fn strike() -> impl Strategy<Value = Strike> {
+    let how = select(vec![
+        How::Before,
+        How::After,
+        How::Ghost,
+        How::CutBefore,
+        How::CutAfter,
+        How::Loading,
+        How::OutOfMemory,
+    ]);
+    let step = prop_oneof![5 => Just(1), 2 => Just(2), 1 => Just(3)];
+    (how, step).prop_map(|(how, step)| Strike { how, step })
+}
+
+fn act() -> impl Strategy<Value = (Who, Act)> {
+    prop_oneof![
+        5 => vec(draft(), 1..=3).prop_map(|jobs| (Who::Producer, push(jobs, 0))),
+        2 => (vec(draft(), 1..=3), 1..=3u8)
+            .prop_map(|(jobs, token)| (Who::Producer, push(jobs, token))),
+        2 => (1..=3u8).prop_map(|token| (Who::Producer, Act::Repeat { token })),
+        18 => by_worker(),
+        3 => recover(),
+        5 => (1..=5u8).prop_map(|step| (Who::Nobody, Act::Advance(step))),
+        5 => by_operator(),
+        1 => Just((Who::Nobody, Act::Release)),
+    ]
+}
+
+fn push(jobs: Vec<Draft>, token: u8) -> Act {
+    Act::Push { jobs, token }
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let rarely = |most: u8| prop_oneof![5 => Just(0), 1 => 1..=most];
+    let most = [2, 2, 2, 2, 2, 2, 2, 1, 1];
+    most.map(rarely).prop_map(Draft)
+}
+
+fn by_worker() -> impl Strategy<Value = (Who, Act)> {
+    let claim = (1..=4u8, 1..=2u8).prop_map(|(max, lease)| Act::Claim { max, lease });
+    let turn = (words(), 1..=3u8, 1..=2u8).prop_map(|(words, max, lease)| Act::Turn {
+        words,
+        max,
+        lease,
+    });
+    let extend = (vec(0..=4u8, 1..=3), 1..=2u8)
+        .prop_map(|(receipts, lease)| Act::Extend { receipts, lease });
+    let act = prop_oneof![
+        7 => claim,
+        6 => words().prop_map(Act::Settle),
+        3 => turn,
+        2 => extend,
+        1 => Just(Act::Leave),
+    ];
+    (select(vec![Who::WorkerA, Who::WorkerB]), act)
+}
+
+fn words() -> impl Strategy<Value = Vec<Word>> {
+    let says = prop_oneof![
+        4 => Just(Says::Done),
+        2 => (0..=2u8).prop_map(Says::Retry),
+        1 => Just(Says::Bury),
+        1 => Just(Says::GiveBack),
+        1 => Just(Says::Discard),
+    ];
+    vec((0..=4u8, says).prop_map(|(receipt, says)| Word { receipt, says }), 1..=3)
+}
+
+fn recover() -> impl Strategy<Value = (Who, Act)> {
+    let page = prop_oneof![2 => 1..=2u8, 3 => Just(100)];
+    (select(vec![Who::Reaper, Who::WorkerA, Who::WorkerB]), page)
+        .prop_map(|(who, page)| (who, Act::Recover { page }))
+}
+
+fn by_operator() -> impl Strategy<Value = (Who, Act)> {
+    let act = prop_oneof![
+        6 => (0..=8u8).prop_map(|job| Act::Cancel { job }),
+        1 => Just(Act::CancelUnknown),
+        1 => Just(Act::Pause),
+        3 => Just(Act::Resume),
+        3 => Just(Act::Redrive),
+        2 => (0..=8u8).prop_map(|job| Act::RedriveOne { job }),
+        2 => Just(Act::PurgeDead),
+        1 => Just(Act::Purge),
+    ];
+    act.prop_map(|act| (Who::Operator, act))
+}

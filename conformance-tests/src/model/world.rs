@@ -1,0 +1,182 @@
+//! What may be true of one job.
+
+use queue_core::JobState;
+
+/// Milliseconds since the clock's start.
+pub(crate) type Ms = u64;
+
+/// One way in which things may stand with a job. A job of which all is known has one
+/// world; each call whose answer was lost may add some, each answer rules some out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct World {
+    pub(crate) place: Place,
+    /// Deliveries that count.
+    pub(crate) attempt: u32,
+    /// From then on it is not delivered any more.
+    pub(crate) expires: Option<Ms>,
+}
+
+/// Where a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Its push did not happen.
+    Absent,
+    /// Its push happened, and it was a duplicate.
+    Refused,
+    Scheduled {
+        due: Ms,
+    },
+    Ready(Turn),
+    Leased(Lease),
+    Dead,
+    Gone {
+        end: End,
+        at: Ms,
+    },
+}
+
+/// A worker's hold on a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// Which of the receipts; none when the claim's answer was lost.
+    pub(crate) receipt: Option<usize>,
+    /// Which run of which worker.
+    pub(crate) run: usize,
+    pub(crate) until: Ms,
+    /// The claim, and the place in its answer.
+    pub(crate) claim: u32,
+    pub(crate) index: usize,
+}
+
+/// A place among the ready jobs of one priority (R13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It came back. Those of one return and one claim keep their order.
+    Front { back: (u32, usize), claim: u32, index: usize, until: Ms },
+    /// It became ready somewhere between the two, counted in operations.
+    Back { from: (u32, usize), to: (u32, usize), due: Option<Ms> },
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Finished,
+    Discarded,
+    /// With the receipt and the end of the lease that it had.
+    Cancelled(Option<(usize, Ms)>),
+    PurgedDead,
+    /// With all that was remembered of it.
+    Purged,
+}
+
+/// What the figures count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    In(JobState),
+    Finished,
+    Discarded,
+    Cancelled,
+    Nowhere,
+}
+
+impl World {
+    pub(crate) fn at(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    pub(crate) fn ended(self, end: End, at: Ms) -> Self {
+        self.at(Place::Gone { end, at })
+    }
+
+    /// Expired for sure, or, at the very moment, maybe.
+    pub(crate) fn may_be_expired(&self, now: Ms) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
+
+    pub(crate) fn is_expired(&self, now: Ms) -> bool {
+        self.expires.is_some_and(|at| at < now)
+    }
+
+    /// Whether it is ready, or due.
+    pub(crate) fn is_up(&self, now: Ms) -> bool {
+        match self.place {
+            Place::Ready(_) => true,
+            Place::Scheduled { due } => due <= now,
+            _ => false,
+        }
+    }
+
+    /// Whether a claim may deliver it.
+    pub(crate) fn is_claimable(&self, now: Ms) -> bool {
+        self.is_up(now) && !self.is_expired(now)
+    }
+
+    /// Whether it may hold its unique key (R16).
+    pub(crate) fn may_hold_key(&self, now: Ms) -> bool {
+        match self.place {
+            Place::Leased(_) => true,
+            Place::Scheduled { .. } | Place::Ready(_) => !self.is_expired(now),
+            _ => false,
+        }
+    }
+
+    /// Whether it holds its unique key without a doubt.
+    pub(crate) fn holds_key(&self, now: Ms) -> bool {
+        let is_out = matches!(self.place, Place::Leased(_));
+        self.may_hold_key(now) && (is_out || !self.may_be_expired(now))
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        match &self.place {
+            Place::Leased(lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// A lease that has ended and that nobody took back yet.
+    pub(crate) fn overdue(&self, now: Ms) -> Option<&Lease> {
+        self.lease().filter(|lease| lease.until <= now)
+    }
+
+    /// Whether it is ready since that time.
+    pub(crate) fn fell_due_at(&self, at: Ms) -> bool {
+        matches!(self.place, Place::Ready(Turn::Back { due: Some(due), .. }) if due == at)
+    }
+
+    pub(crate) fn counted(&self) -> Counted {
+        match self.place {
+            Place::Absent | Place::Refused => Counted::Nowhere,
+            Place::Scheduled { .. } => Counted::In(JobState::Scheduled),
+            Place::Ready(_) => Counted::In(JobState::Ready),
+            Place::Leased(_) => Counted::In(JobState::Leased),
+            Place::Dead => Counted::In(JobState::Dead),
+            Place::Gone { end: End::Finished, .. } => Counted::Finished,
+            Place::Gone { end: End::Discarded, .. } => Counted::Discarded,
+            Place::Gone { end: End::Cancelled(_), .. } => Counted::Cancelled,
+            Place::Gone { .. } => Counted::Nowhere,
+        }
+    }
+}
+
+impl Turn {
+    /// Whether this one is surely served first.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Front { .. }, Self::Back { .. }) => true,
+            (Self::Back { .. }, Self::Front { .. }) => false,
+            (
+                Self::Front { back, claim, index, until },
+                Self::Front { back: b, claim: c, index: i, until: u },
+            ) => back == b && claim == c && index < i && until <= u,
+            (
+                Self::Back { from, to, due },
+                Self::Back { from: other_from, due: other_due, .. },
+            ) => {
+                let fell_due_together = from == other_from;
+                to < other_from
+                    || (fell_due_together
+                        && due.zip(*other_due).is_some_and(|(a, b)| a < b))
+            }
+        }
+    }
+}
