@@ -21,6 +21,22 @@ impl Subject for Zset {
         let config = config.environment(environment.clone());
         Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
     }
+
+    fn scripts(&self) -> Vec<String> {
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/lua"));
+        let files = files.expect("the scripts are there");
+        files
+            .filter_map(|file| {
+                file.expect("a directory can be read")
+                    .path()
+                    .file_stem()?
+                    .to_str()
+                    .map(str::to_owned)
+            })
+            // Not a script: functions that others begin with.
+            .filter(|name| name != "moves")
+            .collect()
+    }
 }
 
 conformance_tests::conformance!(Zset, redis);

@@ -54,7 +54,12 @@ macro_rules! __bare_tests {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __step_tests {
-    ($($scenario:ident)*) => { $(
+    ($($scenario:ident)*) => {
+        #[test]
+        fn every_script_is_reached() {
+            $crate::steps::reach::<super::SubjectUnderTest>();
+        }
+        $(
         #[test]
         fn $scenario() {
             $crate::steps::run::<super::SubjectUnderTest>(stringify!($scenario));

@@ -1,7 +1,7 @@
 //! The gate itself: what a suite starts, plans with, and asks.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt, io,
     os::unix::net::UnixListener as StdUnixListener,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -195,6 +195,11 @@ impl Gate {
     /// the beginning of its digest.
     pub fn name_script(&self, source: &str, name: &str) {
         self.shared.scripts().name(&digest(source.as_bytes()), name);
+    }
+
+    /// Every script that was loaded or run, by what it is called in the record.
+    pub fn scripts(&self) -> BTreeSet<String> {
+        self.shared.scripts().all_labels().into_iter().collect()
     }
 
     /// Kills an actor: its connections are closed, and new ones too, until

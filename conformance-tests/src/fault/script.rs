@@ -68,6 +68,12 @@ impl Scripts {
         self.known.get(&digest).map(|known| known.shimmed.as_str())
     }
 
+    /// What each script is called that went through.
+    pub(crate) fn all_labels(&self) -> Vec<String> {
+        let named = |digest: &String| self.label(digest.as_bytes());
+        self.known.keys().map(named).collect()
+    }
+
     /// What this script is called.
     pub(crate) fn label_of_source(&self, source: &[u8]) -> String {
         let digest = digest(source);

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     fault::VirtualClock,
-    steps::{Scenario, Victim},
+    steps::{Part, Scenario, Victim},
 };
 
 /// How long the victim has to be quiet before its time is moved on.
@@ -65,7 +65,7 @@ pub(super) async fn act(
 ) -> Result<(), Error> {
     let queue = open(subject, folder, clock, Seed::Victim, Some(watch)).await?;
     let clock = clock.clone();
-    (scenario.act)(Victim { queue, clock, worker: victim(), held }).await
+    (scenario.act)(Victim { queue, clock, part: Part::new(victim(), held) }).await
 }
 
 /// Moves the time on whenever the victim is quiet, and says so.

@@ -23,7 +23,9 @@ use super::{
 };
 use crate::{
     fault::VirtualClock,
-    steps::{Again, Knowledge, Outcome, Sight, Stage, Victim, bring_back, settle_up},
+    steps::{
+        Again, Knowledge, Outcome, Part, Sight, Stage, Victim, bring_back, settle_up,
+    },
 };
 
 /// What became of a run.
@@ -183,8 +185,7 @@ pub(super) async fn again(start: &Start, stage: &Stage) -> Result<Knowledge, Str
     let victim = Victim {
         queue: stage.hand.queue.clone(),
         clock: stage.clock.clone(),
-        worker: super::start::victim(),
-        held: start.held.clone(),
+        part: Part::new(super::start::victim(), start.held.clone()),
     };
     let repeated = (start.scenario.act)(victim).await;
     let said =

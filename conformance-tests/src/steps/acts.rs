@@ -14,6 +14,8 @@ use super::{
     victim::Victim,
 };
 
+pub(super) use super::work::{stop_at_work, work};
+
 type Done = Result<(), Error>;
 
 pub(super) async fn push_one(victim: Victim) -> Done {

@@ -8,9 +8,9 @@ use super::{
     Tally,
     crew::{Crew, Hand, Sight, Stage},
     judge::{Late, take_over},
-    outcome::Knowledge,
+    outcome::{End, Knowledge},
     scenarios::{Again, SCENARIOS, Scenario},
-    victim::{Heard, Victim, act, pump},
+    victim::{Heard, Part, Victim, act, pump},
 };
 use crate::{
     Subject,
@@ -33,8 +33,11 @@ pub struct Struck {
     kills: bool,
 }
 
+/// The server is full when the step comes to it.
+const FULL: &str = "out of memory";
+
 /// Every fault that a step can be struck with.
-fn faults(is_blocking: bool) -> Vec<Struck> {
+fn faults(scenario: &Scenario, is_blocking: bool) -> Vec<Struck> {
     let kill = |fault, late, name| Struck { fault, late, name, kills: true };
     let live = |fault, name| Struck { fault, late: Late::AtOnce, name, kills: false };
     let mut faults = vec![
@@ -47,13 +50,22 @@ fn faults(is_blocking: bool) -> Vec<Struck> {
         live(Fault::Cut(When::After), "cut after"),
         live(Fault::Error("LOADING the suite says so".to_owned()), "error LOADING"),
         live(Fault::Error("OOM the suite says so".to_owned()), "error OOM"),
+        live(meanwhile("SCRIPT FLUSH"), "script flush"),
     ];
+    // What others push to a full server would fail too.
+    if scenario.is_steady {
+        faults.push(live(meanwhile("CONFIG SET maxmemory 1"), FULL));
+    }
     if is_blocking {
         faults.push(kill(Fault::WaiterCloses, Late::AtOnce, "waiter closes"));
         faults.push(kill(Fault::WaiterFreezes, Late::AtOnce, "waiter freezes"));
         faults.push(live(Fault::TimeOut, "time out"));
     }
     faults
+}
+
+fn meanwhile(command: &str) -> Fault {
+    Fault::Meanwhile(command.split(' ').map(str::to_owned).collect())
 }
 
 /// Strikes a backend in each act, on the server at `server`, which is emptied for
@@ -88,7 +100,10 @@ pub(crate) async fn one_act(
     }
 }
 
-async fn crew(server: Address, subject: Arc<dyn Subject>) -> io::Result<Crew> {
+pub(super) async fn crew(
+    server: Address,
+    subject: Arc<dyn Subject>,
+) -> io::Result<Crew> {
     let clock = VirtualClock::new();
     let gate = Gate::start(server, clock.clone())?;
     let endpoint = gate.actor("hand")?;
@@ -114,7 +129,7 @@ async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
     tally.steps += first.len() as u64;
     for step in &first {
         let is_blocking = step.command.starts_with('B');
-        for struck in faults(is_blocking) {
+        for struck in faults(scenario, is_blocking) {
             run += 1;
             let at = Some((step.step, &struck));
             let seen = one_run(crew, scenario, at, run, &mut tally).await?;
@@ -139,7 +154,7 @@ async fn strike_the_rest(
     tally: &mut Tally,
 ) -> io::Result<()> {
     let is_death = |struck: &Struck| ["before", "after"].contains(&struck.name);
-    let deaths = || faults(false).into_iter().filter(is_death);
+    let deaths = || faults(scenario, false).into_iter().filter(is_death);
     for _ in 0..ROUNDS {
         for (step, struck) in
             steps.iter().flat_map(|step| deaths().map(move |s| (step, s)))
@@ -156,12 +171,12 @@ async fn strike_the_rest(
     Ok(())
 }
 
-fn labels(steps: &[StepRecord]) -> Vec<String> {
+pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
     steps.iter().map(StepRecord::label).collect()
 }
 
 /// One run: prepare, act, take over, judge. Answers the victim's steps.
-async fn one_run(
+pub(super) async fn one_run(
     crew: &Crew,
     scenario: &Scenario,
     strike: Option<(u32, &Struck)>,
@@ -175,10 +190,11 @@ async fn one_run(
     if let Some((step, struck)) = strike {
         crew.gate.plan(&name, step, struck.fault.clone());
     }
-    let who = (victim.clone(), scene.held.clone());
+    let part =
+        Part { worker: victim, held: scene.held.clone(), ran: scene.ran.clone() };
     let queue = queue();
     let acting = async {
-        let heard = act(crew, &queue, &endpoint, who, scenario.act).await;
+        let heard = act(crew, &queue, &endpoint, part.clone(), scenario.act).await;
         crew.gate.kill(&endpoint).await;
         heard
     };
@@ -186,19 +202,23 @@ async fn one_run(
         tokio::join!(acting, (scenario.meanwhile)(crew, Sight::of(&endpoint)));
     let struck = strike.map(|(_, struck)| struck);
     let is_heard = struck.is_none_or(|struck| !struck.kills);
+    if struck.is_some_and(|struck| struck.name == FULL) {
+        crew.gate.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
+    }
     let mut known = known(&heard, struck);
     if known.as_ref().is_ok_and(|known| *known != Knowledge::Done)
         && (is_heard || scenario.again == Again::ByAnyone)
     {
-        let queue = crew.hand.queue.clone();
-        let (clock, held) = (crew.clock.clone(), scene.held.clone());
-        let stand_in = Victim { queue, clock, worker: victim, held };
-        known = again(crew, scenario, stand_in, &heard).await;
+        let (queue, clock) = (crew.hand.queue.clone(), crew.clock.clone());
+        known = again(crew, scenario, Victim { queue, clock, part }, &heard).await;
     }
     let late = strike.map_or(Late::AtOnce, |(_, struck)| struck.late);
     let found = take_over(crew, &scene.held, late).await;
     let judged = match (known, found) {
-        (Ok(known), Ok(found)) => scene.promise.judge(&found, known),
+        (Ok(known), Ok(mut found)) => {
+            scene.ran.payloads().into_iter().for_each(|one| found.add(one, End::Ran));
+            scene.promise.bearing(strike.is_some()).judge(&found, known)
+        }
         (Err(wrong), _) | (_, Err(wrong)) => Err(wrong),
     };
     let steps = steps_of(crew, &name);
@@ -232,6 +252,13 @@ fn known(heard: &Heard, struck: Option<&Struck>) -> Result<Knowledge, String> {
 
 /// An error says truly whether the call happened (R21).
 fn of_error(error: &Error, struck: &Struck) -> Result<Knowledge, String> {
+    if matches!(struck.fault, Fault::Meanwhile(_)) {
+        // A script that the server forgot is sent again; a full server is named.
+        let is_full = struck.name == FULL && matches!(error, Error::Full { .. });
+        if !is_full {
+            return Err(format!("not borne: {}", error.full_message()));
+        }
+    }
     let was_answered = matches!(struck.fault, Fault::Error(_));
     match error.happened() {
         Happened::No => Ok(Knowledge::Undone),

@@ -21,12 +21,14 @@ mod drive;
 mod judge;
 mod names;
 mod outcome;
+mod reach;
 mod run;
 mod scenarios;
 mod scenes;
 mod tallied;
 mod tally;
 mod victim;
+mod work;
 
 use std::pin::Pin;
 
@@ -34,11 +36,12 @@ pub(crate) use crew::{Hand, LEASE, Sight, Stage};
 pub use drive::{Struck, every_step};
 pub(crate) use judge::{bring_back, settle_up};
 pub(crate) use outcome::{Knowledge, Outcome, Parts, Promise};
+pub use reach::reach;
 pub use run::run;
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub(crate) use tallied::{RULES, names, tally};
 pub use tally::Tally;
-pub(crate) use victim::Victim;
+pub(crate) use victim::{Part, Victim};
 
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

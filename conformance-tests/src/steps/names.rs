@@ -38,6 +38,8 @@ macro_rules! __with_scenarios {
             extend_what_was_cancelled
             recover_with_old_memories
             peek_at_each_state
+            work
+            stop_at_work
         }
     };
 }

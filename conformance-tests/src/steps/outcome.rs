@@ -11,6 +11,8 @@ pub(crate) enum End {
     Delivered,
     /// It was found among the dead.
     Dead,
+    /// The victim ran it, whether or not it could say so.
+    Ran,
 }
 
 /// How often each payload came to which end.
@@ -49,6 +51,19 @@ impl Outcome {
         self.0.keys().map(|(payload, _)| payload)
     }
 
+    /// Whether each of these jobs, and no other, was run or delivered: once at least
+    /// and so often at most.
+    fn is_done_at_least_once(&self, jobs: &Self, at_most: usize) -> bool {
+        let times = |payload: &Bytes| {
+            self.count(payload, End::Ran) + self.count(payload, End::Delivered)
+        };
+        let is_done = |payload| (1..=at_most).contains(&times(payload));
+        let is_known = |payload| jobs.count(payload, End::Delivered) > 0;
+        let is_dead = |payload| self.count(payload, End::Dead) > 0;
+        jobs.payloads().all(is_done)
+            && self.payloads().all(|payload| is_known(payload) && !is_dead(payload))
+    }
+
     /// Whether each job came to an end that it has in one of the two.
     fn is_mixed_of(&self, one: &Self, other: &Self) -> bool {
         let agrees = |payload: &Bytes, with: &Self| {
@@ -84,6 +99,10 @@ pub(crate) struct Promise {
 pub(crate) enum Parts {
     AllOrNone,
     EachByItself,
+    /// Each is run by the victim or delivered to the survivors, so often at most.
+    AtLeastOnce {
+        at_most: usize,
+    },
 }
 
 /// What is known of whether the act happened.
@@ -100,6 +119,22 @@ impl Promise {
         Self { undone: outcome.clone(), done: outcome, parts: Parts::AllOrNone }
     }
 
+    /// Each job is run, by the victim or a survivor: once where nothing goes wrong.
+    pub(crate) fn run<const N: usize>(payloads: [&'static str; N]) -> Self {
+        let parts = Parts::AtLeastOnce { at_most: 1 };
+        Self { parts, ..Self::unchanged(Outcome::delivered(payloads)) }
+    }
+
+    /// The same promise where something went wrong: one fault justifies one more
+    /// delivery of a job, and no loss (DUP-BOUND).
+    pub(crate) fn bearing(&self, has_fault: bool) -> Self {
+        let mut promise = self.clone();
+        if let Parts::AtLeastOnce { at_most } = &mut promise.parts {
+            *at_most += usize::from(has_fault);
+        }
+        promise
+    }
+
     /// Says what is wrong with what was found, if anything is.
     pub(crate) fn judge(
         &self,
@@ -107,13 +142,14 @@ impl Promise {
         known: Knowledge,
     ) -> Result<(), String> {
         let Self { undone, done, parts } = self;
-        let is_kept = match known {
-            Knowledge::Done => found == done,
-            Knowledge::Undone => found == undone,
-            Knowledge::Unknown if *parts == Parts::AllOrNone => {
-                found == done || found == undone
+        let is_kept = match (*parts, known) {
+            (Parts::AtLeastOnce { at_most }, _) => {
+                found.is_done_at_least_once(done, at_most)
             }
-            Knowledge::Unknown => found.is_mixed_of(done, undone),
+            (_, Knowledge::Done) => found == done,
+            (_, Knowledge::Undone) => found == undone,
+            (Parts::AllOrNone, _) => found == done || found == undone,
+            (Parts::EachByItself, _) => found.is_mixed_of(done, undone),
         };
         if is_kept {
             return Ok(());
@@ -121,5 +157,47 @@ impl Promise {
         Err(format!(
             "found {found:?}; the act is {known:?}; done is {done:?}, undone {undone:?}"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOBS: [&str; 2] = ["a", "b"];
+
+    fn found(ran: &[&'static str], delivered: &[&'static str]) -> Outcome {
+        let mut found = Outcome::default();
+        ran.iter().for_each(|one| found.add((*one).into(), End::Ran));
+        delivered.iter().for_each(|one| found.add((*one).into(), End::Delivered));
+        found
+    }
+
+    fn is_kept(has_fault: bool, found: &Outcome) -> bool {
+        let promise = Promise::run(JOBS).bearing(has_fault);
+        promise.judge(found, Knowledge::Unknown).is_ok()
+    }
+
+    #[test]
+    fn a_job_is_run_or_delivered() {
+        assert!(is_kept(false, &found(&["a"], &["b"])));
+        assert!(!is_kept(true, &found(&["a"], &[])), "b is lost");
+        assert!(!is_kept(true, &found(&["a", "b"], &["c"])), "c is invented");
+    }
+
+    #[test]
+    fn one_fault_justifies_one_more_run() {
+        let twice = found(&["a", "b"], &["b"]);
+
+        assert!(is_kept(true, &twice));
+        assert!(!is_kept(false, &twice));
+        assert!(!is_kept(true, &found(&["a", "b", "b"], &["b"])));
+    }
+
+    #[test]
+    fn a_dead_job_was_not_run() {
+        let dead = found(&["a", "b"], &[]).and(End::Dead, ["b"]);
+
+        assert!(!is_kept(true, &dead));
     }
 }

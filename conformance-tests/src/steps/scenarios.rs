@@ -26,6 +26,8 @@ pub(crate) struct Scenario {
     /// Whether all that it changes it changes by receipts, which are worth nothing
     /// once others have taken over (R7).
     pub(crate) is_by_receipt: bool,
+    /// Whether the victim is a whole worker, whose runs are on record in its process.
+    pub(crate) is_worker: bool,
 }
 
 /// Who may repeat an act whose end is not known.
@@ -52,6 +54,7 @@ macro_rules! scenario {
                 again: Again::AsTheVictim,
                 is_steady: true,
                 is_by_receipt: false,
+                is_worker: false,
             }
         }
     };
@@ -108,4 +111,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(extend_what_was_cancelled, cancelled_held, extend, needs: EVERY_OPTION),
     scenario!(recover_with_old_memories, old_memories, recover, needs: EVERY_OPTION),
     scenario!(peek_at_each_state, each_state, peek_at_each_state, needs: DELAYS),
+    scenario!(work, three_to_run, work,
+        is_steady: false, is_worker: true),
+    scenario!(stop_at_work, three_ready, stop_at_work,
+        is_steady: false, is_worker: true),
 ];

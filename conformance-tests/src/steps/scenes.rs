@@ -7,6 +7,7 @@ use queue_core::{Delivery, JobId, NewJob, Priority, UniqueKey, Verdict, WorkerId
 use super::{
     crew::{DELAY, LEASE, PAST_ALL, Stage},
     outcome::{End, Outcome, Parts, Promise},
+    victim::Ran,
 };
 
 /// Longer than anything is remembered (R4).
@@ -17,16 +18,22 @@ pub(crate) struct Scene {
     /// What the victim holds.
     pub(crate) held: Vec<Delivery>,
     pub(crate) promise: Promise,
+    /// Where the victim says what it runs.
+    pub(crate) ran: Ran,
 }
 
 impl Scene {
     pub(super) fn of(undone: Outcome, done: Outcome) -> Self {
         let promise = Promise { undone, done, parts: Parts::AllOrNone };
-        Self { held: Vec::new(), promise }
+        Self::promising(promise)
     }
 
     pub(super) fn unchanged(outcome: Outcome) -> Self {
-        Self { held: Vec::new(), promise: Promise::unchanged(outcome) }
+        Self::promising(Promise::unchanged(outcome))
+    }
+
+    fn promising(promise: Promise) -> Self {
+        Self { held: Vec::new(), promise, ran: Ran::default() }
     }
 
     pub(super) fn held(mut self, held: Vec<Delivery>) -> Self {
@@ -60,6 +67,11 @@ pub(super) async fn nothing_then_pushed(_: &Stage, _: &WorkerId) -> Scene {
 pub(super) async fn three_ready(crew: &Stage, _: &WorkerId) -> Scene {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+}
+
+pub(super) async fn three_to_run(crew: &Stage, _: &WorkerId) -> Scene {
+    crew.hand.store_plain(&["a", "b", "c"]).await;
+    Scene::promising(Promise::run(["a", "b", "c"]))
 }
 
 pub(super) async fn ranked_ready(crew: &Stage, _: &WorkerId) -> Scene {

@@ -1,11 +1,12 @@
 //! The actor that the fault happens to.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use queue_core::{Delivery, Error, Queue, QueueName, WorkerId};
 use tokio::{
     runtime::Builder,
-    sync::oneshot,
+    sync::{oneshot, watch},
     time::{Instant, sleep},
 };
 
@@ -22,8 +23,54 @@ const QUIET: Duration = Duration::from_millis(4);
 pub(crate) struct Victim {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: VirtualClock,
+    pub(crate) part: Part,
+}
+
+impl Deref for Victim {
+    type Target = Part;
+
+    fn deref(&self) -> &Part {
+        &self.part
+    }
+}
+
+/// Who acts, and with what.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
     pub(crate) worker: WorkerId,
+    /// What it holds.
     pub(crate) held: Vec<Delivery>,
+    /// What it ran, if it runs jobs.
+    pub(crate) ran: Ran,
+}
+
+impl Part {
+    pub(crate) fn new(worker: WorkerId, held: Vec<Delivery>) -> Self {
+        Self { worker, held, ran: Ran::default() }
+    }
+}
+
+/// The payloads of the jobs that were run, kept outside the store.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ran(Arc<watch::Sender<Vec<Bytes>>>);
+
+impl Ran {
+    pub(crate) fn add(&self, payload: &Bytes) {
+        self.0.send_modify(|ran| ran.push(payload.clone()));
+    }
+
+    pub(crate) fn payloads(&self) -> Vec<Bytes> {
+        self.0.borrow().clone()
+    }
+
+    /// Completes once so many different jobs were run.
+    pub(crate) async fn different(&self, count: u32) {
+        let is_enough = |ran: &Vec<Bytes>| {
+            ran.iter().collect::<BTreeSet<_>>().len() >= count as usize
+        };
+        // The sender lives as long as this does.
+        let _ = self.0.subscribe().wait_for(is_enough).await;
+    }
 }
 
 /// What a victim does.
@@ -44,7 +91,7 @@ pub(crate) async fn act(
     crew: &Crew,
     queue: &QueueName,
     endpoint: &Endpoint,
-    (worker, held): (WorkerId, Vec<Delivery>),
+    part: Part,
     act: Act,
 ) -> Heard {
     let (subject, environment) = (Arc::clone(&crew.subject), crew.environment.clone());
@@ -52,7 +99,7 @@ pub(crate) async fn act(
     let clock = crew.clock.clone();
     let life = async move {
         let queue = subject.connect(&url, &queue, &environment).await?;
-        act(Victim { queue, clock, worker, held }).await
+        act(Victim { queue, clock, part }).await
     };
     let (answer, answered) = oneshot::channel();
     let (death, died) = oneshot::channel::<()>();

@@ -1,0 +1,54 @@
+//! Whether the acts reach all that a backend has.
+
+use std::{collections::BTreeSet, io, sync::Arc};
+
+use super::{
+    Tally,
+    drive::{crew, labels, one_run},
+    scenarios::SCENARIOS,
+};
+use crate::{Subject, fault::Address, server::Server};
+
+/// COVERAGE: each script of the backend is a step of some act, and so is struck by
+/// every fault; what [`conformance!`](crate::conformance) calls for a backend on
+/// Redis. Its scripts are those that it loads or runs, and those that its subject
+/// names.
+///
+/// # Panics
+/// When a script is reached by no act, or an act fails with no fault.
+pub fn reach<S: Subject + Default>() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("the system gives a runtime");
+    let server = Server::start();
+    let (subject, named) = (S::default(), S::default().scripts());
+    let missed = missed(server.socket().into(), Arc::new(subject), named);
+    let missed = runtime.block_on(Box::pin(missed)).expect("the gate runs");
+    assert_eq!(missed, BTreeSet::new(), "no act reaches these scripts");
+}
+
+async fn missed(
+    server: Address,
+    subject: Arc<dyn Subject>,
+    named: Vec<String>,
+) -> io::Result<BTreeSet<String>> {
+    let crew = crew(server, subject).await?;
+    let (mut tally, mut reached) = (Tally::default(), BTreeSet::new());
+    for (run, scenario) in (0..).zip(SCENARIOS) {
+        let claimed = crew.hand.capabilities();
+        if scenario.needs.iter().all(|need| need.is_met_by(claimed)) {
+            let steps = one_run(&crew, scenario, None, run, &mut tally).await?;
+            reached.extend(labels(&steps).iter().map(|label| first_word(label)));
+        }
+    }
+    assert_eq!(tally.failures, [""; 0]);
+    let loaded = crew.gate.scripts();
+    let all = loaded.iter().map(|label| first_word(label)).chain(named);
+    Ok(all.filter(|script| !reached.contains(script)).collect())
+}
+
+fn first_word(label: &str) -> String {
+    label.split(' ').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,55 @@
+//! A whole worker as the victim: it starts, runs jobs, and stops.
+
+use std::{future::pending, sync::Arc};
+
+use queue_core::{Environment, Error, OsRandomness};
+use queue_worker::{Failure, JobContext, Worker};
+
+use super::{
+    crew::{DELAY, LEASE},
+    victim::{Ran, Victim},
+};
+
+/// How many jobs there are to do.
+const JOBS: u32 = 3;
+
+/// Runs every job and stops in good order.
+pub(crate) async fn work(victim: Victim) -> Result<(), Error> {
+    let (ran, all_ran) = (victim.ran.clone(), victim.ran.clone());
+    let worker = worker(victim).stop_on(async move { all_ran.different(JOBS).await });
+    let handler = move |job: JobContext| {
+        ran.add(job.payload());
+        async { Ok::<_, Failure>(()) }
+    };
+    ends_well(worker.run(handler).await.map(drop));
+    Ok(())
+}
+
+/// Stops while every job is being worked on, and gives all of them back.
+pub(crate) async fn stop_at_work(victim: Victim) -> Result<(), Error> {
+    let started = Ran::default();
+    let all_started = started.clone();
+    let worker = worker(victim);
+    let worker = worker.stop_on(async move { all_started.different(JOBS).await });
+    let handler = move |job: JobContext| {
+        started.add(job.payload());
+        pending::<Result<(), Failure>>()
+    };
+    ends_well(worker.run(handler).await.map(drop));
+    Ok(())
+}
+
+fn worker(victim: Victim) -> Worker {
+    let Victim { queue, clock, part } = victim;
+    Worker::new(queue)
+        .environment(Environment::new(Arc::new(clock), Arc::new(OsRandomness)))
+        .worker_id(part.worker)
+        .concurrency(JOBS)
+        .lease(LEASE)
+        .grace(DELAY)
+}
+
+/// No one fault at the store ends a worker.
+fn ends_well(ended: Result<(), queue_worker::WorkerError>) {
+    ended.expect("a worker outlives a fault of the store");
+}

@@ -1,0 +1,34 @@
+//! COVERAGE is judged: a script that no act reaches is told.
+
+use std::sync::Arc;
+
+use backend_zset::{ZsetConfig, ZsetQueue};
+use conformance_tests::{Subject, async_trait, steps};
+use queue_core::{Environment, Error, Queue, QueueName};
+
+#[derive(Default)]
+struct WithOneMore;
+
+#[async_trait]
+impl Subject for WithOneMore {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
+        let config = config.environment(environment.clone());
+        Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
+    }
+
+    fn scripts(&self) -> Vec<String> {
+        vec!["claim".to_owned(), "never_sent".to_owned()]
+    }
+}
+
+#[test]
+#[should_panic(expected = "no act reaches these scripts")]
+fn a_script_that_no_act_reaches_is_told() {
+    steps::reach::<WithOneMore>();
+}
