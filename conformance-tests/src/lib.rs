@@ -1,32 +1,84 @@
 //! The suite that proves a backend of relq reliable.
 //!
-//! A backend plugs in with one [`Subject`] and one line, and gets one named test a
-//! case under `cargo test`:
+//! # Plugging in
 //!
-//! ```text
-//! struct MySubject { directory: TempDir }
+//! A backend's author writes one [`Subject`] and one line, and gets one named test a
+//! case under `cargo test`. This is a whole `tests/conformance.rs`:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use conformance_tests::{Subject, async_trait};
+//! use queue_core::{Environment, Error, Queue, QueueName};
+//! # async fn open(
+//! #     _: &str,
+//! #     _: QueueName,
+//! #     _: Environment,
+//! # ) -> Result<Arc<dyn Queue>, Error> { panic!("any backend's own") }
+//!
+//! #[derive(Default)]
+//! struct Mine;
 //!
 //! #[async_trait]
-//! impl Subject for MySubject {
-//!     async fn start() -> Self { … }
-//!     async fn connect(&self, queue, environment) -> Result<Arc<dyn Queue>, Error> { … }
+//! impl Subject for Mine {
+//!     async fn connect(
+//!         &self,
+//!         endpoint: &str,
+//!         queue: &QueueName,
+//!         environment: &Environment,
+//!     ) -> Result<Arc<dyn Queue>, Error> {
+//!         open(endpoint, queue.clone(), environment.clone()).await
+//!     }
 //! }
 //!
-//! conformance_tests::conformance!(MySubject, embedded);
+//! conformance_tests::conformance!(Mine, redis); // or embedded
+//! # fn main() {}
 //! ```
 //!
-//! Each case has a private store, judges one promise, and names the rules of the
-//! contract that it judges ([`cases`]). After each case an audit must find every job
-//! in exactly one place.
+//! The suite owns the address. For a backend on Redis it starts a private
+//! `redis-server` for each test, with a [gate](fault) before it, and hands each actor
+//! an endpoint of its own; for an embedded one it makes a private directory. So a
+//! black box can be struck at any command. `examples/third_party_backend` is a whole
+//! backend of a stranger's.
 //!
-//! Nothing passes by not running. A case that needs an option that the backend does
-//! not claim is replaced by a probe that the option is refused and nothing stored. A
-//! case that does not concern the kind of store ([`Profile`]) is shown as ignored,
-//! with the reason.
+//! # What is judged
 //!
-//! No case relies on luck with time. What a case means to lose has a short lease and
-//! what it means to keep a long one; time passes by one method, which moves the
-//! injected clock of an embedded store and waits for a server's.
+//! - **The cases** ([`cases`]). Each has a private store, judges one promise, and
+//!   names the rules of the contract that it judges. After each an audit must find
+//!   every job in exactly one place.
+//! - **Every step, one fault** ([`steps`]), for a backend on Redis. Each call of both
+//!   traits, and a whole worker, is struck at each command by each fault: the actor
+//!   dies before or after it, its last command runs late, the connection breaks, the
+//!   server refuses, forgets its scripts or is full. [`processes`] is the same for a
+//!   backend without a server, by killed processes.
+//! - **Real time** (the module `bare` of a backend's tests): some cases once more on a
+//!   server with no gate before it.
+//!
+//! # What is complete and what is bounded
+//!
+//! Depth 1 is complete by construction for its acts: it counts the steps of an act and
+//! strikes each, so a command that a backend sends from tomorrow on is struck
+//! tomorrow. A script that no act reaches is a failure (COVERAGE), and so is a fault
+//! that did not fire (FAULT-FIRED). Acts that wait and whole workers do not send the
+//! same commands in each run: each command is struck, not each order of them. One
+//! fault strikes a run, not two; the cases are examples, not proofs; and no run is
+//! larger than some thousand jobs.
+//!
+//! Nothing passes by not running. A case or act that needs an option that the backend
+//! does not claim is replaced by a probe that the option is refused and nothing
+//! stored. A case that does not concern the kind of store ([`Profile`]) is shown as
+//! ignored, with the reason.
+//!
+//! # Time
+//!
+//! No case relies on luck with time. Behind the gate time is the suite's: `TIME` is
+//! answered from a [`VirtualClock`](fault::VirtualClock), inside scripts too, and the
+//! actors' clocks and sleeps are the same. It stands still until a case moves it or
+//! everybody waits. An embedded store gets a clock that runs and that the suite moves
+//! on. Keys with a time to live go by the server's own clock: a backend that relies on
+//! them for more than tidiness does not pass.
+//!
+//! The bugs that other queues had, each with the case that names it, are in
+//! [`hazards`].
 
 mod bad_input;
 mod cases;
@@ -42,6 +94,8 @@ mod environment;
 mod expiry;
 pub mod fault;
 mod figures;
+#[doc = include_str!("../HAZARDS.md")]
+pub mod hazards {}
 mod idempotence;
 mod leases;
 mod leaving;

@@ -156,6 +156,22 @@ mod tests {
         assert_eq!(difference, Vec::<&(String, String)>::new());
     }
 
+    /// Whatever the table of known bugs names is there.
+    #[test]
+    fn the_cases_of_the_hazards_exist() {
+        let hazards = include_str!("../HAZARDS.md");
+        let named = hazards.split('`').filter(|words| words.contains("::"));
+        let ids: BTreeSet<_> = cases().iter().map(|case| case.id.to_owned()).collect();
+        let acts = crate::steps::SCENARIOS.iter();
+        let acts: BTreeSet<_> =
+            acts.map(|act| format!("steps::{}", act.name)).collect();
+
+        let unknown: Vec<_> =
+            named.filter(|id| !ids.contains(*id) && !acts.contains(*id)).collect();
+
+        assert_eq!(unknown, [""; 0]);
+    }
+
     #[test]
     fn every_id_is_used_once() {
         let ids: BTreeSet<_> = cases().iter().map(|case| case.id).collect();
