@@ -177,6 +177,8 @@ macro_rules! __with_cases {
                 the_last_attempt_can_be_given_back: R11 R24;
                 attempts_belong_to_the_job: R11;
                 the_shortest_lease_ends: R9;
+                a_reaper_forgets_what_it_saw: R8 R12;
+                a_late_ack_stops_no_recovery: R7 R9;
             }
             leaving {
                 leaving_gives_back_at_once: R24;

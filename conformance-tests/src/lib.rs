@@ -127,5 +127,5 @@ mod waiting;
 pub use async_trait::async_trait;
 pub use probe::Need;
 pub use registry::{Case, Scope, cases};
-pub use run::run;
+pub use run::{run, verdict};
 pub use subject::{Profile, Subject};

@@ -21,7 +21,7 @@ const ASLEEP: Duration = Duration::from_millis(150);
 
 /// Into so many parts at least a limit is cut while a call waits: one moment in
 /// which the machine is busy elsewhere does not use it up.
-const PARTS: u32 = 8;
+const PARTS: u32 = 24;
 
 /// A private server or directory, gone when this is dropped.
 #[derive(Debug)]

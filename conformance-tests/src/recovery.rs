@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{NewJob, Verdict};
+use queue_core::{NewJob, Settled, Verdict};
 
 use crate::{
     checks::{delivers, drain, expect_exactly, numbered, payloads, reason, retry_now},
-    store::{Actor, BRIEF, HELD, Store},
+    store::{Actor, BRIEF, HELD, LIFE, PAST_LIFE, Store},
 };
 
 fn attempts(most: u16) -> NonZeroU16 {
@@ -281,4 +281,35 @@ pub(crate) async fn the_shortest_lease_ends(store: &Store) {
     store.advance(BRIEF).await;
 
     assert_eq!(actor.recover_all().await.requeued, 1);
+}
+
+/// R8, R12: a reaper that saw a lease run does not revive its job once it is done.
+pub(crate) async fn a_reaper_forgets_what_it_saw(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.claim(&actor.ask_by(1, LIFE)).await.expect("answered").remove(0);
+    actor.recover_all().await;
+    actor.finish(&held).await;
+    store.advance(PAST_LIFE).await;
+
+    assert_eq!(actor.recover_all().await.requeued, 0);
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R7, R9: a late ack leaves no mark that keeps the job from coming back when its
+/// next holder dies as well.
+pub(crate) async fn a_late_ack_stops_no_recovery(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    actor.take_one_briefly().await;
+    assert_eq!(actor.say(&stale, Verdict::Done).await, Settled::LeaseLost);
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.requeued, 1);
+
+    delivers(&actor, ["job"]).await;
 }

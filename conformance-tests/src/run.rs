@@ -1,6 +1,9 @@
 //! Runs one case on a store of its own.
 
-use std::time::Duration;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use crate::{Case, Profile, Subject, cases, probe, store::Store};
 
@@ -13,6 +16,27 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// When the backend breaks a promise, when the case hangs, or when no case has that
 /// id.
 pub fn run<S: Subject + Default>(profile: Profile, id: &str) {
+    run_on(S::default(), profile, id);
+}
+
+/// Runs the case of that id on this subject, and answers what a test would panic
+/// with: for who expects a backend to be caught, as with a mutant.
+///
+/// # Errors
+/// The words of the promise that is broken.
+pub fn verdict(
+    subject: impl Subject,
+    profile: Profile,
+    id: &str,
+) -> Result<(), String> {
+    let judged = AssertUnwindSafe(|| run_on(subject, profile, id));
+    catch_unwind(judged).map_err(|panic| match panic.downcast::<String>() {
+        Ok(words) => *words,
+        Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("?").to_owned(),
+    })
+}
+
+fn run_on(subject: impl Subject, profile: Profile, id: &str) {
     let case = cases().iter().find(|case| case.id == id);
     let case = case.unwrap_or_else(|| panic!("there is no case {id}"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -20,7 +44,7 @@ pub fn run<S: Subject + Default>(profile: Profile, id: &str) {
         .enable_all()
         .build()
         .expect("the system gives a runtime");
-    runtime.block_on(within_limit(case, Box::pin(judge::<S>(profile, case))));
+    runtime.block_on(within_limit(case, Box::pin(judge(subject, profile, case))));
 }
 
 async fn within_limit(case: &Case, judged: impl Future<Output = ()>) {
@@ -28,8 +52,9 @@ async fn within_limit(case: &Case, judged: impl Future<Output = ()>) {
     assert!(ended.is_ok(), "{} did not end within {LIMIT:?}", case.id);
 }
 
-async fn judge<S: Subject + Default>(profile: Profile, case: &Case) {
-    let store = Store::start(S::default(), profile);
+async fn judge(subject: impl Subject, profile: Profile, case: &Case) {
+    let store = Store::start(subject, profile);
+    store.prepare().await;
     let capabilities = store.actor("judge").await.capabilities().clone();
     let missing: Vec<_> =
         case.needs.iter().filter(|need| !need.is_met_by(&capabilities)).collect();

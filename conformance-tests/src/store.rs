@@ -58,6 +58,13 @@ impl Store {
         }
     }
 
+    /// Lets the subject prepare the gate, if there is one.
+    pub(crate) async fn prepare(&self) {
+        if let Place::Gated { gate, .. } = &*self.place {
+            self.subject.prepare(gate).await.expect("the gate can be prepared");
+        }
+    }
+
     /// An actor of that name on the case's queue.
     pub(crate) async fn actor(&self, name: &str) -> Actor {
         self.actor_on(name, QUEUE).await
@@ -104,6 +111,15 @@ impl Store {
         call: impl Future<Output = T>,
     ) -> (T, Duration) {
         self.place.within(limit, call).await
+    }
+
+    /// Within what time a claim that is woken has to be awake. Behind the gate that is
+    /// exact: sooner than a backend of that lateness would look by itself.
+    pub(crate) fn wake_limit(&self, lateness: Duration) -> Duration {
+        match &*self.place {
+            Place::Gated { .. } if !lateness.is_zero() => lateness.min(WOKEN),
+            _ => WOKEN,
+        }
     }
 
     /// Completes when whoever was about to fall asleep does, as far as one can tell

@@ -1,9 +1,11 @@
 //! What a backend's author writes to have a backend judged.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use async_trait::async_trait;
 use queue_core::{Environment, Error, Queue, QueueName};
+
+use crate::fault::Gate;
 
 /// The backend under test. Each case makes one of its own, by `Default`.
 ///
@@ -27,6 +29,16 @@ pub trait Subject: Send + Sync + 'static {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error>;
+
+    /// On Redis: what is to be done at the gate, or said to the server, before anyone
+    /// connects. Only who wants a backend to be caught has anything to do here.
+    ///
+    /// # Errors
+    /// When the server does not take it.
+    async fn prepare(&self, gate: &Gate) -> io::Result<()> {
+        let _ = gate;
+        Ok(())
+    }
 
     /// On Redis: what a client that knows nothing of relq sends to push `payload`
     /// (R20), word by word. Unless written otherwise, `LPUSH queue payload`.

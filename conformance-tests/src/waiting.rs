@@ -33,10 +33,12 @@ impl Waiter {
         Self { claim, lateness }
     }
 
-    /// What it got by being woken.
+    /// What it got by being woken, and not by looking again by itself.
     async fn woken(self, store: &Store) -> Vec<Delivery> {
-        let (taken, _) = store.within(WOKEN, self.claim).await;
+        let limit = store.wake_limit(self.lateness);
+        let (taken, took) = store.within(limit, self.claim).await;
         let taken = taken.expect("the claim ends");
+        assert!(took < limit, "it was not woken, and looked again after {took:?}");
         assert_ne!(taken, [], "it was not woken");
         taken
     }

@@ -38,29 +38,29 @@ macro_rules! mutant {
 mutant! {
     /// R5: a push that is killed half way has stored nothing.
     a_batch_stored_job_by_job_is_caught:
-        PushesOneByOne, "push_of_many", "(BEGIN IMMEDIATE), before: found"
+        PushesOneByOne, "push_of_many", "(BEGIN IMMEDIATE), before: ALL-OR-NONE: found"
 }
 
 mutant! {
     /// R8: a settlement that is killed half way has settled nothing.
     a_settlement_in_parts_is_caught:
-        SettlesOneByOne, "settle_done", "(BEGIN IMMEDIATE), before: found"
+        SettlesOneByOne, "settle_done", "(BEGIN IMMEDIATE), before: ALL-OR-NONE: found"
 }
 
 mutant! {
     /// R1: what was answered Ok is stored.
     a_push_dropped_on_a_full_disk_is_caught:
-        DropsWhenFull, "push", "(job_add), full disk: found []"
+        DropsWhenFull, "push", "(job_add), full disk: LOST: found []"
 }
 
 mutant! {
     /// R7: a worker that froze does not end what others have taken over.
     a_settlement_by_id_is_caught:
-        SettlesById, "settle_what_is_tied", "(BEGIN IMMEDIATE), frozen: found []"
+        SettlesById, "settle_what_is_tied", "frozen: ERROR-CLASS: found []"
 }
 
 mutant! {
     /// R3: what is removed before it is stored elsewhere is lost by a death between.
     a_redrive_in_two_steps_is_caught:
-        RedrivesInTwoSteps, "redrive", "(BEGIN IMMEDIATE), before: found []"
+        RedrivesInTwoSteps, "redrive", "(BEGIN IMMEDIATE), before: LOST: found []"
 }

@@ -24,6 +24,7 @@ use super::{
     clock::VirtualClock,
     connection::serve,
     ledger::Ledger,
+    patch::{Fitted, Patch},
     record::{Fault, StepRecord},
     script::{Scripts, digest},
     server::Server,
@@ -200,6 +201,17 @@ impl Gate {
     /// Every script that was loaded or run, by what it is called in the record.
     pub fn scripts(&self) -> BTreeSet<String> {
         self.shared.scripts().all_labels().into_iter().collect()
+    }
+
+    /// Changes a script on its way to the server: in the one that calls itself
+    /// `script`, in a comment before all else, `from` is replaced by `to`. It must not
+    /// have come through yet. Where `from` is not in it exactly once, every call of
+    /// the script fails: a mutant is never the original.
+    pub fn patch_script(&self, script: &str, from: &str, to: &str) -> Fitted {
+        let patch = Patch::new(script, from, to);
+        let fitted = patch.fitted();
+        self.shared.scripts().patch(patch);
+        fitted
     }
 
     /// Kills an actor: its connections are closed, and new ones too, until

@@ -43,6 +43,7 @@ mod gate;
 mod inbound;
 mod ledger;
 mod outbound;
+mod patch;
 mod record;
 mod reply;
 mod request;
@@ -57,5 +58,6 @@ mod wire;
 
 pub use clock::VirtualClock;
 pub use gate::{Endpoint, Gate, Transport};
+pub use patch::Fitted;
 pub use record::{Behind, Fate, Fault, StepRecord, When};
 pub use stream::Address;

@@ -18,6 +18,8 @@ use std::{collections::HashMap, sync::LazyLock};
 use bytes::{Bytes, BytesMut};
 use sha1_smol::Sha1;
 
+use super::patch::{Patch, patched};
+
 /// The shim as one line, so that the script behind it keeps its numbers of lines.
 static SHIM: LazyLock<String> = LazyLock::new(|| {
     include_str!("time_shim.lua").lines().flat_map(|line| [line.trim(), " "]).collect()
@@ -29,6 +31,7 @@ pub(crate) struct Scripts {
     /// By the digest that the client knows, and by that of the shimmed one too.
     known: HashMap<String, Known>,
     labels: HashMap<String, String>,
+    patches: Vec<Patch>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,13 +48,18 @@ impl Scripts {
         self.labels.insert(digest.to_ascii_lowercase(), label.to_owned());
     }
 
+    /// Changes a script that is yet to come through.
+    pub(crate) fn patch(&mut self, patch: Patch) {
+        self.patches.push(patch);
+    }
+
     /// Takes note of a script; answers its digest and what to send in its place.
     pub(crate) fn learn(&mut self, source: &[u8]) -> (String, Bytes) {
         let digest = digest(source);
         if let Some(known) = self.known.get(&digest) {
             return (digest, known.source.clone());
         }
-        let shimmed = shim(source);
+        let shimmed = shim(&patched(&self.patches, source));
         let known = Known {
             shimmed: self::digest(&shimmed),
             label: label(source, &digest),

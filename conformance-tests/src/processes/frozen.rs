@@ -61,7 +61,7 @@ async fn freeze(
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
     start.promise.judge(&found, known(start, is_alone, said)?)?;
-    Ok(found)
+    Ok(found.outcome)
 }
 
 /// Others recover what the victim holds. Where it keeps the store locked, they are

@@ -177,7 +177,7 @@ async fn judge(
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
     start.promise.judge(&found, known)?;
-    Ok(found)
+    Ok(found.outcome)
 }
 
 /// What may be repeated is repeated by a survivor, and then it is done.

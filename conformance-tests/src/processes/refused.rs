@@ -60,7 +60,7 @@ async fn refuse(
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
     start.promise.judge(&found, known)?;
-    Ok(found)
+    Ok(found.outcome)
 }
 
 /// While others do what the scenario has them do.

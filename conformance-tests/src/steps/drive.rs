@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use queue_core::{Environment, Error, Happened, QueueName, RetryAdvice, WorkerId};
 
 use super::{
-    Tally,
+    Check, Tally,
     crew::{Crew, Hand, Sight, Stage},
     judge::{Late, take_over},
     outcome::{End, Knowledge},
@@ -20,6 +20,8 @@ use crate::{
 
 const QUEUE: &str = "jobs";
 const VICTIM: &str = "victim";
+
+/// What makes a server forget its scripts, as a restart or a fail-over does.
 
 /// How often an act is struck once more for what slipped past.
 const ROUNDS: u32 = 20;
@@ -106,6 +108,7 @@ pub(super) async fn crew(
 ) -> io::Result<Crew> {
     let clock = VirtualClock::new();
     let gate = Gate::start(server, clock.clone())?;
+    subject.prepare(&gate).await?;
     let endpoint = gate.actor("hand")?;
     let random = Arc::new(SeededRandomness::new(1));
     let environment = Environment::new(Arc::new(clock.clone()), random);
@@ -124,7 +127,10 @@ async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
     if labels(&first) != labels(&second) && scenario.is_steady {
         let (first, second) = (labels(&first), labels(&second));
         let name = scenario.name;
-        tally.failures.push(format!("{name}: not repeatable: {first:?}, {second:?}"));
+        tally.failures.push(format!(
+            "{name}: {}: {first:?}, then {second:?}",
+            Check::Deterministic
+        ));
     }
     tally.steps += first.len() as u64;
     for step in &first {
@@ -171,7 +177,7 @@ async fn strike_the_rest(
         }
     }
     let name = scenario.name;
-    tally.failures.push(format!("{name}: not covered: {:?}", tally.coverage));
+    tally.failures.push(format!("{name}: {}: {:?}", Check::Coverage, tally.coverage));
     Ok(())
 }
 
@@ -220,7 +226,11 @@ pub(super) async fn one_run(
     let found = take_over(crew, &scene.held, late).await;
     let judged = match (known, found) {
         (Ok(known), Ok(mut found)) => {
-            scene.ran.payloads().into_iter().for_each(|one| found.add(one, End::Ran));
+            scene
+                .ran
+                .payloads()
+                .into_iter()
+                .for_each(|one| found.outcome.add(one, End::Ran));
             scene.promise.bearing(strike.is_some()).judge(&found, known)
         }
         (Err(wrong), _) | (_, Err(wrong)) => Err(wrong),
@@ -232,7 +242,9 @@ pub(super) async fn one_run(
         tally.failures.push(format!("{replay}: {wrong}; heard {heard:?}"));
     }
     if !fired && scenario.is_steady {
-        tally.failures.push(format!("{replay}: the fault did not fire"));
+        tally
+            .failures
+            .push(format!("{replay}: {}: the fault did not fire", Check::FaultFired));
     }
     Ok(steps)
 }
@@ -240,7 +252,7 @@ pub(super) async fn one_run(
 /// What is known of the act from what was heard of it.
 fn known(heard: &Heard, struck: Option<&Struck>) -> Result<Knowledge, String> {
     match (heard, struck) {
-        (Heard::Silence, _) => Err("the act hangs".to_owned()),
+        (Heard::Silence, _) => Err(format!("{}: the act hangs", Check::Hang)),
         (Heard::Answer(Ok(())), None) => Ok(Knowledge::Done),
         (Heard::Answer(Err(error)), None) => Err(error.full_message()),
         (Heard::Nothing, None) => Err("the act ended without an answer".to_owned()),
@@ -260,15 +272,22 @@ fn of_error(error: &Error, struck: &Struck) -> Result<Knowledge, String> {
         // A script that the server forgot is sent again; a full server is named.
         let is_full = struck.name == FULL && matches!(error, Error::Full { .. });
         if !is_full {
-            return Err(format!("not borne: {}", error.full_message()));
+            let check = if struck.name == FULL {
+                Check::ErrorClass
+            } else {
+                Check::ScriptReload
+            };
+            return Err(format!("{check}: not borne: {}", error.full_message()));
         }
     }
     let was_answered = matches!(struck.fault, Fault::Error(_));
     match error.happened() {
         Happened::No => Ok(Knowledge::Undone),
-        Happened::Maybe if was_answered => {
-            Err(format!("the server's refusal is not known: {}", error.full_message()))
-        }
+        Happened::Maybe if was_answered => Err(format!(
+            "{}: the server's refusal is not known: {}",
+            Check::ErrorClass,
+            error.full_message()
+        )),
         Happened::Maybe | Happened::Yes => Ok(Knowledge::Unknown),
     }
 }
@@ -297,9 +316,11 @@ async fn again(
     }
     let repeated = tokio::select! {
         repeated = (scenario.act)(victim) => repeated,
-        () = pump(crew) => return Err("the repetition hangs".to_owned()),
+        () = pump(crew) => return Err(format!("{}: the repetition hangs", Check::Hang)),
     };
-    let said = |error: Error| format!("the repetition: {}", error.full_message());
+    let said = |error: Error| {
+        format!("{}: the repetition: {}", Check::Repeat, error.full_message())
+    };
     repeated.map(|()| Knowledge::Done).map_err(said)
 }
 

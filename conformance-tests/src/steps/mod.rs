@@ -16,6 +16,7 @@
 //! dropped with all its tasks, and what it would have answered is heard by nobody.
 
 mod acts;
+mod check;
 mod crew;
 mod drive;
 mod judge;
@@ -32,12 +33,13 @@ mod work;
 
 use std::pin::Pin;
 
+pub use check::Check;
 pub(crate) use crew::{Hand, LEASE, Sight, Stage};
 pub use drive::{Struck, every_step};
 pub(crate) use judge::{bring_back, settle_up};
 pub(crate) use outcome::{Knowledge, Outcome, Parts, Promise};
 pub use reach::reach;
-pub use run::run;
+pub use run::{failures, run};
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub(crate) use tallied::{RULES, names, tally};
 pub use tally::Tally;

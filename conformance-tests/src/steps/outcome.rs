@@ -1,8 +1,13 @@
 //! What is in the store in the end: as the act promises, and as it was found.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use bytes::Bytes;
+
+use super::Check;
 
 /// Where a job came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,28 +56,13 @@ impl Outcome {
         self.0.keys().map(|(payload, _)| payload)
     }
 
-    /// Whether each of these jobs, and no other, was run or delivered: once at least
-    /// and so often at most.
-    fn is_done_at_least_once(&self, jobs: &Self, at_most: usize) -> bool {
-        let times = |payload: &Bytes| {
-            self.count(payload, End::Ran) + self.count(payload, End::Delivered)
-        };
-        let is_done = |payload| (1..=at_most).contains(&times(payload));
-        let is_known = |payload| jobs.count(payload, End::Delivered) > 0;
-        let is_dead = |payload| self.count(payload, End::Dead) > 0;
-        jobs.payloads().all(is_done)
-            && self.payloads().all(|payload| is_known(payload) && !is_dead(payload))
+    fn total(&self, payload: &Bytes) -> usize {
+        self.count(payload, End::Delivered) + self.count(payload, End::Dead)
     }
 
-    /// Whether each job came to an end that it has in one of the two.
-    fn is_mixed_of(&self, one: &Self, other: &Self) -> bool {
-        let agrees = |payload: &Bytes, with: &Self| {
-            let ends = [End::Delivered, End::Dead];
-            ends.iter()
-                .all(|end| self.count(payload, *end) == with.count(payload, *end))
-        };
-        let mut all = self.payloads().chain(one.payloads()).chain(other.payloads());
-        all.all(|payload| agrees(payload, one) || agrees(payload, other))
+    fn agrees(&self, other: &Self, payload: &Bytes) -> bool {
+        let ends = [End::Delivered, End::Dead];
+        ends.iter().all(|end| self.count(payload, *end) == other.count(payload, *end))
     }
 }
 
@@ -82,6 +72,22 @@ impl fmt::Debug for Outcome {
             format!("{}x {end:?} {}", count, payload.escape_ascii())
         });
         f.debug_list().entries(lines).finish()
+    }
+}
+
+/// What the survivors found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) outcome: Outcome,
+    /// Jobs that are there and could not be claimed.
+    pub(crate) left_behind: u64,
+    /// What was wrong on the way, each by the name of its check.
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Found {
+    pub(crate) fn is_wrong(&mut self, check: Check, how: &str) {
+        self.wrong.push(format!("{check}: {how}"));
     }
 }
 
@@ -135,29 +141,97 @@ impl Promise {
         promise
     }
 
-    /// Says what is wrong with what was found, if anything is.
-    pub(crate) fn judge(
-        &self,
-        found: &Outcome,
-        known: Knowledge,
-    ) -> Result<(), String> {
-        let Self { undone, done, parts } = self;
-        let is_kept = match (*parts, known) {
-            (Parts::AtLeastOnce { at_most }, _) => {
-                found.is_done_at_least_once(done, at_most)
-            }
-            (_, Knowledge::Done) => found == done,
-            (_, Knowledge::Undone) => found == undone,
-            (Parts::AllOrNone, _) => found == done || found == undone,
-            (Parts::EachByItself, _) => found.is_mixed_of(done, undone),
-        };
-        if is_kept {
-            return Ok(());
-        }
-        Err(format!(
-            "found {found:?}; the act is {known:?}; done is {done:?}, undone {undone:?}"
-        ))
+    /// Says what is wrong with what was found, if anything is: each check that was
+    /// not passed, by its name.
+    pub(crate) fn judge(&self, found: &Found, known: Knowledge) -> Result<(), String> {
+        let mut wrong = found.wrong.clone();
+        wrong.extend(self.differs(found, known));
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
     }
+
+    fn differs(&self, found: &Found, known: Knowledge) -> Option<String> {
+        let Self { undone, done, .. } = self;
+        let Found { outcome: found, left_behind, .. } = found;
+        let mut broken = self.broken(found, known);
+        if *left_behind > 0 {
+            // It comes late, and has its own check for that.
+            broken.remove(&Check::Lost);
+        } else if broken.is_empty() && self.is_torn(found) {
+            broken.insert(Check::AllOrNone);
+        }
+        let names: Vec<_> = broken.into_iter().map(Check::name).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "{}: found {found:?}; the act is {known:?}; done is {done:?}, undone \
+                 {undone:?}",
+                names.join(": ")
+            )
+        })
+    }
+
+    /// What is wrong with the jobs, each payload looked at by itself.
+    fn broken(&self, found: &Outcome, known: Knowledge) -> BTreeSet<Check> {
+        let Self { undone, done, parts } = self;
+        let all = found.payloads().chain(done.payloads()).chain(undone.payloads());
+        if let Parts::AtLeastOnce { at_most } = *parts {
+            return all.filter_map(|one| not_run(one, found, done, at_most)).collect();
+        }
+        all.filter_map(|payload| match known {
+            Knowledge::Done if self.is_ended(payload) => {
+                (!found.agrees(done, payload)).then_some(Check::Final)
+            }
+            Knowledge::Done => wrong(payload, found, [done, done]),
+            Knowledge::Undone if found.agrees(undone, payload) => None,
+            Knowledge::Undone if found.agrees(done, payload) => Some(Check::ErrorClass),
+            Knowledge::Undone => wrong(payload, found, [undone, undone]),
+            Knowledge::Unknown => wrong(payload, found, [done, undone]),
+        })
+        .collect()
+    }
+
+    /// Whether the act ends the jobs of that payload.
+    fn is_ended(&self, payload: &Bytes) -> bool {
+        self.done.total(payload) == 0 && self.undone.total(payload) > 0
+    }
+
+    /// Whether an act that is all or none was done in part.
+    fn is_torn(&self, found: &Outcome) -> bool {
+        self.parts == Parts::AllOrNone && *found != self.done && *found != self.undone
+    }
+}
+
+/// What is wrong with a payload that is to be run or delivered, once at least.
+fn not_run(
+    payload: &Bytes,
+    found: &Outcome,
+    jobs: &Outcome,
+    at_most: usize,
+) -> Option<Check> {
+    if jobs.total(payload) == 0 {
+        return Some(Check::Unexpected);
+    }
+    if found.count(payload, End::Dead) > 0 {
+        return Some(Check::WrongEnd);
+    }
+    match found.count(payload, End::Ran) + found.count(payload, End::Delivered) {
+        0 => Some(Check::Lost),
+        times => (times > at_most).then_some(Check::DupBound),
+    }
+}
+
+/// What is wrong with a payload that is to be found as one of the two says.
+fn wrong(payload: &Bytes, found: &Outcome, either: [&Outcome; 2]) -> Option<Check> {
+    if either.iter().any(|right| found.agrees(right, payload)) {
+        return None;
+    }
+    let totals = either.map(|right| right.total(payload));
+    let (least, most) = (totals[0].min(totals[1]), totals[0].max(totals[1]));
+    Some(match found.total(payload) {
+        _ if most == 0 => Check::Unexpected,
+        total if total < least => Check::Lost,
+        total if total > most => Check::DupBound,
+        _ => Check::WrongEnd,
+    })
 }
 
 #[cfg(test)]
@@ -175,7 +249,8 @@ mod tests {
 
     fn is_kept(has_fault: bool, found: &Outcome) -> bool {
         let promise = Promise::run(JOBS).bearing(has_fault);
-        promise.judge(found, Knowledge::Unknown).is_ok()
+        let found = Found { outcome: found.clone(), ..Found::default() };
+        promise.judge(&found, Knowledge::Unknown).is_ok()
     }
 
     #[test]

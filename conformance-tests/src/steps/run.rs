@@ -16,14 +16,35 @@ use crate::{Profile, Subject, probe, server::Server, store::Store};
 /// When the backend breaks a promise, when a fault did not fire or a step was not
 /// struck both ways (COVERAGE), or when no act has that name.
 pub fn run<S: Subject + Default>(name: &str) {
+    on_runtime(strike::<S>(named(name)));
+}
+
+/// Strikes the act of that name on this subject, and answers what went wrong, each
+/// with the names of the [checks](super::Check) that were not passed: for who expects
+/// a backend to be caught, as with a mutant.
+///
+/// # Panics
+/// When no act has that name, or the gate does not run.
+pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
+    let (server, scenario) = (Server::start(), named(name));
+    let struck = one_act(server.socket().into(), Arc::new(subject), scenario);
+    let tally = on_runtime(struck).expect("the gate runs");
+    assert!(tally.unclaimed.is_empty(), "{name} needs what is not claimed");
+    tally.failures
+}
+
+fn named(name: &str) -> &'static Scenario {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
-    let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
+    scenario.unwrap_or_else(|| panic!("there is no act {name}"))
+}
+
+fn on_runtime<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("the system gives a runtime");
-    runtime.block_on(Box::pin(strike::<S>(scenario)));
+    runtime.block_on(Box::pin(work))
 }
 
 async fn strike<S: Subject + Default>(scenario: &Scenario) {

@@ -1,0 +1,120 @@
+//! Scripts that are changed on their way to the server: how a mutant is made of a
+//! healthy backend.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+
+/// A change of one script.
+#[derive(Debug)]
+pub(crate) struct Patch {
+    script: String,
+    from: String,
+    to: String,
+    fitted: Fitted,
+}
+
+/// Whether a patch has changed a script yet. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Fitted(Arc<AtomicBool>);
+
+impl Fitted {
+    /// Whether it has.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Patch {
+    pub(crate) fn new(script: &str, from: &str, to: &str) -> Self {
+        let [script, from, to] = [script, from, to].map(str::to_owned);
+        Self { script, from, to, fitted: Fitted::default() }
+    }
+
+    /// Whether it has changed a script.
+    pub(crate) fn fitted(&self) -> Fitted {
+        self.fitted.clone()
+    }
+
+    /// A script calls itself what the comment says in its first line, behind the
+    /// flags, where a shim may stand before it.
+    fn is_for(&self, source: &str) -> bool {
+        let mut lines = source.lines().skip_while(|line| line.starts_with("#!"));
+        let name = format!("-- {}", self.script);
+        lines.next().is_some_and(|line| line.ends_with(&name))
+    }
+
+    /// Changes the one place that it is for. What is in no place or in several is
+    /// not what the patch was written for, and must not run as if it were changed.
+    fn apply(&self, source: &str) -> Option<String> {
+        if source.matches(&self.from).count() != 1 {
+            return None;
+        }
+        self.fitted.0.store(true, Ordering::Relaxed);
+        Some(source.replacen(&self.from, &self.to, 1))
+    }
+}
+
+/// The script as all patches for it make it. One that does not fit makes a script
+/// that fails at each call.
+pub(crate) fn patched(patches: &[Patch], source: &[u8]) -> Bytes {
+    let original = || Bytes::copy_from_slice(source);
+    let Ok(text) = std::str::from_utf8(source) else { return original() };
+    let mut changed = text.to_owned();
+    for patch in patches.iter().filter(|patch| patch.is_for(text)) {
+        match patch.apply(&changed) {
+            Some(next) => changed = next,
+            None => return refusal(patch),
+        }
+    }
+    changed.into()
+}
+
+fn refusal(patch: &Patch) -> Bytes {
+    let words = format!("the patch of {} does not fit it", patch.script);
+    format!("return redis.error_reply('ERR {}')", words.replace('\'', "")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLAIM: &str = "#!lua flags=allow-oom\n-- claim\nreturn 1 + 1";
+
+    fn patch(script: &str, from: &str) -> [Patch; 1] {
+        [Patch::new(script, from, "2")]
+    }
+
+    #[test]
+    fn a_patch_changes_the_script_that_it_names() {
+        let patches = patch("claim", "1 + 1");
+
+        let changed = patched(&patches, CLAIM.as_bytes());
+
+        assert_eq!(changed, CLAIM.replace("1 + 1", "2"));
+        assert!(patches[0].fitted().get());
+    }
+
+    #[test]
+    fn a_patch_spares_other_scripts() {
+        let patches = patch("aim", "1 + 1");
+
+        assert_eq!(patched(&patches, CLAIM.as_bytes()), CLAIM);
+        assert!(!patches[0].fitted().get());
+    }
+
+    #[test]
+    fn a_patch_that_fits_nowhere_or_twice_makes_no_healthy_script() {
+        for from in ["3", "1"] {
+            let patches = patch("claim", from);
+
+            let refused = patched(&patches, CLAIM.as_bytes());
+
+            assert!(refused.starts_with(b"return redis.error_reply("), "{refused:?}");
+            assert!(!patches[0].fitted().get());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The suite catches bugs: each mutant is a small broken backend, and names the checks
+//! that have to catch it.
+//!
+//! A mutant that is caught by another check than the one that it names, or in other
+//! words, is not caught; and each check passes on the healthy backend, on the same
+//! stage.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "mutants/list.rs"]
+mod list;
+#[path = "mutants/mutant.rs"]
+mod mutant;
+#[path = "mutants/stage.rs"]
+mod stage;
+#[path = "mutants/table.rs"]
+mod table;
+#[path = "mutants/twist.rs"]
+mod twist;
+#[path = "mutants/twists.rs"]
+mod twists;

@@ -1,0 +1,70 @@
+//! What a mutant is: a healthy backend, one thing that it does wrong, and the checks
+//! that have to catch it.
+
+use std::{fmt, sync::Arc};
+
+use conformance_tests::steps::Check;
+
+use crate::twist::Twist;
+
+/// A small broken backend.
+#[derive(Clone, Copy)]
+pub(crate) struct Mutant {
+    /// What it does wrong, in words.
+    pub(crate) name: &'static str,
+    /// What is changed in its scripts.
+    pub(crate) patches: &'static [Patch],
+    /// What it does in place of its own calls.
+    pub(crate) twist: Option<fn() -> Arc<dyn Twist>>,
+    /// What is said to its server before all else.
+    pub(crate) server: &'static [&'static str],
+    /// Whether what it does wrong shows only now and then.
+    pub(crate) is_racing: bool,
+    /// Whether what it does wrong is a small matter, for few cases to see.
+    pub(crate) is_narrow: bool,
+    /// Each of them catches it, alone.
+    pub(crate) caught_by: &'static [CaughtBy],
+}
+
+/// In the script of that name, the one place that reads so is to read otherwise.
+#[derive(Clone, Copy)]
+pub(crate) struct Patch {
+    pub(crate) script: &'static str,
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
+}
+
+/// A check that catches a mutant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CaughtBy {
+    /// The case of that id, in these words.
+    Case(&'static str, &'static str),
+    /// A check of an act that is struck at every step.
+    Act(&'static str, Check),
+}
+
+/// The backend as it is.
+pub(crate) const HEALTHY: Mutant = Mutant {
+    name: "none",
+    patches: &[],
+    twist: None,
+    server: &[],
+    is_racing: false,
+    is_narrow: false,
+    caught_by: &[],
+};
+
+impl fmt::Debug for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mutant({})", self.name)
+    }
+}
+
+impl fmt::Display for CaughtBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Case(id, _) => write!(f, "`{id}`"),
+            Self::Act(act, check) => write!(f, "{check} in `steps::{act}`"),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Every mutant judged, and the tables that are made of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::{
+        LazyLock, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use conformance_tests::steps::Check;
+
+use crate::{
+    list::MUTANTS,
+    mutant::{CaughtBy, HEALTHY, Mutant},
+    stage::{judge, strike},
+};
+
+/// How many are judged at once: most of the time each waits for its server.
+const AT_ONCE: usize = 4;
+
+/// A mutant by its place in the list, or the healthy backend.
+type Who = Option<usize>;
+
+/// What everybody's judges said: nothing, where it passed.
+pub(crate) struct Judged {
+    /// By case.
+    cases: BTreeMap<(&'static str, Who), Option<String>>,
+    /// By act.
+    acts: BTreeMap<(&'static str, Who), Vec<String>>,
+}
+
+/// Judged once for all tests.
+pub(crate) static JUDGED: LazyLock<Judged> = LazyLock::new(Judged::make);
+
+impl Judged {
+    fn make() -> Self {
+        let judged = Mutex::new(Self { cases: BTreeMap::new(), acts: BTreeMap::new() });
+        let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
+        // Who is not in these is judged by what it names alone: it would take minutes.
+        let acts = acts().into_iter().flat_map(|act| {
+            everybody().filter(move |who| names(*who, act)).map(move |who| (act, who))
+        });
+        let cases = cases().into_iter().flat_map(|case| {
+            let is_judged = move |who: &Who| meets(*who, case);
+            everybody().filter(is_judged).map(move |who| (case, who))
+        });
+        let (acts, cases): (Vec<_>, Vec<_>) = (acts.collect(), cases.collect());
+        in_parallel(acts.len() + cases.len(), |at| match acts.get(at) {
+            Some((act, who)) => {
+                let failures = strike(backend(*who), act);
+                judged.lock().unwrap().acts.insert((act, *who), failures);
+            }
+            None => {
+                let (case, who) = cases[at - acts.len()];
+                let words = judge(backend(who), case).err();
+                judged.lock().unwrap().cases.insert((case, who), words);
+            }
+        });
+        judged.into_inner().unwrap()
+    }
+
+    /// Whether the check catches it, in the words that it is to be caught in.
+    fn catches(&self, by: &CaughtBy, who: Who) -> bool {
+        match by {
+            CaughtBy::Case(case, words) => {
+                self.cases[&(*case, who)].as_ref().is_some_and(|w| w.contains(words))
+            }
+            CaughtBy::Act(act, check) => {
+                self.acts[&(*act, who)].iter().any(|failure| check.is_in(failure))
+            }
+        }
+    }
+
+    /// The checks of struck acts that a mutant does not pass.
+    fn broken_checks(&self, mutant: usize) -> BTreeSet<Check> {
+        let of_it = self.acts.iter().filter(|((_, who), _)| *who == Some(mutant));
+        let failures = of_it.flat_map(|(_, failures)| failures);
+        let broken = |failure: &String| {
+            Check::ALL
+                .into_iter()
+                .filter(|check| check.is_in(failure))
+                .collect::<Vec<_>>()
+        };
+        failures.flat_map(broken).collect()
+    }
+}
+
+fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    && at < count
+                {
+                    work(at);
+                }
+            });
+        }
+    });
+}
+
+fn backend(who: Who) -> Mutant {
+    who.map_or(HEALTHY, |at| MUTANTS[at])
+}
+
+/// Whether it is to be struck in that act; the healthy backend is in all.
+fn names(who: Who, act: &str) -> bool {
+    let names = |by: &CaughtBy| matches!(by, CaughtBy::Act(named, _) if *named == act);
+    who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
+}
+
+/// Whether it is to be judged by that case: the mutants of the first part by all, the
+/// others by their own.
+fn meets(who: Who, case: &str) -> bool {
+    let names =
+        |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);
+    who.is_none_or(|at| {
+        !MUTANTS[at].is_narrow && MUTANTS[at].twist.is_none()
+            || MUTANTS[at].caught_by.iter().any(names)
+    })
+}
+
+fn acts() -> BTreeSet<&'static str> {
+    let all = MUTANTS.iter().flat_map(|mutant| mutant.caught_by);
+    all.filter_map(|by| match by {
+        CaughtBy::Act(act, _) => Some(*act),
+        CaughtBy::Case(..) => None,
+    })
+    .collect()
+}
+
+fn cases() -> BTreeSet<&'static str> {
+    let all = MUTANTS.iter().flat_map(|mutant| mutant.caught_by);
+    all.filter_map(|by| match by {
+        CaughtBy::Case(case, _) => Some(*case),
+        CaughtBy::Act(..) => None,
+    })
+    .collect()
+}
+
+#[test]
+fn each_mutant_is_caught_by_the_checks_that_it_names() {
+    let survivors: Vec<_> = MUTANTS
+        .iter()
+        .enumerate()
+        .flat_map(|(at, mutant)| mutant.caught_by.iter().map(move |by| (at, by)))
+        .filter(|(at, by)| !JUDGED.catches(by, Some(*at)))
+        .map(|(at, by)| match by {
+            CaughtBy::Case(case, _) => {
+                format!(
+                    "{} by {by}: {:?}",
+                    MUTANTS[at].name,
+                    JUDGED.cases[&(*case, Some(at))]
+                )
+            }
+            CaughtBy::Act(act, _) => {
+                format!(
+                    "{} by {by}: {:?}",
+                    MUTANTS[at].name,
+                    JUDGED.acts[&(*act, Some(at))]
+                )
+            }
+        })
+        .collect();
+
+    assert_eq!(survivors, [""; 0]);
+}
+
+#[test]
+fn the_healthy_backend_passes_each_of_these_checks() {
+    let cases = cases().into_iter().filter_map(|case| {
+        JUDGED.cases[&(case, None)].as_ref().map(|words| format!("{case}: {words}"))
+    });
+    let acts = acts().into_iter().flat_map(|act| &JUDGED.acts[&(act, None)]).cloned();
+    let caught: Vec<_> = cases.chain(acts).collect();
+
+    assert_eq!(caught, [""; 0]);
+}
+
+/// Left out, its mutant would live.
+#[test]
+fn each_check_of_a_struck_act_catches_a_mutant_that_no_other_does() {
+    let needed: BTreeSet<_> = (0..MUTANTS.len())
+        .map(|at| JUDGED.broken_checks(at))
+        .flat_map(|broken| {
+            let is_needed =
+                |check: &Check| broken.len() == 1 || check.is_of_the_suite();
+            broken.iter().copied().filter(is_needed).collect::<Vec<_>>()
+        })
+        .collect();
+    let idle: Vec<_> =
+        Check::ALL.into_iter().filter(|check| !needed.contains(check)).collect();
+
+    assert_eq!(idle, []);
+}
+
+/// The tables in `MUTANTS.md` are those that the tests make: with `MUTANTS=write` they
+/// are written.
+#[test]
+fn the_tables_are_true() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/MUTANTS.md");
+    let made = tables();
+    println!("{made}");
+    if std::env::var("MUTANTS").is_ok_and(|what| what == "write") {
+        std::fs::write(path, &made).expect("the tables can be written");
+    }
+
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+
+    assert_eq!(
+        kept, made,
+        "MUTANTS=write cargo test -p conformance-tests --test mutants"
+    );
+}
+
+const HEAD: &str = "\
+# Mutants
+
+The suite is itself tested: each of these small broken backends is caught by the checks
+that it names, in the words of the check, and the healthy backend passes the same checks
+in the same place. Most are the zset backend with one script changed on its way to the
+server. Made by `tests/mutants.rs`, which fails when a table is not true any more.
+
+";
+
+fn tables() -> String {
+    let mut made = HEAD.to_owned();
+    made += "## What catches each mutant\n\n| mutant | caught by |\n|---|---|\n";
+    for mutant in MUTANTS {
+        let by: Vec<_> = mutant.caught_by.iter().map(ToString::to_string).collect();
+        writeln!(made, "| {} | {} |", mutant.name, by.join(", ")).unwrap();
+    }
+    made += "\n## What each check catches when it runs alone\n\n";
+    made += "| check | mutants that it catches |\n|---|---|\n";
+    for (check, caught) in alone() {
+        writeln!(made, "| {check} | {} |", caught.join(", ")).unwrap();
+    }
+    made
+}
+
+/// For each check the mutants that it catches, but for what may turn out otherwise in
+/// another run: there, those that name it.
+fn alone() -> Vec<(String, Vec<&'static str>)> {
+    let at_all = 0..MUTANTS.len();
+    let named = |at: usize, row: &str| {
+        MUTANTS[at].caught_by.iter().any(|by| by.to_string().contains(row))
+    };
+    let cases = cases().into_iter().map(|case| {
+        let row = format!("`{case}`");
+        let is_caught = |at: &usize| {
+            let is_sure = !MUTANTS[*at].is_racing && !case.contains("rac");
+            named(*at, &row) || {
+                let judged = JUDGED.cases.get(&(case, Some(*at)));
+                is_sure && judged.is_some_and(Option::is_some)
+            }
+        };
+        let caught = at_all.clone().filter(is_caught).map(|at| MUTANTS[at].name);
+        (row.clone(), caught.collect())
+    });
+    let checks = Check::ALL.into_iter().map(|check| {
+        let is_caught = |at: &usize| {
+            let names =
+                |by: &CaughtBy| matches!(by, CaughtBy::Act(_, c) if *c == check);
+            MUTANTS[*at].caught_by.iter().any(names)
+        };
+        let caught = at_all.clone().filter(is_caught).map(|at| MUTANTS[at].name);
+        (format!("{check}, in struck acts"), caught.collect())
+    });
+    checks.chain(cases).collect()
+}
