@@ -21,8 +21,6 @@ use crate::{
 const QUEUE: &str = "jobs";
 const VICTIM: &str = "victim";
 
-/// What makes a server forget its scripts, as a restart or a fail-over does.
-
 /// How often an act is struck once more for what slipped past.
 const ROUNDS: u32 = 20;
 
