@@ -18,7 +18,7 @@ use testcontainers::{
 };
 
 /// The image of those who do not choose.
-const DEFAULT_IMAGE: &str = "docker.io/library/redis";
+const DEFAULT_IMAGE: &str = "redis";
 const DEFAULT_TAG: &str = "8";
 
 /// Where the server listens within its container.

@@ -5,7 +5,7 @@
 //! | value | server |
 //! |---|---|
 //! | not set | the `redis-server` of this machine, on a unix socket |
-//! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `docker.io/library/redis:8`; needs the feature `containers` |
+//! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `redis:8`; needs the feature `containers` |
 //! | `HOST:PORT` | that server, by one test at a time, **emptied before each** |
 //!
 //! In the last two the suite starts, kills and configures what it can: a test that
