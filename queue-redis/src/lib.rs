@@ -9,6 +9,7 @@ mod doorbell;
 pub mod entry;
 mod error;
 mod keys;
+mod parts;
 mod reply;
 mod script;
 
@@ -16,5 +17,6 @@ pub use config::{InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};
 pub use doorbell::{Doorbell, Ring};
 pub use keys::KeyPrefix;
+pub use parts::Parts;
 pub use reply::Reply;
 pub use script::{Call, Script, code_of};

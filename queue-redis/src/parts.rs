@@ -1,0 +1,116 @@
+//! Calls that are several commands: one may be done though another is not (R21).
+
+use queue_core::{Error, Happened};
+
+/// What became of the commands of one call, as far as the error of one has to tell it.
+///
+/// ```
+/// # use queue_core::{At, Error, Happened, Operation};
+/// use queue_redis::Parts;
+///
+/// # let at = At { backend: "mine", operation: Operation::Settle };
+/// let refused = || Error::Full { at, source: "no memory".into() };
+/// let parts = Parts::of(&[Ok("done"), Err(refused())]);
+///
+/// assert_eq!(refused().happened(), Happened::No);
+/// assert_eq!(parts.whole(refused()).happened(), Happened::Maybe);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Parts {
+    /// Nothing was changed so far.
+    #[default]
+    Undone,
+    /// One of them was done, or may have been.
+    Begun,
+}
+
+impl Parts {
+    /// Of commands that change the store when they succeed.
+    pub fn of<T>(answers: &[Result<T, Error>]) -> Self {
+        let mut parts = Self::default();
+        answers.iter().for_each(|answer| parts.add(answer));
+        parts
+    }
+
+    /// Adds one command that changes the store when it succeeds.
+    pub fn add<T>(&mut self, answer: &Result<T, Error>) {
+        let is_undone = |error: &Error| error.happened() == Happened::No;
+        if !answer.as_ref().is_err_and(is_undone) {
+            *self = Self::Begun;
+        }
+    }
+
+    /// Adds the next command, and tells its error as that of the whole call.
+    ///
+    /// # Errors
+    /// That of the command, or [`Error::Interrupted`] when one before it was done.
+    pub fn then<T>(&mut self, answer: Result<T, Error>) -> Result<T, Error> {
+        self.add(&answer);
+        answer.map_err(|error| self.whole(error))
+    }
+
+    /// The error of one command as that of the whole call: once begun, the call may
+    /// have happened in part, whatever this command says of itself.
+    pub fn whole(self, error: Error) -> Error {
+        if self == Self::Undone || error.happened() != Happened::No {
+            return error;
+        }
+        Error::Interrupted { at: error.at(), source: Box::new(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use queue_core::{At, Operation, RetryAdvice};
+
+    use super::*;
+
+    const AT: At = At { backend: "mine", operation: Operation::Redrive };
+
+    fn refused() -> Error {
+        Error::Full { at: AT, source: "no memory".into() }
+    }
+
+    fn lost() -> Error {
+        Error::Interrupted { at: AT, source: "no answer".into() }
+    }
+
+    #[test]
+    fn a_call_of_refused_commands_did_not_happen() {
+        let parts = Parts::of::<()>(&[Err(refused()), Err(refused())]);
+
+        assert!(matches!(parts.whole(refused()), Error::Full { .. }));
+    }
+
+    #[test]
+    fn one_command_that_was_done_or_lost_makes_the_call_doubtful() {
+        for begun in [Ok(()), Err(lost())] {
+            let parts = Parts::of(&[begun, Err(refused())]);
+
+            let whole = parts.whole(refused());
+
+            assert_eq!(whole.happened(), Happened::Maybe);
+            assert_eq!(whole.retry_advice(), RetryAdvice::Safe);
+            assert_eq!(whole.at(), AT);
+        }
+    }
+
+    #[test]
+    fn what_came_before_is_counted() {
+        let mut parts = Parts::default();
+
+        let first = parts.then::<()>(Err(refused())).unwrap_err();
+        parts.then(Ok(())).unwrap();
+        let third = parts.then::<()>(Err(refused())).unwrap_err();
+
+        assert_eq!(first.happened(), Happened::No);
+        assert_eq!(third.happened(), Happened::Maybe);
+    }
+
+    #[test]
+    fn the_cause_is_kept() {
+        let message = Parts::Begun.whole(refused()).full_message();
+
+        assert!(message.ends_with("the store is full: no memory"), "{message}");
+    }
+}
