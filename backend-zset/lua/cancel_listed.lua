@@ -10,15 +10,13 @@
 -- ARGV[2] how long ids are remembered after their job (ms)
 --
 -- Returns 1 if it was there, else 0.
-local list, unique, ids, errors, totals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local list, totals = KEYS[1], KEYS[5]
+local books = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 redis.call('HLEN', totals)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
-local job = read_entry(element)
-free_unique(unique, job)
-if job.is_indexed then redis.call('ZADD', ids, now_ms + window_ms, job.id) end
-redis.call('HDEL', errors, job.id)
+close_books(books, read_entry(element), now_ms, window_ms)
 redis.call('HINCRBY', totals, 'cancelled', 1)
 return 1

@@ -113,5 +113,5 @@ if #ranked_ids > 0 then
 end
 if from_handed > 0 then redis.call('LTRIM', handed, 0, -from_handed - 1) end
 if from_ready > 0 then redis.call('LTRIM', ready, 0, -from_ready - 1) end
-if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then ring(wake) end
+if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then ring({wake = wake}) end
 return answer

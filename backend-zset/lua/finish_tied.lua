@@ -12,24 +12,22 @@
 -- ARGV[3...] leases
 --
 -- Returns the positions, from 0, of the leases that were lost.
-local leased, held, totals, unique, ids, errors =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local keys = {
+  leased = KEYS[1], held = KEYS[2], totals = KEYS[3], unique = KEYS[4], ids = KEYS[5],
+  errors = KEYS[6],
+}
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 local lost = {}
 for i = 3, #ARGV do
   local lease = ARGV[i]
-  if redis.call('ZSCORE', leased, lease) then
-    redis.call('HINCRBY', totals, total, 1)
-    local job = read_entry(redis.call('HGET', held, lease) or '')
-    if job then
-      free_unique(unique, job)
-      if job.is_indexed then redis.call('ZADD', ids, now_ms + window_ms, job.id) end
-      redis.call('HDEL', errors, job.id)
-    end
-    redis.call('HDEL', held, lease)
-    redis.call('ZREM', leased, lease)
+  local entry = find_leased(keys, lease)
+  if entry then
+    redis.call('HINCRBY', keys.totals, total, 1)
+    local job = read_entry(entry)
+    if job then close_books(keys, job, now_ms, window_ms) end
+    drop_leased(keys, lease)
   else
     lost[#lost + 1] = i - 3
   end

@@ -14,5 +14,5 @@ local moved = 0
 while moved < most and redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT') do
   moved = moved + 1
 end
-ring(wake)
+ring({wake = wake})
 return moved

@@ -24,8 +24,11 @@ const ROUNDS: usize = 2;
 /// Ends the job wherever it is.
 pub(crate) async fn cancel(queue: &ZsetQueue, job: &JobId) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
-        if let Some(place) = queue.store.cancel(job, None).await? {
-            return Ok(removed(&place));
+        if queue.store.shelf.cancel(job, None).await?.is_some() {
+            return Ok(Cancelled::Removed(JobState::Scheduled));
+        }
+        if queue.store.cancel_ranked(job).await? {
+            return Ok(Cancelled::Removed(JobState::Ready));
         }
         if cancel_leased(queue, job).await? {
             return Ok(Cancelled::Removed(JobState::Leased));
@@ -39,19 +42,11 @@ pub(crate) async fn cancel(queue: &ZsetQueue, job: &JobId) -> Result<Cancelled, 
     Ok(Cancelled::NotFound)
 }
 
-fn removed(place: &Bytes) -> Cancelled {
-    Cancelled::Removed(match &place[..] {
-        b"scheduled" => JobState::Scheduled,
-        b"leased" => JobState::Leased,
-        _ => JobState::Ready,
-    })
-}
-
 async fn cancel_leased(queue: &ZsetQueue, job: &JobId) -> Result<bool, Error> {
     let pattern = format!("*/{}", escape_glob(job.as_str()));
     for (member, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
         if lease.id == job.as_str().as_bytes()
-            && queue.store.cancel(job, Some(&member)).await?.is_some()
+            && queue.store.shelf.cancel(job, Some(&member)).await?.is_some()
         {
             return Ok(true);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use queue_core::{Receipt, Timestamp, WorkerId};
-use queue_redis::entry::{Entry, id_of};
+use queue_redis::entry::id_of;
 
 /// The number of a claim's first lease. All have as many digits, so that leases of
 /// one claim sort by their number.
@@ -80,11 +80,6 @@ impl Lease {
             id,
         })
     }
-}
-
-/// Whether the entry may be delivered at `now`, or has expired (R17).
-pub(crate) fn has_expired(entry: &Entry, now: Timestamp) -> bool {
-    entry.expires_at.is_some_and(|expires_at| expires_at <= now)
 }
 
 fn join(token: &[u8], id: &[u8]) -> Vec<u8> {

@@ -14,3 +14,4 @@ mod wait;
 
 pub use config::{InvalidUrl, RedisConfig, ZsetConfig};
 pub use queue::ZsetQueue;
+pub use scripts::script_names;

@@ -5,19 +5,20 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use queue_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, DuplicateOf, Error, Extended,
-    JobId, LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
-    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
-    Settlement, Timestamp, Turn, WorkerId,
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
+    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Timestamp,
+    Turn, WorkerId,
 };
-use queue_redis::{Conn, Reply, code_of, command, entry, entry::Entry};
+use queue_redis::{
+    Conn, entry,
+    shelf::{self, Failure},
+};
 
 use crate::{
     ZsetConfig,
-    keys::Keys,
     lease::{self, Claim, Lease},
-    scripts::{Claimed, Failure, NewEntry, Store},
-    settle,
+    scripts::{Claimed, Store},
     wait::{Bells, Outlook, RECHECK},
 };
 
@@ -67,7 +68,7 @@ impl ZsetQueue {
     }
 
     async fn on(conn: Conn, queue: QueueName) -> Result<Self, Error> {
-        let store = Store { conn, keys: Keys::new(queue) };
+        let store = Store::new(conn, queue);
         store.load_scripts().await?;
         Ok(Self { bells: Bells::new(&store), store })
     }
@@ -93,9 +94,9 @@ impl ReliableQueue for ZsetQueue {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let ids = self.ids_for(jobs, token);
-        if token.is_some() || jobs.iter().any(needs_script) {
-            return self.push_by_script(jobs, ids, token).await;
+        let ids = self.store.shelf.ids_for(jobs, token);
+        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
+            return self.store.shelf.push(jobs, ids, token).await;
         }
         let encode = |(job, id)| entry::encode(job, id);
         let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
@@ -119,7 +120,7 @@ impl ReliableQueue for ZsetQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
-        settle::settle(&self.store, done).await
+        shelf::settle(&self.store, done).await
     }
 
     /// Both are written to the connection together, the settlements first, so they
@@ -161,7 +162,7 @@ impl ReliableQueue for ZsetQueue {
         let mut jobs = leases.len();
         // The last page first, so that the job held longest is foremost in the end.
         for page in leases.rchunks(MAX_BATCH.get() as usize) {
-            jobs -= self.store.give_back(Operation::Leave, page).await?.len();
+            jobs -= self.store.shelf.give_back(Operation::Leave, page).await?.len();
         }
         Ok(Released { jobs: jobs as u64 })
     }
@@ -170,8 +171,8 @@ impl ReliableQueue for ZsetQueue {
         let page = page.min(MAX_BATCH).get();
         let (expired, due, forgot) = tokio::join!(
             self.store.recover(page),
-            self.store.promote(Operation::Recover, page),
-            self.store.forget(page),
+            self.store.shelf.promote(Operation::Recover, page),
+            self.store.shelf.forget(page),
         );
         let (expired, due) = (expired?, due?);
         Ok(Recovered {
@@ -200,62 +201,7 @@ impl fmt::Debug for ZsetQueue {
     }
 }
 
-/// Whether the job is more than an element of the ready list.
-fn needs_script(job: &NewJob) -> bool {
-    job.id.is_some()
-        || job.unique.is_some()
-        || job.expires_in.is_some()
-        || !job.delay.is_zero()
-        || job.priority != Priority::NORMAL
-}
-
 impl ZsetQueue {
-    fn ids_for(&self, jobs: &[NewJob], token: Option<&PushToken>) -> Vec<JobId> {
-        let random = || PushToken::random(self.store.conn.environment().random());
-        let token = token.cloned().unwrap_or_else(random);
-        let id = |(at, job): (usize, &NewJob)| {
-            job.id.clone().unwrap_or_else(|| token.job_id(at))
-        };
-        jobs.iter().enumerate().map(id).collect()
-    }
-
-    async fn push_by_script(
-        &self,
-        jobs: &[NewJob],
-        ids: Vec<JobId>,
-        token: Option<&PushToken>,
-    ) -> Result<Vec<Pushed>, Error> {
-        let entries: Vec<_> = jobs
-            .iter()
-            .zip(&ids)
-            .map(|(job, id)| NewEntry { job, id, entry: entry::encode(job, id) })
-            .collect();
-        let answer = self.store.push(&entries, token).await;
-        let mut duplicates = answer.map_err(token_of_another_call)?.into_iter();
-        drop(entries);
-        let mut pushed: Vec<_> = ids.into_iter().map(Pushed::Stored).collect();
-        while let (Some(at), Some(by), Some(existing)) =
-            (duplicates.next(), duplicates.next(), duplicates.next())
-        {
-            let at = usize::try_from(at.count()?).unwrap_or(usize::MAX);
-            if let Some(answer) = pushed.get_mut(at) {
-                *answer = self.duplicate(by, existing)?;
-            }
-        }
-        Ok(pushed)
-    }
-
-    /// What the push script says of a duplicate.
-    fn duplicate(&self, by: Reply, existing: Reply) -> Result<Pushed, Error> {
-        let by =
-            if by.text()? == "id" { DuplicateOf::Id } else { DuplicateOf::UniqueKey };
-        let existing = JobId::new(existing.text()?).map_err(|error| {
-            let at = self.store.conn.at(Operation::Push);
-            Error::Unreadable { at, source: Box::new(error) }
-        })?;
-        Ok(Pushed::Duplicate { existing, by })
-    }
-
     /// Claims without waiting, promoting what is due on the way.
     async fn claim_now(
         &self,
@@ -277,7 +223,7 @@ impl ZsetQueue {
                 return Ok((deliveries, outlook));
             }
             if is_due {
-                self.store.promote(Operation::Claim, max).await?;
+                self.store.shelf.promote(Operation::Claim, max).await?;
             } else if found == 0 {
                 return Ok((deliveries, outlook));
             }
@@ -287,7 +233,7 @@ impl ZsetQueue {
     /// Promotes while deliveries are on their way already. Should it fail, they are
     /// not to be lost for it: the next claim finds the same jobs due.
     async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.promote(Operation::Claim, page).await {
+        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
             tracing::debug!(%error, "due jobs are left to the next claim");
         }
     }
@@ -307,9 +253,9 @@ impl ZsetQueue {
         let mut failures = Vec::new();
         for (at, element) in claimed.entries.iter().enumerate() {
             let token = claim.token(at, element);
-            match read(element, now) {
-                Ok(entry) => deliveries.push(delivery(entry, token, ask.lease)),
-                Err((why, error)) => failures.push(Failure {
+            match shelf::read(element, now) {
+                Ok(entry) => deliveries.push(shelf::delivery(entry, token, ask.lease)),
+                Err(shelf::Undeliverable { why, error }) => failures.push(Failure {
                     lease: lease::member_of_unreadable(&token, element),
                     after: None,
                     why,
@@ -318,7 +264,7 @@ impl ZsetQueue {
             }
         }
         if !failures.is_empty() {
-            self.store.fail(Operation::Claim, &failures).await?;
+            self.store.shelf.fail(Operation::Claim, &failures).await?;
         }
         Ok(deliveries)
     }
@@ -329,55 +275,12 @@ impl ZsetQueue {
         operation: Operation,
         pattern: &str,
     ) -> Result<Vec<(Bytes, Lease)>, Error> {
-        let mut found = std::collections::HashMap::new();
-        let mut cursor = String::from("0");
-        loop {
-            let mut cmd = command("ZSCAN");
-            cmd.arg(&self.store.keys.leased).arg(&cursor);
-            cmd.arg("MATCH").arg(pattern).arg("COUNT").arg(MAX_BATCH.get());
-            let mut reply = self.store.conn.call(operation, &cmd).await?.list()?;
-            let (Some(members), Some(next)) = (reply.pop(), reply.pop()) else {
-                return Ok(found.into_iter().collect());
-            };
-            for member in members.list()?.into_iter().step_by(2) {
-                let member = member.bytes()?;
-                if let Some(lease) = Lease::parse(&member) {
-                    found.insert(member, lease);
-                }
-            }
-            cursor = next.text()?;
-            if cursor == "0" {
-                return Ok(found.into_iter().collect());
-            }
-        }
+        let leases = self
+            .store
+            .shelf
+            .scan_matching(operation, "ZSCAN", &self.store.keys.leased, pattern)
+            .await?;
+        let parse = |(member, _)| Lease::parse(&member).map(|lease| (member, lease));
+        Ok(leases.into_iter().filter_map(parse).collect())
     }
-}
-
-/// The entry, or the letter and words for why it cannot be delivered.
-fn read(element: &Bytes, now: Timestamp) -> Result<Entry, (char, &'static str)> {
-    let entry = Entry::decode(element).map_err(|error| ('m', error.reason()))?;
-    if entry.is_bare && Entry::is_marked(&entry.payload) {
-        let why = Entry::decode(&entry.payload).err();
-        return Err(('m', why.map_or("unreadable", |error| error.reason())));
-    }
-    if lease::has_expired(&entry, now) {
-        return Err(('x', ""));
-    }
-    Ok(entry)
-}
-
-fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
-    let receipt = Receipt::new(entry.id, u32::from(entry.attempt), token);
-    Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))
-        .max_attempts(entry.max_attempts)
-        .priority(entry.priority)
-        .headers(entry.headers)
-}
-
-fn token_of_another_call(error: Error) -> Error {
-    if code_of(&error) == Some("RELQTOKEN") {
-        let reason = "the push token is that of a call with other jobs".to_owned();
-        return Error::Invalid { at: error.at(), reason };
-    }
-    error
 }

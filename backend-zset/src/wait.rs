@@ -51,7 +51,7 @@ impl Bells {
         arrivals.arg(&keys.ready).arg(&keys.handed).arg("RIGHT").arg("LEFT");
         arrivals.arg(BLOCK.as_secs());
         let mut signals = command("BLPOP");
-        signals.arg(&keys.wake).arg(BLOCK.as_secs());
+        signals.arg(&keys.shelf.wake).arg(BLOCK.as_secs());
         let bell = |name, cmd| {
             let store = store.clone();
             let pass_on = move || pass_on(store.clone());

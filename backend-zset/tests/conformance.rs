@@ -23,19 +23,7 @@ impl Subject for Zset {
     }
 
     fn scripts(&self) -> Vec<String> {
-        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/lua"));
-        let files = files.expect("the scripts are there");
-        files
-            .filter_map(|file| {
-                file.expect("a directory can be read")
-                    .path()
-                    .file_stem()?
-                    .to_str()
-                    .map(str::to_owned)
-            })
-            // Not a script: functions that others begin with.
-            .filter(|name| name != "moves")
-            .collect()
+        backend_zset::script_names().map(str::to_owned).collect()
     }
 }
 

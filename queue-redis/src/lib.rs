@@ -12,6 +12,7 @@ mod keys;
 mod parts;
 mod reply;
 mod script;
+pub mod shelf;
 
 pub use config::{InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};

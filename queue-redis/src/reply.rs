@@ -1,5 +1,7 @@
 //! Answers of the server, read as what they should be.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use queue_core::{At, Error};
 use redis::Value;
@@ -106,6 +108,33 @@ impl Reply {
     pub fn count(self) -> Result<u64, Error> {
         let at = self.at;
         u64::try_from(self.number()?).map_err(|error| unreadable(at, error))
+    }
+
+    /// As milliseconds, where `-1` stands for none.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn optional_ms(self) -> Result<Option<Duration>, Error> {
+        self.number().map(|ms| u64::try_from(ms).ok().map(Duration::from_millis))
+    }
+
+    /// As a list of whole numbers.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn numbers(self) -> Result<Vec<i64>, Error> {
+        self.list()?.into_iter().map(Self::number).collect()
+    }
+
+    /// As a list of positions, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn positions(self) -> Result<Vec<usize>, Error> {
+        let position = |reply: Self| {
+            reply.count().map(|at| usize::try_from(at).unwrap_or(usize::MAX))
+        };
+        self.list()?.into_iter().map(position).collect()
     }
 
     /// As a whole number, or `None` when there is nothing.

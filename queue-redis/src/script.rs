@@ -37,12 +37,51 @@ impl Script {
         conn.call(Operation::Connect, &cmd).await.map(drop)
     }
 
+    /// The name of its file.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Begins a call with these keys.
     pub fn keys<'a>(&'a self, keys: &[&str]) -> Call<'a> {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.script.get_hash()).arg(keys.len()).arg(keys);
         Call { script: self, cmd }
     }
+}
+
+/// Makes a struct of scripts, one field for each file `<name>.lua` of a folder that is
+/// named from the calling file on, with a constructor that takes the library which
+/// they share and `all`, which lists them.
+#[macro_export]
+macro_rules! scripts {
+    (
+        $(#[$doc:meta])*
+        $visibility:vis struct $Scripts:ident in $folder:literal;
+        $($name:ident),* $(,)?
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $visibility struct $Scripts { $(pub(crate) $name: $crate::Script),* }
+
+        impl $Scripts {
+            /// The scripts, each behind `library`.
+            $visibility fn new(library: &str) -> Self {
+                Self {
+                    $($name: $crate::Script::with_library(
+                        stringify!($name),
+                        library,
+                        include_str!(concat!($folder, stringify!($name), ".lua")),
+                    )),*
+                }
+            }
+
+            /// All of them.
+            $visibility fn all(&self) -> Vec<&$crate::Script> {
+                vec![$(&self.$name),*]
+            }
+        }
+    };
 }
 
 impl fmt::Debug for Script {

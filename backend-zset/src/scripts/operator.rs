@@ -1,60 +1,28 @@
 //! The calls of operators.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use queue_core::{Error, JobId, Operation, Redriven};
-use queue_redis::{command, entry::millis};
+use queue_core::{Error, JobId, Operation, Stats};
+use queue_redis::shelf::Shelf;
 
-use super::{MEMORY, SCRIPTS, Store, counts};
-
-/// How long a cancelled job's lease is remembered after its end, so that the worker
-/// is told `Cancelled` and not `LeaseLost`.
-const CANCELLED_MEMORY: Duration = Duration::from_secs(60);
+use super::{SCRIPTS, Store};
 
 impl Store {
-    /// Counts, in the order of the script.
-    pub(crate) async fn stats(&self) -> Result<Vec<i64>, Error> {
-        let keys = &self.keys;
-        let call = SCRIPTS.stats.keys(&[
-            &keys.ready,
-            &keys.handed,
-            &keys.ranked,
-            &keys.later,
-            &keys.leased,
-            &keys.dead,
-            &keys.totals,
-            &keys.paused,
-        ]);
-        counts(call.run(&self.conn, Operation::Stats).await?)
+    pub(crate) async fn stats(&self) -> Result<Stats, Error> {
+        let shelf = self.shelf.with_keys([self.keys.handed.clone()]);
+        Shelf::stats(
+            shelf.call(&SCRIPTS.stats).run(&self.conn, Operation::Stats).await?,
+        )
     }
 
-    /// Ends a job that is in no list; answers the word for where it was.
-    pub(crate) async fn cancel(
-        &self,
-        job: &JobId,
-        lease: Option<&Bytes>,
-    ) -> Result<Option<Bytes>, Error> {
-        let keys = &self.keys;
-        let call = SCRIPTS
-            .cancel
-            .keys(&[
-                &keys.later,
-                &keys.ranked,
-                &keys.leased,
-                &keys.jobs,
-                &keys.cancelled,
-                &keys.errors,
-                &keys.unique,
-                &keys.ids,
-                &keys.totals,
-                &keys.held,
-            ])
+    /// Ends a ready job of another priority than the normal; answers whether it was
+    /// there.
+    pub(crate) async fn cancel_ranked(&self, job: &JobId) -> Result<bool, Error> {
+        let call = self
+            .shelf
+            .call(&SCRIPTS.cancel_ranked)
             .arg(job.as_str())
-            .arg(lease.map_or(&[][..], |lease| lease))
-            .arg(millis(MEMORY))
-            .arg(millis(CANCELLED_MEMORY));
-        call.run(&self.conn, Operation::Cancel).await?.optional_bytes()
+            .arg(Shelf::memory_ms());
+        Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
     /// Ends a job that is an element of `list`; answers whether it still was.
@@ -63,75 +31,35 @@ impl Store {
         list: &str,
         element: &Bytes,
     ) -> Result<bool, Error> {
-        let keys = &self.keys;
+        let shelf = &self.keys.shelf;
         let call = SCRIPTS
             .cancel_listed
-            .keys(&[list, &keys.unique, &keys.ids, &keys.errors, &keys.totals])
+            .keys(&[list, &shelf.unique, &shelf.ids, &shelf.errors, &shelf.totals])
             .arg(&element[..])
-            .arg(millis(MEMORY));
+            .arg(Shelf::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    pub(crate) async fn redrive(&self, ids: &[Bytes]) -> Result<Redriven, Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS.redrive.keys(&[
-            &keys.dead,
-            &keys.jobs,
-            &keys.ready,
-            &keys.ranked,
-            &keys.errors,
-            &keys.unique,
-            &keys.wake,
-        ]);
-        ids.iter().for_each(|id| call.push_arg(&id[..]));
-        let counts = counts(call.run(&self.conn, Operation::Redrive).await?)?;
-        let count = |at: usize| {
-            counts.get(at).and_then(|count| u64::try_from(*count).ok()).unwrap_or(0)
-        };
-        Ok(Redriven { moved: count(0), duplicates: count(1) })
-    }
-
-    pub(crate) async fn purge_dead(&self, ids: &[Bytes]) -> Result<u64, Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS
-            .purge_dead
-            .keys(&[&keys.dead, &keys.jobs, &keys.errors, &keys.ids])
-            .arg(millis(MEMORY));
-        ids.iter().for_each(|id| call.push_arg(&id[..]));
-        call.run(&self.conn, Operation::Purge).await?.count()
-    }
-
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
-        let keys = &self.keys;
+        let (keys, shelf) = (&self.keys, &self.keys.shelf);
         let call = SCRIPTS.purge.keys(&[
             &keys.ready,
             &keys.handed,
             &keys.ranked,
-            &keys.later,
+            &shelf.later,
             &keys.leased,
-            &keys.dead,
+            &shelf.dead,
             &keys.held,
-            &keys.jobs,
-            &keys.errors,
-            &keys.unique,
-            &keys.ids,
-            &keys.calls,
-            &keys.answers,
-            &keys.cancelled,
-            &keys.totals,
-            &keys.wake,
+            &shelf.jobs,
+            &shelf.errors,
+            &shelf.unique,
+            &shelf.ids,
+            &shelf.calls,
+            &shelf.answers,
+            &shelf.cancelled,
+            &shelf.totals,
+            &shelf.wake,
         ]);
         call.run(&self.conn, Operation::Purge).await?.count()
-    }
-
-    pub(crate) async fn pause(&self) -> Result<(), Error> {
-        let mut cmd = command("SET");
-        cmd.arg(&self.keys.paused).arg(1);
-        self.conn.call(Operation::Pause, &cmd).await.map(drop)
-    }
-
-    pub(crate) async fn resume(&self) -> Result<(), Error> {
-        let call = SCRIPTS.resume.keys(&[&self.keys.paused, &self.keys.wake]);
-        call.run(&self.conn, Operation::Resume).await.map(drop)
     }
 }

@@ -1,27 +1,12 @@
--- Moves that several scripts make. They call the functions of queue-redis's entry.lua.
+-- What is kept beside the ready and leased jobs of a queue. Needs entry.lua.
+local SHELF_KEYS = 12
 
--- A ranked job's rank: whole steps for the priorities, the most urgent first, and
--- within a step the order of its ready jobs, from the middle on to both sides.
-local RANKS = 2 ^ 44
-local NORMAL_RANKS = (9 - NORMAL) * RANKS
-
--- Makes sure that a doorbell rings, or that the next one to listen does.
-local function ring(wake)
-  if redis.call('LLEN', wake) == 0 then redis.call('LPUSH', wake, '1') end
-end
-
-local function set_rank(ranked, job, direction)
-  local low = (9 - job.priority) * RANKS
-  local edge
-  if direction == 'back' then
-    edge = redis.call('ZRANGE', ranked, '(' .. low + RANKS, low, 'BYSCORE', 'REV',
-      'LIMIT', 0, 1, 'WITHSCORES')[2]
-  else
-    edge = redis.call('ZRANGE', ranked, low, '(' .. low + RANKS, 'BYSCORE',
-      'LIMIT', 0, 1, 'WITHSCORES')[2]
-  end
-  local step = direction == 'back' and 1 or -1
-  redis.call('ZADD', ranked, edge and edge + step or low + RANKS / 2, job.id)
+-- Adds the shelf's keys to those of the pattern.
+local function bind_shelf(keys)
+  keys.later, keys.jobs, keys.dead, keys.errors = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+  keys.unique, keys.ids, keys.calls, keys.answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+  keys.cancelled, keys.totals, keys.paused, keys.wake = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+  return keys
 end
 
 -- The holder of a unique key as {expires_at, id}, or nil when it is free.
@@ -55,6 +40,13 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
+-- Cleans up behind a job that ends: its unique key is free, its id is remembered.
+local function close_books(keys, job, now_ms, window_ms)
+  free_unique(keys.unique, job)
+  if job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, job.id) end
+  redis.call('HDEL', keys.errors, job.id)
+end
+
 -- Keeps an entry by its job's id in `jobs`. Two jobs can have got one id, by a client's
 -- own choice or by a token that was used again after its time: then the one that comes
 -- second is kept by another id, and none is lost.
@@ -73,17 +65,6 @@ local function keep(keys, job, entry)
     job.id = id
   end
   redis.call('HSET', keys.jobs, id, entry)
-end
-
--- Makes a job ready that is in no place any more: 'front' or 'back'.
-local function make_ready(keys, job, entry, direction)
-  if job.priority == NORMAL then
-    redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
-  else
-    keep(keys, job, entry)
-    set_rank(keys.ranked, job, direction)
-    ring(keys.wake)
-  end
 end
 
 -- Buries a job that is in no place any more. `why` is a letter and the last error.

@@ -1,15 +1,7 @@
 #!lua
 -- Store jobs that use an option, or the jobs of a call that can be repeated.
 --
--- KEYS[1] ready    LIST  elements of normal priority, newest on the left
--- KEYS[2] ranked   ZSET  id -> rank, of ready jobs of other priorities
--- KEYS[3] later    ZSET  id -> due (ms)
--- KEYS[4] jobs     HASH  id -> entry, of scheduled, ranked and dead jobs
--- KEYS[5] unique   HASH  unique key -> holder
--- KEYS[6] ids      ZSET  client-made id -> when it may be forgotten (ms)
--- KEYS[7] calls    ZSET  call token -> when it may be forgotten (ms)
--- KEYS[8] answers  HASH  call token -> answer
--- KEYS[9] wake     LIST  at most one token, for the doorbells
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] call token, or empty
 -- ARGV[2] how long tokens are remembered (ms)
 -- ARGV[3...] for each job: id, entry, delay (ms), expiry (ms from now, 0 for none),
@@ -18,26 +10,21 @@
 --
 -- Returns the duplicates as {position from 0, 'id' or 'unique', id of the job that
 -- exists, ...}, or the error RELQTOKEN when the token belongs to another call.
-local keys = {
-  ready = KEYS[1], ranked = KEYS[2], later = KEYS[3], jobs = KEYS[4], unique = KEYS[5],
-  ids = KEYS[6], wake = KEYS[9],
-}
-local unique, ids, calls, answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local keys = bind_keys()
 local token, window_ms = ARGV[1], tonumber(ARGV[2])
 local FIELDS, count = 8, (#ARGV - 2) / 8
 local now_ms = server_ms()
 
 -- A key of another type fails here, before the first write.
-redis.call('LLEN', keys.ready)
+check_ready(keys)
 redis.call('LLEN', keys.wake)
-redis.call('HLEN', keys.jobs)
-for _, key in ipairs({keys.ranked, keys.later, ids, calls}) do redis.call('ZCARD', key) end
-for _, key in ipairs({unique, answers}) do redis.call('HLEN', key) end
+for _, key in ipairs({keys.later, keys.ids, keys.calls}) do redis.call('ZCARD', key) end
+for _, key in ipairs({keys.jobs, keys.unique, keys.answers}) do redis.call('HLEN', key) end
 
 if token ~= '' then
-  local forget_at = redis.call('ZSCORE', calls, token)
+  local forget_at = redis.call('ZSCORE', keys.calls, token)
   if forget_at and tonumber(forget_at) > now_ms then
-    local first = cmsgpack.unpack(redis.call('HGET', answers, token))
+    local first = cmsgpack.unpack(redis.call('HGET', keys.answers, token))
     if first.count ~= count then
       return redis.error_reply('RELQTOKEN the token is that of a call with other jobs')
     end
@@ -47,18 +34,18 @@ end
 
 local duplicates, plain = {}, {}
 
-local function is_duplicate(i, job)
+local function is_duplicate(job)
   if job.is_indexed then
-    local forget_at = redis.call('ZSCORE', ids, job.id)
+    local forget_at = redis.call('ZSCORE', keys.ids, job.id)
     if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
   end
   -- An id that was not asked for and is taken all the same: see `keep`.
   if redis.call('HEXISTS', keys.jobs, job.id) == 1 then return 'id', job.id end
-  local holder = job.unique_key ~= '' and holder_of(unique, job.unique_key, now_ms)
+  local holder = job.unique_key ~= '' and holder_of(keys.unique, job.unique_key, now_ms)
   if not holder then return nil end
   if job.on_duplicate == 'reschedule' and redis.call('ZSCORE', keys.later, holder.id) then
     redis.call('ZADD', keys.later, now_ms + job.delay_ms, holder.id)
-    ring(keys.wake)
+    ring(keys)
   end
   return 'unique', holder.id
 end
@@ -69,15 +56,12 @@ local function store(job, entry)
     expires_at = math.ceil(now_ms + job.expires_in_ms)
     entry = with_expiry(entry, read_entry(entry), expires_at)
   end
-  if job.is_indexed then redis.call('ZADD', ids, '+inf', job.id) end
+  if job.is_indexed then redis.call('ZADD', keys.ids, '+inf', job.id) end
   if job.unique_key ~= '' then
-    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, expires_at))
+    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, expires_at))
   end
   if job.delay_ms > 0 then
-    redis.call('HSET', keys.jobs, job.id, entry)
-    redis.call('ZADD', keys.later, now_ms + job.delay_ms, job.id)
-    -- Who sleeps until the next one is due has to hear of an earlier one.
-    if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys.wake) end
+    schedule(keys, job, entry, now_ms + job.delay_ms)
   elseif job.priority == NORMAL then
     plain[#plain + 1] = entry
   else
@@ -92,7 +76,7 @@ for i = 0, count - 1 do
     priority = tonumber(ARGV[at + 4]), unique_key = ARGV[at + 5],
     on_duplicate = ARGV[at + 6], is_indexed = ARGV[at + 7] == '1',
   }
-  local by, existing = is_duplicate(i, job)
+  local by, existing = is_duplicate(job)
   if by then
     duplicates[#duplicates + 1] = i
     duplicates[#duplicates + 1] = by
@@ -101,10 +85,11 @@ for i = 0, count - 1 do
     store(job, ARGV[at + 1])
   end
 end
-if #plain > 0 then redis.call('LPUSH', keys.ready, unpack(plain)) end
+if #plain > 0 then append(keys, plain) end
 
 if token ~= '' then
-  redis.call('ZADD', calls, now_ms + window_ms, token)
-  redis.call('HSET', answers, token, cmsgpack.pack({count = count, duplicates = duplicates}))
+  redis.call('ZADD', keys.calls, now_ms + window_ms, token)
+  redis.call('HSET', keys.answers, token,
+    cmsgpack.pack({count = count, duplicates = duplicates}))
 end
 return duplicates

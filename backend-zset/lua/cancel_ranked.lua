@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- End a ready job of another priority than the normal.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] id
+-- ARGV[2] how long ids are remembered after their job (ms)
+--
+-- Returns 1 if it was there, else 0.
+local keys = bind_keys()
+local id, window_ms = ARGV[1], tonumber(ARGV[2])
+local now_ms = server_ms()
+
+redis.call('HLEN', keys.totals)
+redis.call('HLEN', keys.jobs)
+if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end
+local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
+redis.call('HDEL', keys.jobs, id)
+if job then close_books(keys, job, now_ms, window_ms) end
+redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+return 1

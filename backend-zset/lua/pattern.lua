@@ -1,0 +1,64 @@
+-- How this pattern keeps ready and leased jobs. Needs queue-redis's books.lua.
+
+-- A ranked job's rank: whole steps for the priorities, the most urgent first, and
+-- within a step the order of its ready jobs, from the middle on to both sides.
+local RANKS = 2 ^ 44
+local NORMAL_RANKS = (9 - NORMAL) * RANKS
+
+local function pattern_keys(first)
+  return {
+    ready = KEYS[first], ranked = KEYS[first + 1], leased = KEYS[first + 2],
+    held = KEYS[first + 3],
+  }
+end
+
+-- Makes sure that a doorbell rings, or that the next one to listen does.
+local function ring(keys)
+  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
+end
+
+-- Fails before the first write where a key has another type.
+local function check_ready(keys)
+  redis.call('LLEN', keys.ready)
+  redis.call('ZCARD', keys.ranked)
+end
+
+local function append(keys, entries)
+  redis.call('LPUSH', keys.ready, unpack(entries))
+end
+
+local function set_rank(ranked, job, direction)
+  local low = (9 - job.priority) * RANKS
+  local edge
+  if direction == 'back' then
+    edge = redis.call('ZRANGE', ranked, '(' .. low + RANKS, low, 'BYSCORE', 'REV',
+      'LIMIT', 0, 1, 'WITHSCORES')[2]
+  else
+    edge = redis.call('ZRANGE', ranked, low, '(' .. low + RANKS, 'BYSCORE',
+      'LIMIT', 0, 1, 'WITHSCORES')[2]
+  end
+  local step = direction == 'back' and 1 or -1
+  redis.call('ZADD', ranked, edge and edge + step or low + RANKS / 2, job.id)
+end
+
+local function make_ready(keys, job, entry, direction)
+  if job.priority == NORMAL then
+    redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
+    return nil
+  end
+  if not job.is_kept then keep(keys, job, entry) end
+  set_rank(keys.ranked, job, direction)
+  ring(keys)
+  return 'kept'
+end
+
+local function find_leased(keys, lease)
+  local end_ms = redis.call('ZSCORE', keys.leased, lease)
+  if not end_ms then return nil end
+  return redis.call('HGET', keys.held, lease) or '', end_ms
+end
+
+local function drop_leased(keys, lease)
+  redis.call('HDEL', keys.held, lease)
+  redis.call('ZREM', keys.leased, lease)
+end

@@ -1,0 +1,51 @@
+-- Moves between the shelf and the pattern's own places. Needs books.lua and the
+-- pattern's pattern.lua.
+
+-- All keys of a call to one of the shelf's scripts.
+local function bind_keys()
+  return bind_shelf(pattern_keys(SHELF_KEYS + 1))
+end
+
+-- Makes a job ready whose entry is in `jobs`.
+local function make_kept_ready(keys, job, entry)
+  job.is_kept = true
+  if make_ready(keys, job, entry, 'back') ~= 'kept' then
+    redis.call('HDEL', keys.jobs, job.id)
+  end
+end
+
+-- Schedules a job that is in no place any more. Who sleeps until the next one is due
+-- has to hear of an earlier one.
+local function schedule(keys, job, entry, due_ms)
+  keep(keys, job, entry)
+  redis.call('ZADD', keys.later, due_ms, job.id)
+  if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys) end
+end
+
+-- What becomes of a job whose lease is over: it is ready again, or dead on its last
+-- attempt. Answers 'requeued' or 'buried'.
+local function recover_job(keys, job, entry, now_ms)
+  if job.attempt >= job.max_attempts then
+    local last = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2)
+    bury(keys, job, entry, 'c' .. last, now_ms)
+    return 'buried'
+  end
+  hold_until_expiry(keys.unique, job)
+  make_ready(keys, job, entry, 'front')
+  return 'requeued'
+end
+
+-- Whole milliseconds until the first member of a sorted set of times, or -1.
+local function next_in_ms(set, now_ms)
+  local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
+  return first and math.max(0, math.ceil(first - now_ms)) or -1
+end
+
+-- The figures that every pattern's stats end with: scheduled, dead, finished,
+-- discarded, cancelled, 1 if paused else 0, ms until the next delayed job is due or -1.
+local function shelf_figures(keys, now_ms)
+  local ended = redis.call('HMGET', keys.totals, 'finished', 'discarded', 'cancelled')
+  return redis.call('ZCARD', keys.later), redis.call('ZCARD', keys.dead),
+    tonumber(ended[1] or 0), tonumber(ended[2] or 0), tonumber(ended[3] or 0),
+    redis.call('EXISTS', keys.paused), next_in_ms(keys.later, now_ms)
+end

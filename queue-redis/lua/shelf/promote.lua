@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Make a page of scheduled jobs ready whose time has come.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] how many at most
+--
+-- Returns {made ready, 1 if there is more else 0, ms until the next is due or -1}.
+local keys = bind_keys()
+local page = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+local due =
+  redis.call('ZRANGE', keys.later, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
+for i = 1, math.min(#due, page) do
+  local entry = redis.call('HGET', keys.jobs, due[i])
+  local job = read_entry(entry or '')
+  if job then make_kept_ready(keys, job, entry) end
+  redis.call('ZREM', keys.later, due[i])
+end
+return {math.min(#due, page), #due > page and 1 or 0, next_in_ms(keys.later, now_ms)}

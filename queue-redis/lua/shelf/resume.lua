@@ -1,0 +1,11 @@
+#!lua flags=allow-oom
+-- Let claims go on.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+--
+-- Returns 1 if the queue was paused, else 0.
+local keys = bind_keys()
+
+local was_paused = redis.call('DEL', keys.paused)
+ring(keys)
+return was_paused

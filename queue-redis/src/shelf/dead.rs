@@ -1,0 +1,91 @@
+//! What an operator does with dead letters.
+
+use bytes::Bytes;
+use queue_core::{Error, JobId, Operation, Redriven, Which};
+
+use super::Shelf;
+use crate::{Reply, command};
+
+/// Dead letters moved or removed by one call of a script.
+const PAGE: usize = 500;
+
+impl Shelf {
+    /// Makes dead jobs ready again, with no attempt counted.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+        let mut all = Redriven::default();
+        let mut ids = self.dead(Operation::Redrive, which).await?;
+        while let Some(page) = ids.next_page(self, all.duplicates).await? {
+            let Redriven { moved, duplicates } = self.redrive_page(&page).await?;
+            all.moved += moved;
+            all.duplicates += duplicates;
+        }
+        Ok(all)
+    }
+
+    /// Removes dead jobs; answers how many.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+        let mut removed = 0;
+        let mut ids = self.dead(Operation::Purge, which).await?;
+        while let Some(page) = ids.next_page(self, 0).await? {
+            removed += self.purge_dead_page(&page).await?;
+        }
+        Ok(removed)
+    }
+
+    async fn dead<'a>(
+        &self,
+        operation: Operation,
+        which: &'a Which,
+    ) -> Result<DeadIds<'a>, Error> {
+        match which {
+            Which::Only(ids) => Ok(DeadIds::Listed(ids.chunks(PAGE))),
+            Which::All => {
+                let time = self.conn.call(operation, &command("TIME")).await?;
+                let seconds = time.list()?.into_iter().next();
+                let seconds = seconds.map_or(Ok(0), Reply::number)?;
+                Ok(DeadIds::Until { operation, time_ms: (seconds + 1) * 1000 })
+            }
+        }
+    }
+}
+
+/// The ids of dead jobs that an operator means, page by page.
+enum DeadIds<'a> {
+    /// All that are dead by then (ms); those moved away make room for the next.
+    Until {
+        operation: Operation,
+        time_ms: i64,
+    },
+    Listed(std::slice::Chunks<'a, JobId>),
+}
+
+impl DeadIds<'_> {
+    /// The next page, passing over `stuck` jobs at the start that stay dead.
+    async fn next_page(
+        &mut self,
+        shelf: &Shelf,
+        stuck: u64,
+    ) -> Result<Option<Vec<Bytes>>, Error> {
+        match self {
+            Self::Listed(chunks) => {
+                let bytes = |id: &JobId| Bytes::copy_from_slice(id.as_str().as_bytes());
+                Ok(chunks.next().map(|ids| ids.iter().map(bytes).collect()))
+            }
+            Self::Until { operation, time_ms } => {
+                let mut cmd = command("ZRANGE");
+                cmd.arg(&shelf.keys.dead).arg("-inf").arg(*time_ms).arg("BYSCORE");
+                cmd.arg("LIMIT").arg(stuck).arg(PAGE);
+                let ids = shelf.conn.call(*operation, &cmd).await?.list()?;
+                let ids: Vec<_> =
+                    ids.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
+                Ok((!ids.is_empty()).then_some(ids))
+            }
+        }
+    }
+}

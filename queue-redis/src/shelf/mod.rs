@@ -1,0 +1,46 @@
+//! What every pattern keeps beside its ready and leased jobs: scheduled and dead jobs,
+//! unique keys, ids and push tokens to remember, totals.
+//!
+//! ```text
+//!            push, promote, redrive            claim
+//!  shelf  ---------------------------> ready --------> leased
+//!    ^                                   ^                |
+//!    |                                   '-- give_back ---|
+//!    '---------------- fail, bury, cancel ----------------'
+//! ```
+//!
+//! A pattern says in a `pattern.lua` of its own how it keeps ready and leased jobs, by
+//! these functions; the shelf's scripts call them, and so may its own:
+//!
+//! | function | what it does |
+//! |---|---|
+//! | `pattern_keys(first)` | the pattern's keys by name, from `KEYS[first]` on |
+//! | `check_ready(keys)` | fails where a key of ready jobs has another type |
+//! | `append(keys, entries)` | makes new jobs of normal priority ready |
+//! | `make_ready(keys, job, entry, direction)` | makes a job ready at the `'front'` or `'back'`; answers `'kept'` when its entry is in `jobs`, where it is already if `job.is_kept` |
+//! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
+//! | `drop_leased(keys, lease, position)` | takes it out of its place |
+//! | `ring(keys)` | has an idle claim look again |
+//!
+//! `keys` are the shelf's and the pattern's, `position` counts the leases of a call
+//! from 1. A script writes where a job goes before it removes it from where it was, so
+//! that one that fails half way has lost nothing.
+
+mod audit;
+mod calls;
+mod dead;
+mod deliver;
+mod keys;
+mod peek;
+mod push;
+mod scripts;
+mod settle;
+
+pub use audit::{Seen, audit};
+pub use calls::{Failure, Shelf};
+pub use deliver::{Undeliverable, delivery, read};
+pub use keys::ShelfKeys;
+pub use peek::{Look, page};
+pub use push::is_plain;
+pub use scripts::{ShelfScripts, library};
+pub use settle::{Ended, Finish, Settles, settle};
