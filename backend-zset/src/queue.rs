@@ -11,7 +11,7 @@ use queue_core::{
     Turn, WorkerId,
 };
 use queue_redis::{
-    Conn, entry,
+    Conn, Parts, entry,
     shelf::{self, Failure},
 };
 
@@ -108,8 +108,9 @@ impl ReliableQueue for ZsetQueue {
         CAPABILITIES.check_claim(ask)?;
         let clock = self.store.conn.environment().clock();
         let deadline = clock.elapsed() + ask.wait;
+        let mut parts = Parts::default();
         loop {
-            let (deliveries, outlook) = self.claim_now(ask).await?;
+            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
             let left = deadline.saturating_sub(clock.elapsed());
             if !deliveries.is_empty() || left.is_zero() {
                 return Ok(deliveries);
@@ -129,7 +130,8 @@ impl ReliableQueue for ZsetQueue {
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
         let claim = async {
             CAPABILITIES.check_claim(ask)?;
-            self.claim_now(ask).await.map(|(deliveries, _)| deliveries)
+            let claimed = self.claim_now(ask, &mut Parts::default()).await;
+            claimed.map(|(deliveries, _)| deliveries)
         };
         let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
         Turn { settled, claimed }
@@ -161,8 +163,10 @@ impl ReliableQueue for ZsetQueue {
             leases.into_iter().map(|(member, _)| member.into()).collect();
         let mut jobs = leases.len();
         // The last page first, so that the job held longest is foremost in the end.
+        let mut parts = Parts::default();
         for page in leases.rchunks(MAX_BATCH.get() as usize) {
-            jobs -= self.store.shelf.give_back(Operation::Leave, page).await?.len();
+            let lost = self.store.shelf.give_back(Operation::Leave, page).await;
+            jobs -= parts.then(lost)?.len();
         }
         Ok(Released { jobs: jobs as u64 })
     }
@@ -174,10 +178,15 @@ impl ReliableQueue for ZsetQueue {
             self.store.shelf.promote(Operation::Recover, page),
             self.store.shelf.forget(page),
         );
-        let (expired, due) = (expired?, due?);
+        let mut parts = Parts::default();
+        parts.add(&expired);
+        parts.add(&due);
+        parts.add(&forgot);
+        let whole = |error| parts.whole(error);
+        let (expired, due) = (expired.map_err(whole)?, due.map_err(whole)?);
         Ok(Recovered {
             promoted: due.promoted,
-            more: expired.more || due.more || forgot?,
+            more: expired.more || due.more || forgot.map_err(whole)?,
             next_in: expired.next_in.into_iter().chain(due.next_in).min(),
             ..expired
         })
@@ -202,19 +211,26 @@ impl fmt::Debug for ZsetQueue {
 }
 
 impl ZsetQueue {
-    /// Claims without waiting, promoting what is due on the way.
+    /// Claims without waiting, promoting what is due on the way. Its errors speak for
+    /// all of `parts`, to which it adds what it changes.
     async fn claim_now(
         &self,
         ask: &ClaimRequest,
+        parts: &mut Parts,
     ) -> Result<(Vec<Delivery>, Outlook), Error> {
         loop {
             let max = ask.max.min(MAX_BATCH).get();
             let nonce = self.store.conn.environment().random().text(12);
-            let claimed = self.store.claim(ask, max, &nonce).await?;
+            let claimed = self.store.claim(ask, max, &nonce).await;
+            let claimed = claimed.map_err(|error| parts.whole(error))?;
             let outlook =
                 Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
             let found = claimed.entries.len();
-            let deliveries = self.deliver(ask, &nonce, claimed).await?;
+            if found > 0 {
+                *parts = Parts::Begun;
+            }
+            let deliveries = self.deliver(ask, &nonce, claimed).await;
+            let deliveries = deliveries.map_err(|error| parts.whole(error))?;
             let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
             if !deliveries.is_empty() {
                 if is_due {
@@ -223,7 +239,8 @@ impl ZsetQueue {
                 return Ok((deliveries, outlook));
             }
             if is_due {
-                self.store.shelf.promote(Operation::Claim, max).await?;
+                let promoted = self.store.shelf.promote(Operation::Claim, max).await;
+                parts.then(promoted)?;
             } else if found == 0 {
                 return Ok((deliveries, outlook));
             }
@@ -264,7 +281,8 @@ impl ZsetQueue {
             }
         }
         if !failures.is_empty() {
-            self.store.shelf.fail(Operation::Claim, &failures).await?;
+            let buried = self.store.shelf.fail(Operation::Claim, &failures).await;
+            shelf::bury_beside(&deliveries, buried)?;
         }
         Ok(deliveries)
     }

@@ -3,9 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use queue_core::{
-    Capabilities, Clock, Environment, Error, Happened, Operation, Queue, QueueName,
-};
+use queue_core::{Capabilities, Clock, Environment, Error, Happened, Queue, QueueName};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -236,13 +234,7 @@ impl<T> Ended<Result<T, Error>> {
             Err(error) if self.strike.is_none() => {
                 Err(format!("R21: an error with no fault: {}", error.full_message()))
             }
-            // Of a call of several commands some may be done though one is refused.
-            Err(error)
-                if error.happened() == Happened::No
-                    && error.at().operation == Operation::Push =>
-            {
-                Ok(Heard::Undone)
-            }
+            Err(error) if error.happened() == Happened::No => Ok(Heard::Undone),
             Err(_) => Ok(Heard::Lost),
         }
     }

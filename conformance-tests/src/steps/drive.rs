@@ -213,7 +213,8 @@ pub(super) async fn one_run(
     if struck.is_some_and(|struck| struck.name == FULL) {
         crew.gate.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
     }
-    let mut known = known(&heard, struck);
+    let steps = steps_of(crew, &name);
+    let mut known = known(&heard, struck, &steps);
     if known.as_ref().is_ok_and(|known| *known != Knowledge::Done)
         && (is_heard || scenario.again == Again::ByAnyone)
     {
@@ -233,7 +234,6 @@ pub(super) async fn one_run(
         }
         (Err(wrong), _) | (_, Err(wrong)) => Err(wrong),
     };
-    let steps = steps_of(crew, &name);
     let fired = count(tally, strike, &steps);
     let replay = replay(scenario, strike);
     if let Err(wrong) = judged {
@@ -248,7 +248,11 @@ pub(super) async fn one_run(
 }
 
 /// What is known of the act from what was heard of it.
-fn known(heard: &Heard, struck: Option<&Struck>) -> Result<Knowledge, String> {
+fn known(
+    heard: &Heard,
+    struck: Option<&Struck>,
+    steps: &[StepRecord],
+) -> Result<Knowledge, String> {
     match (heard, struck) {
         (Heard::Silence, _) => Err(format!("{}: the act hangs", Check::Hang)),
         (Heard::Answer(Ok(())), None) => Ok(Knowledge::Done),
@@ -257,7 +261,7 @@ fn known(heard: &Heard, struck: Option<&Struck>) -> Result<Knowledge, String> {
         // What the dead would have said is heard by nobody.
         (_, Some(struck)) if struck.kills => Ok(Knowledge::Unknown),
         (Heard::Answer(Ok(())), _) => Ok(Knowledge::Done),
-        (Heard::Answer(Err(error)), Some(struck)) => of_error(error, struck),
+        (Heard::Answer(Err(error)), Some(struck)) => of_error(error, struck, steps),
         (Heard::Nothing, _) => {
             Err("the actor died of a fault that it lives through".into())
         }
@@ -265,7 +269,11 @@ fn known(heard: &Heard, struck: Option<&Struck>) -> Result<Knowledge, String> {
 }
 
 /// An error says truly whether the call happened (R21).
-fn of_error(error: &Error, struck: &Struck) -> Result<Knowledge, String> {
+fn of_error(
+    error: &Error,
+    struck: &Struck,
+    steps: &[StepRecord],
+) -> Result<Knowledge, String> {
     if matches!(struck.fault, Fault::Meanwhile(_)) {
         // A script that the server forgot is sent again; a full server is named.
         let is_full = struck.name == FULL && matches!(error, Error::Full { .. });
@@ -278,10 +286,12 @@ fn of_error(error: &Error, struck: &Struck) -> Result<Knowledge, String> {
             return Err(format!("{check}: not borne: {}", error.full_message()));
         }
     }
-    let was_answered = matches!(struck.fault, Fault::Error(_));
+    // Of several commands one may be done though another is refused.
+    let is_alone = steps.len() == 1;
+    let was_refused = is_alone && matches!(struck.fault, Fault::Error(_));
     match error.happened() {
         Happened::No => Ok(Knowledge::Undone),
-        Happened::Maybe if was_answered => Err(format!(
+        Happened::Maybe if was_refused => Err(format!(
             "{}: the server's refusal is not known: {}",
             Check::ErrorClass,
             error.full_message()

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use queue_core::{Error, JobId, Operation, Redriven, Which};
 
 use super::Shelf;
-use crate::{Reply, command};
+use crate::{Parts, Reply, command};
 
 /// Dead letters moved or removed by one call of a script.
 const PAGE: usize = 500;
@@ -15,10 +15,11 @@ impl Shelf {
     /// # Errors
     /// As [`Conn::call`](crate::Conn::call).
     pub async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
-        let mut all = Redriven::default();
+        let (mut all, mut parts) = (Redriven::default(), Parts::default());
         let mut ids = self.dead(Operation::Redrive, which).await?;
-        while let Some(page) = ids.next_page(self, all.duplicates).await? {
-            let Redriven { moved, duplicates } = self.redrive_page(&page).await?;
+        while let Some(page) = ids.next_page(self, (all.duplicates, parts)).await? {
+            let redriven = self.redrive_page(&page).await;
+            let Redriven { moved, duplicates } = parts.then(redriven)?;
             all.moved += moved;
             all.duplicates += duplicates;
         }
@@ -30,10 +31,10 @@ impl Shelf {
     /// # Errors
     /// As [`Conn::call`](crate::Conn::call).
     pub async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
-        let mut removed = 0;
+        let (mut removed, mut parts) = (0, Parts::default());
         let mut ids = self.dead(Operation::Purge, which).await?;
-        while let Some(page) = ids.next_page(self, 0).await? {
-            removed += self.purge_dead_page(&page).await?;
+        while let Some(page) = ids.next_page(self, (0, parts)).await? {
+            removed += parts.then(self.purge_dead_page(&page).await)?;
         }
         Ok(removed)
     }
@@ -66,11 +67,12 @@ enum DeadIds<'a> {
 }
 
 impl DeadIds<'_> {
-    /// The next page, passing over `stuck` jobs at the start that stay dead.
+    /// The next page, passing over `stuck` jobs at the start that stay dead. Its
+    /// errors speak for the `parts` before it, too.
     async fn next_page(
         &mut self,
         shelf: &Shelf,
-        stuck: u64,
+        (stuck, parts): (u64, Parts),
     ) -> Result<Option<Vec<Bytes>>, Error> {
         match self {
             Self::Listed(chunks) => {
@@ -81,7 +83,8 @@ impl DeadIds<'_> {
                 let mut cmd = command("ZRANGE");
                 cmd.arg(&shelf.keys.dead).arg("-inf").arg(*time_ms).arg("BYSCORE");
                 cmd.arg("LIMIT").arg(stuck).arg(PAGE);
-                let ids = shelf.conn.call(*operation, &cmd).await?.list()?;
+                let ids = shelf.conn.call(*operation, &cmd).await;
+                let ids = ids.map_err(|error| parts.whole(error))?.list()?;
                 let ids: Vec<_> =
                     ids.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
                 Ok((!ids.is_empty()).then_some(ids))

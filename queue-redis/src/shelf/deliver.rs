@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Delivery, Receipt, Timestamp};
+use queue_core::{Delivery, Error, Receipt, Timestamp};
 
 use crate::entry::Entry;
 
@@ -32,6 +32,25 @@ pub fn read(element: &Bytes, now: Timestamp) -> Result<Entry, Undeliverable> {
         return Err(Undeliverable { why: 'x', error: "" });
     }
     Ok(entry)
+}
+
+/// What the burying of leased jobs means for a claim that has leased `deliveries` with
+/// them: those are not lost for it. What could not be buried meets a later claim, once
+/// its lease has ended.
+///
+/// # Errors
+/// That of the burying, when there is nothing to deliver.
+pub fn bury_beside<T>(
+    deliveries: &[Delivery],
+    buried: Result<T, Error>,
+) -> Result<(), Error> {
+    match buried {
+        Err(error) if !deliveries.is_empty() => {
+            tracing::debug!(%error, "what cannot be delivered is left to another claim");
+            Ok(())
+        }
+        other => other.map(drop),
+    }
 }
 
 /// The delivery of a job that is held by `token` for `lease`, unless it has a lease of

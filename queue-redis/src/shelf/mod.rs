@@ -38,7 +38,7 @@ mod settle;
 
 pub use audit::{Seen, audit};
 pub use calls::{Failure, Shelf};
-pub use deliver::{Undeliverable, delivery, read};
+pub use deliver::{Undeliverable, bury_beside, delivery, read};
 pub use keys::ShelfKeys;
 pub use peek::{Look, page};
 pub use push::is_plain;

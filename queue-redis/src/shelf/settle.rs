@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use queue_core::{Error, Receipt, Settled, Settlement, Verdict};
 
 use super::Failure;
+use crate::Parts;
 
 /// The longest error that is kept with a job, in bytes.
 const MAX_ERROR: usize = 4096;
@@ -98,7 +99,8 @@ pub trait Settles: Sync {
 /// Carries out verdicts, up to a batch of them, and answers for each.
 ///
 /// # Errors
-/// Those of the calls.
+/// Those of the calls; [`Error::Interrupted`] when one was refused though another was
+/// done.
 pub async fn settle(
     on: &impl Settles,
     done: &[Settlement],
@@ -113,8 +115,12 @@ pub async fn settle(
         (!positions.is_empty()).then(|| carry_out(on, kind, done, positions))
     });
     let mut answers = vec![Settled::Applied; done.len()];
-    for lost in try_join_all(calls).await?.into_iter().flatten() {
-        answers[lost] = Settled::LeaseLost;
+    let results = join_all(calls).await;
+    let parts = Parts::of(&results);
+    for lost in results {
+        for at in lost.map_err(|error| parts.whole(error))? {
+            answers[at] = Settled::LeaseLost;
+        }
     }
     Ok(answers)
 }
