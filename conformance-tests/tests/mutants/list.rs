@@ -36,8 +36,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             patch("finish", "if ends[i] and not", "if not"),
             patch(
                 "finish_tied",
-                "if redis.call('ZSCORE', leased, lease) then",
-                "if true then",
+                "  if entry then\n",
+                "  entry = entry or ''\n  if true then\n",
             ),
         ],
         caught_by: &[
@@ -67,8 +67,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ),
             patch(
                 "recover",
-                "local next_end =",
-                "if redis.call('EXISTS', keys.ready .. ':back') == 1 then redis.call('RENAME', keys.ready .. ':back', keys.ready) end local next_end =",
+                "return {\n  counts.requeued",
+                "if redis.call('EXISTS', keys.ready .. ':back') == 1 then redis.call('RENAME', keys.ready .. ':back', keys.ready) end\nreturn {\n  counts.requeued",
             ),
         ],
         caught_by: &[Act("claim", Check::Lost)],
@@ -104,8 +104,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "remove before write in a script that can fail",
         patches: &[patch(
             "fail",
-            "    local job = read_entry(entry or '')",
-            "    local job = read_entry(entry or '')\n    redis.call('HDEL', held, lease)\n    redis.call('ZREM', leased, lease)\n    if delay_ms > 9e15 then redis.call('ZADD', later, 'nan', lease) end",
+            "  local job = entry and read_entry(entry)\n",
+            "  local job = entry and read_entry(entry)\n  if entry then drop_leased(keys, lease) end\n  if delay_ms > 9e15 then redis.call('ZADD', keys.later, 'nan', lease) end\n",
         )],
         caught_by: &[Case(
             "bad_input::an_endless_retry_loses_nothing",
@@ -156,8 +156,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ),
             patch(
                 "recover",
-                "  if job then recover(job, entry) end",
-                "  if job and redis.call('HEXISTS', leased .. ':done', job.id) == 0 then recover(job, entry) end",
+                "  if job then\n    local outcome",
+                "  if job and redis.call('HEXISTS', keys.leased .. ':done', job.id) == 0 then\n    local outcome",
             ),
         ],
         caught_by: &[Case(
@@ -185,12 +185,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             patch(
                 "recover",
                 "local overdue =",
-                "for _, lease in ipairs(redis.call('ZRANGE', leased .. ':seen', '-inf', now_ms, 'BYSCORE')) do\n  redis.call('ZADD', leased, 0, lease)\n  redis.call('HSET', held, lease, redis.call('HGET', held .. ':seen', lease))\nend\nlocal overdue =",
+                "for _, lease in ipairs(redis.call('ZRANGE', keys.leased .. ':seen', '-inf', now_ms, 'BYSCORE')) do\n  redis.call('ZADD', keys.leased, 0, lease)\n  redis.call('HSET', keys.held, lease, redis.call('HGET', keys.held .. ':seen', lease))\nend\nlocal overdue =",
             ),
             patch(
                 "recover",
-                "local next_end =",
-                "redis.call('COPY', leased, leased .. ':seen', 'REPLACE')\nredis.call('COPY', held, held .. ':seen', 'REPLACE')\nlocal next_end =",
+                "return {\n  counts.requeued",
+                "redis.call('COPY', keys.leased, keys.leased .. ':seen', 'REPLACE')\nredis.call('COPY', keys.held, keys.held .. ':seen', 'REPLACE')\nreturn {\n  counts.requeued",
             ),
         ],
         caught_by: &[Case(
@@ -288,7 +288,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             patch(
                 "push",
                 "  local expires_at = 0\n",
-                "  if job.unique_key ~= '' and not holder_of(unique, job.unique_key, now_ms) then\n    redis.call('HSET', unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
+                "  if job.unique_key ~= '' and not holder_of(keys.unique, job.unique_key, now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
             ),
         ],
         twist: Some(|| Arc::new(KeyFirst)),
@@ -333,8 +333,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a job that nobody pushed",
         patches: &[patch(
             "recover",
-            "    requeued = requeued + 1",
-            "    requeued = requeued + 1\n    redis.call('RPUSH', keys.ready, 'x')",
+            "    counts[outcome] = counts[outcome] + 1",
+            "    counts[outcome] = counts[outcome] + 1\n    redis.call('RPUSH', keys.ready, 'x')",
         )],
         caught_by: &[Act("recover", Check::Unexpected)],
         ..HEALTHY
@@ -419,7 +419,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an ack keeps the unique key",
-        patches: &[patch("finish_tied", "      free_unique(unique, job)", "")],
+        patches: &[patch(
+            "finish_tied",
+            "  free_unique(keys.unique, job)\n  if job.is_indexed",
+            "  if job.is_indexed",
+        )],
         caught_by: &[Case("unique::an_ack_frees_the_key", "not stored: Duplicate")],
         ..NARROW
     },
@@ -539,7 +543,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "nobody hears of a resume",
-        patches: &[patch("resume", "\nring(wake)", "")],
+        patches: &[patch("resume", "\nring(keys)", "")],
         caught_by: &[Case("waiting::a_resume_wakes", "it was not woken")],
         ..NARROW
     },
@@ -547,7 +551,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a cancelled lease is forgotten",
         patches: &[patch(
             "cancel",
-            "redis.call('ZADD', cancelled, forget_at, lease)",
+            "redis.call('ZADD', keys.cancelled, forget_at, lease)",
             "",
         )],
         caught_by: &[Case(
