@@ -26,9 +26,3 @@ impl Subject for Sqlite {
 }
 
 conformance_tests::conformance!(Sqlite, embedded);
-
-/// Depth 2: random sequences of operations, held against the reference model.
-#[test]
-fn every_sequence_goes_by_the_rules() {
-    conformance_tests::model::run::<Sqlite>(conformance_tests::Profile::Embedded);
-}

@@ -28,9 +28,3 @@ impl Subject for Zset {
 }
 
 conformance_tests::conformance!(Zset, redis);
-
-/// Depth 2: random sequences of operations, held against the reference model.
-#[test]
-fn every_sequence_goes_by_the_rules() {
-    conformance_tests::model::run::<Zset>(conformance_tests::Profile::Redis);
-}

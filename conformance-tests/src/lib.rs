@@ -50,6 +50,8 @@
 //!   dies before or after it, its last command runs late, the connection breaks, the
 //!   server refuses, forgets its scripts or is full. [`processes`] is the same for a
 //!   backend without a server, by killed processes.
+//! - **Random sequences** ([`model`]) of operations by several actors, with faults, held
+//!   against a reference.
 //! - **Real time** (the module `bare` of a backend's tests): some cases once more on a
 //!   server with no gate before it.
 //!

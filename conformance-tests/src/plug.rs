@@ -10,7 +10,8 @@
 /// The second word is `redis` or `embedded`. Cases that do not concern it are shown
 /// as ignored, with the reason. A backend on Redis also gets one test for each act of
 /// [depth 1](crate::steps), in the module `steps`, and some cases once more in real
-/// time, in the module `bare`.
+/// time, in the module `bare`. Every backend is held against the reference
+/// [model](crate::model), in the module of that name.
 #[macro_export]
 macro_rules! conformance {
     ($subject:ty, redis) => {
@@ -23,10 +24,12 @@ macro_rules! conformance {
         mod steps {
             $crate::__with_scenarios!(__step_tests!);
         }
+        $crate::__model_test!(Redis);
     };
     ($subject:ty, embedded) => {
         type SubjectUnderTest = $subject;
         $crate::__with_cases!(__tests![Embedded]);
+        $crate::__model_test!(Embedded);
     };
 }
 
@@ -65,6 +68,21 @@ macro_rules! __step_tests {
             $crate::steps::run::<super::SubjectUnderTest>(stringify!($scenario));
         }
     )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __model_test {
+    ($profile:ident) => {
+        mod model {
+            #[test]
+            fn every_sequence_goes_by_the_rules() {
+                $crate::model::run::<super::SubjectUnderTest>(
+                    $crate::Profile::$profile,
+                );
+            }
+        }
+    };
 }
 
 #[doc(hidden)]

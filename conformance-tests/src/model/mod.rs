@@ -33,6 +33,8 @@
 //! plays this one and tells what is thought of each job after each operation
 //! (`operation.rs` says how to read it). `PROPTEST_CASES` asks for more sequences than
 //! usual, `PROPTEST_RNG_SEED` for others.
+//!
+//! Each run begins with the sequences that found something once (`pinned.rs`).
 
 mod book;
 mod claiming;
@@ -40,6 +42,7 @@ mod draft;
 mod figures;
 mod operating;
 mod operation;
+mod pinned;
 mod play;
 mod play_end;
 mod play_operator;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use queue_core::{JobId, NewJob, Order, PushToken, QueueName};
+use queue_core::{Capability, JobId, NewJob, Order, PushToken, QueueName};
 
 use super::{
     book::{Book, Knowledge, Verdict, WINDOW},
@@ -109,7 +109,8 @@ impl Play {
             Act::Push { jobs, token } => {
                 let jobs = self.jobs(jobs);
                 self.book.calls.remove(token);
-                let token = Some(*token).filter(|token| *token > 0);
+                let token =
+                    Some(*token).filter(|token| *token > 0 && self.has_tokens());
                 self.push(who, strike, jobs, token, self.book.step).await?;
             }
             Act::Repeat { token } => self.repeat(who, strike, *token).await?,
@@ -146,6 +147,10 @@ impl Play {
             Act::Release => self.release().await?,
         }
         self.look().await
+    }
+
+    fn has_tokens(&self) -> bool {
+        self.stage.capabilities().claims(Capability::PushTokens)
     }
 
     async fn push(

@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     operation::Operation,
+    pinned::{PINNED, Pinned},
     play::{Played, Telling, play},
     stage::Site,
     strategy::{Faults, sequences},
@@ -39,13 +40,14 @@ pub struct Summary {
     pub faults_fired: u64,
 }
 
-/// Holds a backend against the reference model: one test of a backend's own.
+/// Holds a backend against the reference model; what
+/// [`conformance!`](crate::conformance) calls.
 ///
 /// # Panics
 /// When a sequence breaks a rule: with what is wrong, and the line that repeats the
 /// shortest sequence that was found to do so.
 pub fn run<S: Subject + Default>(profile: Profile) {
-    let judged = judge::<S>(profile);
+    let judged = judge(S::default(), profile);
     match judged {
         Ok(summary) => println!("{summary:?}"),
         Err(wrong) => panic!("{wrong}"),
@@ -56,13 +58,14 @@ pub fn run<S: Subject + Default>(profile: Profile) {
 ///
 /// # Errors
 /// What is wrong, and the line that repeats it.
-pub fn judge<S: Subject + Default>(profile: Profile) -> Result<Summary, String> {
-    let theatre = Theatre::open(profile, Arc::new(S::default()))?;
+pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String> {
+    let theatre = Theatre::open(profile, Arc::new(subject))?;
     if let Some(line) = env::var_os(REPLAY) {
         let line = line.into_string().map_err(|_| format!("{REPLAY} is no text"))?;
         theatre.play(&parse(&line)?, Telling::All)?;
         return Ok(theatre.summary.get());
     }
+    PINNED.iter().try_for_each(|pinned| theatre.play_pinned(pinned))?;
     theatre.play_all()
 }
 
@@ -86,6 +89,13 @@ impl Theatre {
             }
         };
         Ok(Self { runtime, site, subject, summary: Cell::default() })
+    }
+
+    fn play_pinned(&self, Pinned { line, found }: &Pinned) -> Result<(), String> {
+        let wrong = |wrong| {
+            format!("found before ({found}): {wrong}\nreplay: {REPLAY}='{line}'")
+        };
+        self.play(&parse(line)?, Telling::Nothing).map_err(wrong)
     }
 
     fn play_all(&self) -> Result<Summary, String> {
@@ -183,6 +193,16 @@ mod tests {
         });
 
         assert_eq!(read, Ok(()));
+    }
+
+    /// They are what a failure would have told.
+    #[test]
+    fn each_pinned_line_can_be_read() {
+        for Pinned { line, .. } in PINNED {
+            let read = parse(line).map(|sequence| tell(&sequence));
+
+            assert_eq!(read.as_deref(), Ok(*line));
+        }
     }
 
     #[test]

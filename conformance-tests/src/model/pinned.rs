@@ -1,0 +1,25 @@
+//! Sequences that broke a rule once, and that every backend plays before any other: a
+//! bug that was found stays found.
+
+/// A replay line, and what it found.
+pub(crate) struct Pinned {
+    pub(crate) line: &'static str,
+    pub(crate) found: &'static str,
+}
+
+/// All of them, the last found last. Where nothing can be struck they are played
+/// unstruck, and without the options that a backend does not claim.
+pub(crate) const PINNED: &[Pinned] = &[
+    Pinned {
+        line: "p push je1; - advance 3; a claim 1 l1; o redrive !loading3",
+        found: "a redrive that was refused after its first page said that nothing \
+                was done",
+    },
+    Pinned {
+        line: "p push jo1; p push je1; p push j; p push j; p push j; p push j; \
+               p push j; a claim 2 l2; - advance 3; r recover 1; \
+               a claim 1 l1 !loading2",
+        found: "a claim that could not bury what had expired lost what it had leased \
+                beside it",
+    },
+];
