@@ -8,7 +8,7 @@ use queue_core::{
     Audit, Cancelled, Capabilities, ClaimRequest, Delivery, Error, Extended, JobId,
     JobState, NewJob, Operator, Page, PeekRequest, PushToken, Pushed, Receipt,
     Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats, Turn,
-    Which, WorkerId,
+    Verdict, Which, WorkerId,
 };
 
 /// What it does worse.
@@ -24,6 +24,8 @@ pub(crate) enum Flaw {
     SettlesById,
     /// Dead jobs are removed and then pushed again (R3).
     RedrivesInTwoSteps,
+    /// What is claimed is gone from the store at once (R1).
+    ClaimsForGood,
 }
 
 /// SQLite, with a flaw.
@@ -61,6 +63,14 @@ impl Broken {
             }
         }
         Ok(settled)
+    }
+
+    async fn claim_for_good(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        let taken = self.queue.claim(ask).await?;
+        let done = |one: &Delivery| Settlement::new(one.receipt.clone(), Verdict::Done);
+        // Where that fails the jobs are leased still, and nothing is broken.
+        drop(self.queue.settle(&taken.iter().map(done).collect::<Vec<_>>()).await);
+        Ok(taken)
     }
 
     async fn redrive_in_two_steps(&self) -> Result<Redriven, Error> {
@@ -105,7 +115,10 @@ impl ReliableQueue for Broken {
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        self.queue.claim(ask).await
+        match self.flaw {
+            Flaw::ClaimsForGood => self.claim_for_good(ask).await,
+            _ => self.queue.claim(ask).await,
+        }
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {

@@ -64,3 +64,8 @@ mutant! {
     a_redrive_in_two_steps_is_caught:
         RedrivesInTwoSteps, "redrive", "(BEGIN IMMEDIATE), before: LOST: found []"
 }
+
+mutant! {
+    /// R1: what a killed worker held and did not run is run by another.
+    a_claim_for_good_is_caught: ClaimsForGood, "work", "LOST: found"
+}

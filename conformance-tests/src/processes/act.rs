@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Delivery, Error};
+use queue_core::Error;
 use tokio::time::sleep;
 
 use super::{
     Embedded, Side, Watch,
     order::Spot,
-    start::{Seed, open, victim},
+    start::{Seed, open},
 };
 use crate::{
     fault::VirtualClock,
@@ -60,12 +60,12 @@ pub(super) async fn act(
     subject: Embedded,
     scenario: &Scenario,
     (folder, clock): (&Path, &VirtualClock),
-    held: Vec<Delivery>,
+    part: Part,
     watch: Watch,
 ) -> Result<(), Error> {
     let queue = open(subject, folder, clock, Seed::Victim, Some(watch)).await?;
     let clock = clock.clone();
-    (scenario.act)(Victim { queue, clock, part: Part::new(victim(), held) }).await
+    (scenario.act)(Victim { queue, clock, part }).await
 }
 
 /// Moves the time on whenever the victim is quiet, and says so.

@@ -14,9 +14,13 @@ use tokio::runtime::Builder;
 use super::{
     Embedded, Side,
     act::{Count, act, pump},
-    order::Order,
+    order::{Order, hex},
+    start::victim,
 };
-use crate::{fault::VirtualClock, steps::SCENARIOS};
+use crate::{
+    fault::VirtualClock,
+    steps::{Part, Ran, SCENARIOS},
+};
 
 /// Says to a child where its order is.
 pub(super) const CHILD: &str = "RELQ_CONFORMANCE_CHILD";
@@ -55,7 +59,9 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) {
         Ok(())
     });
     let place = (folder, &clock);
-    let acted = act(subject, &SCENARIOS[order.scenario], place, order.held, watch);
+    let ran = Ran::telling(|payload| say(&format!("ran {}", hex(payload))));
+    let part = Part { worker: victim(), held: order.held, ran };
+    let acted = act(subject, &SCENARIOS[order.scenario], place, part, watch);
     let asleep = async {
         clock.asleep(1).await;
         say("asleep");

@@ -43,7 +43,7 @@ async fn strike_all(subject: Embedded) -> Tally {
     let room = Arc::new(Semaphore::new(4 * cores));
     let mut runs = JoinSet::new();
     for (index, scenario) in SCENARIOS.iter().enumerate() {
-        if !(subject.chosen)(scenario.name) || scenario.is_worker {
+        if !(subject.chosen)(scenario.name) {
             continue;
         }
         for store in [Store::Prepared, Store::New] {

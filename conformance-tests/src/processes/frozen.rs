@@ -14,7 +14,7 @@ use super::{
     act::{Count, LIMIT, act},
     killed::Ran,
     order::Spot,
-    start::Start,
+    start::{Start, Trouble},
 };
 use crate::steps::{Knowledge, Outcome, Stage, bring_back, settle_up};
 
@@ -47,8 +47,8 @@ async fn freeze(
         Ok(())
     });
     let place = (folder, &clock);
-    let held = start.held.clone();
-    let mut acting = pin!(act(start.subject, start.scenario, place, held, watch));
+    let part = start.part();
+    let mut acting = pin!(act(start.subject, start.scenario, place, part, watch));
     let mut is_frozen = frozen.subscribe();
     tokio::select! {
         _ = &mut acting => return Err("it did not freeze".to_owned()),
@@ -60,8 +60,8 @@ async fn freeze(
     let said = acting.await;
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
-    start.promise.judge(&found, known(start, is_alone, said)?)?;
-    Ok(found.outcome)
+    let known = known(start, is_alone, said)?;
+    start.judge(found, (Vec::new(), known, Trouble::Some))
 }
 
 /// Others recover what the victim holds. Where it keeps the store locked, they are

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use queue_core::Clock as _;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -18,14 +19,12 @@ use tokio::{
 use super::{
     act::LIMIT,
     child::{CHILD, SAYS},
-    order::{Order, Spot},
-    start::Start,
+    order::{self, Order, Spot},
+    start::{Start, Trouble},
 };
 use crate::{
     fault::VirtualClock,
-    steps::{
-        Again, Knowledge, Outcome, Part, Sight, Stage, Victim, bring_back, settle_up,
-    },
+    steps::{Again, Knowledge, Outcome, Sight, Stage, Victim, bring_back, settle_up},
 };
 
 /// What became of a run.
@@ -40,6 +39,7 @@ pub(super) struct Ran {
 #[derive(Debug, Default)]
 struct Heard {
     steps: Vec<String>,
+    ran: Vec<Bytes>,
     struck: bool,
     answer: Option<Result<(), String>>,
 }
@@ -75,7 +75,8 @@ async fn have_acted(
     let (scenario, elapsed) = (start.index, start.elapsed);
     Order { scenario, elapsed, held: start.held.clone(), spot }.write(folder)?;
     // Only where something is done meanwhile does anybody else have the file open.
-    let stage = match start.scenario.is_steady {
+    let is_alone = start.scenario.is_steady || start.scenario.is_worker;
+    let stage = match is_alone {
         true => None,
         false => Some(start.survivors(folder, clock).await.map_err(io::Error::other)?),
     };
@@ -120,6 +121,7 @@ async fn listen(
         let Some(said) = line.strip_prefix(SAYS) else { continue };
         match said.split_once(' ').unwrap_or((said, "")) {
             ("step", label) => heard.steps.push(label.to_owned()),
+            ("ran", payload) => heard.ran.push(order::bytes(payload).into()),
             ("asleep", _) => drop(asleep.send_replace(true)),
             ("elapsed", ms) => go_on_to(clock, ms),
             ("struck", _) => {
@@ -176,8 +178,8 @@ async fn judge(
     };
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
-    start.promise.judge(&found, known)?;
-    Ok(found.outcome)
+    let trouble = spot.map_or(Trouble::None, |_| Trouble::Some);
+    start.judge(found, (heard.ran.clone(), known, trouble))
 }
 
 /// What may be repeated is repeated by a survivor, and then it is done.
@@ -185,7 +187,7 @@ pub(super) async fn again(start: &Start, stage: &Stage) -> Result<Knowledge, Str
     let victim = Victim {
         queue: stage.hand.queue.clone(),
         clock: stage.clock.clone(),
-        part: Part::new(super::start::victim(), start.held.clone()),
+        part: start.part(),
     };
     let repeated = (start.scenario.act)(victim).await;
     let said =

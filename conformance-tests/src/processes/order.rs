@@ -81,11 +81,11 @@ fn number<T: FromStr>(text: &str) -> T {
     text.parse().ok().expect("the parent wrote a number")
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
     let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
     (0..hex.len()).step_by(2).map(byte).collect()
 }

@@ -16,7 +16,7 @@ use super::{
     act::{Count, LIMIT, act, pump},
     killed::{Ran, again},
     order::Spot,
-    start::Start,
+    start::{Start, Trouble},
 };
 use crate::{
     fault::VirtualClock,
@@ -45,8 +45,9 @@ async fn refuse(
         fired.store(true, Ordering::SeqCst);
         Err(refusal.code)
     });
-    let acting =
-        act(start.subject, start.scenario, (folder, &clock), start.held.clone(), watch);
+    let (part, place) = (start.part(), (folder, &clock));
+    let ran = part.ran.clone();
+    let acting = act(start.subject, start.scenario, place, part, watch);
     let patient = async {
         tokio::select! {
             said = acting => said,
@@ -59,8 +60,7 @@ async fn refuse(
     let known = known(start, &stage, refusal, said).await?;
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
-    start.promise.judge(&found, known)?;
-    Ok(found.outcome)
+    start.judge(found, (ran.payloads(), known, Trouble::Some))
 }
 
 /// While others do what the scenario has them do.

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use queue_core::{
     Clock as _, Delivery, Environment, Error, Queue, QueueName, RetryAdvice, WorkerId,
 };
@@ -17,7 +18,9 @@ use crate::{
     Need,
     environment::SeededRandomness,
     fault::VirtualClock,
-    steps::{Hand, Promise, SCENARIOS, Scenario, Stage},
+    steps::{
+        End, Found, Hand, Knowledge, Outcome, Part, Promise, SCENARIOS, Scenario, Stage,
+    },
 };
 
 const STORE: &str = "store";
@@ -33,6 +36,13 @@ pub(super) enum Seed {
     Preparing = 1,
     Victim = 2,
     Survivor = 3,
+}
+
+/// Whether anything happened to the victim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    None,
+    Some,
 }
 
 /// A scenario of a backend, prepared.
@@ -86,6 +96,23 @@ impl Start {
             fs::write(path, bytes).expect("the folder can be written to");
         }
         folder
+    }
+
+    /// Who acts, and with what.
+    pub(super) fn part(&self) -> Part {
+        Part::new(victim(), self.held.clone())
+    }
+
+    /// Whether what the survivors found, and what the victim ran, is what the act
+    /// promises.
+    pub(super) fn judge(
+        &self,
+        mut found: Found,
+        (ran, known, trouble): (Vec<Bytes>, Knowledge, Trouble),
+    ) -> Result<Outcome, String> {
+        ran.into_iter().for_each(|one| found.outcome.add(one, End::Ran));
+        let promise = self.promise.bearing(trouble == Trouble::Some);
+        promise.judge(&found, known).map(|()| found.outcome)
     }
 
     /// The time of the store as it was prepared.

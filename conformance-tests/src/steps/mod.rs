@@ -37,13 +37,13 @@ pub use check::Check;
 pub(crate) use crew::{Hand, LEASE, Sight, Stage};
 pub use drive::{Struck, every_step};
 pub(crate) use judge::{bring_back, settle_up};
-pub(crate) use outcome::{Knowledge, Outcome, Parts, Promise};
+pub(crate) use outcome::{End, Found, Knowledge, Outcome, Parts, Promise};
 pub use reach::reach;
 pub use run::{failures, run};
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub(crate) use tallied::{RULES, names, tally};
 pub use tally::Tally;
-pub(crate) use victim::{Part, Victim};
+pub(crate) use victim::{Part, Ran, Victim};
 
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,6 +1,6 @@
 //! The actor that the fault happens to.
 
-use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use queue_core::{Delivery, Error, Queue, QueueName, WorkerId};
@@ -50,17 +50,31 @@ impl Part {
     }
 }
 
+type Tell = Arc<dyn Fn(&Bytes) + Send + Sync>;
+
 /// The payloads of the jobs that were run, kept outside the store.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Ran(Arc<watch::Sender<Vec<Bytes>>>);
+#[derive(Clone, Default)]
+pub(crate) struct Ran {
+    payloads: Arc<watch::Sender<Vec<Bytes>>>,
+    /// Where others keep them, too, who outlive the victim.
+    tell: Option<Tell>,
+}
 
 impl Ran {
+    /// Each is told the moment it runs.
+    pub(crate) fn telling(tell: impl Fn(&Bytes) + Send + Sync + 'static) -> Self {
+        Self { payloads: Arc::default(), tell: Some(Arc::new(tell)) }
+    }
+
     pub(crate) fn add(&self, payload: &Bytes) {
-        self.0.send_modify(|ran| ran.push(payload.clone()));
+        if let Some(tell) = &self.tell {
+            tell(payload);
+        }
+        self.payloads.send_modify(|ran| ran.push(payload.clone()));
     }
 
     pub(crate) fn payloads(&self) -> Vec<Bytes> {
-        self.0.borrow().clone()
+        self.payloads.borrow().clone()
     }
 
     /// Completes once so many different jobs were run.
@@ -69,7 +83,13 @@ impl Ran {
             ran.iter().collect::<BTreeSet<_>>().len() >= count as usize
         };
         // The sender lives as long as this does.
-        let _ = self.0.subscribe().wait_for(is_enough).await;
+        let _ = self.payloads.subscribe().wait_for(is_enough).await;
+    }
+}
+
+impl fmt::Debug for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ran").field(&self.payloads()).finish()
     }
 }
 
