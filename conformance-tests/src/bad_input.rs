@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use queue_core::{
-    Error, Happened, MAX_DURATION, NewJob, Operation, RetryAdvice, Settled, Verdict,
+    Error, Happened, MAX_DURATION, NewJob, Operation, Priority, RetryAdvice, Settled,
+    Verdict,
 };
 
 use crate::{
@@ -54,6 +55,25 @@ pub(crate) async fn a_senseless_lease_of_a_job_is_refused(store: &Store) {
     {
         refuses(store, NewJob::new("job").lease(lease)).await;
     }
+}
+
+/// R5, R15: each level is told apart, or refused.
+pub(crate) async fn each_level_is_taken_or_refused(store: &Store) {
+    let actor = store.actor("producer").await;
+    let told_apart: Vec<_> = actor.class().levels().collect();
+    for level in (0..=u8::MAX).map_while(Priority::new) {
+        let pushed = actor.push(&[NewJob::new("job").priority(level)], None).await;
+
+        match pushed {
+            Ok(_) => assert!(told_apart.contains(&level), "{level} is taken"),
+            Err(Error::Unsupported { .. }) => {
+                assert!(!told_apart.contains(&level), "{level} is refused");
+            }
+            Err(other) => panic!("{level}: {other:?}"),
+        }
+    }
+
+    assert_eq!(actor.figures().await.ready, told_apart.len() as u64);
 }
 
 /// R21: a claim by a lease of nothing, or of for ever, is refused and takes nothing.

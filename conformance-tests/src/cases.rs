@@ -34,7 +34,7 @@ macro_rules! __with_cases {
                 jobs_outlive_their_producer: R1;
                 a_leased_job_is_kept: R1;
                 a_push_answers_in_order: R23;
-                one_call_mixes_every_option: R5 => ClientIds Unique Delay Expiry Priority JobLease;
+                one_call_mixes_every_option: R5;
             }
             idempotence {
                 an_id_is_stored_once: R4 => ClientIds;
@@ -207,23 +207,23 @@ macro_rules! __with_cases {
                 dropped_turns_lose_nothing: R22;
             }
             order {
-                a_batch_keeps_its_order: R13 => Fifo;
-                batches_keep_their_order: R13 => Fifo;
-                a_given_back_job_is_next: R13 => Fifo;
-                given_back_jobs_keep_their_order: R13 => Fifo;
-                a_leavers_jobs_keep_their_order: R13 R24 => Fifo;
-                recovered_jobs_keep_their_order: R13 R9 => Fifo;
-                pages_of_recovery_keep_the_order: R13 R9 => Fifo;
-                a_retried_job_goes_to_the_back: R13 => Fifo;
-                a_redriven_job_goes_to_the_back: R13 => Fifo;
-                a_peek_shows_the_order: R13 => Fifo;
-                the_more_urgent_is_first: R15 => Fifo Priority;
-                one_claim_spans_levels: R15 => Fifo Priority;
-                silence_means_normal: R15 => Fifo Priority;
-                equals_keep_their_order: R15 R13 => Fifo Priority;
-                a_level_survives_every_way_back: R15 => Fifo Priority;
-                a_recovered_job_jumps_no_level: R15 R9 => Fifo Priority;
-                a_peek_goes_through_the_levels: R15 => Fifo Priority;
+                a_batch_keeps_its_order: R13 => Order;
+                batches_keep_their_order: R13 => Order;
+                a_given_back_job_is_next: R13 => Order;
+                given_back_jobs_keep_their_order: R13 => Order;
+                a_leavers_jobs_keep_their_order: R13 R24 => Order;
+                recovered_jobs_keep_their_order: R13 R9 => Order;
+                pages_of_recovery_keep_the_order: R13 R9 => Order;
+                a_retried_job_goes_to_the_back: R13 => Order;
+                a_redriven_job_goes_to_the_back: R13 => Order;
+                a_peek_shows_the_order: R13 => Order;
+                the_more_urgent_is_first: R15 => Order Priority;
+                one_claim_spans_levels: R15 => Order Priority;
+                silence_means_normal: R15 => Order Priority;
+                equals_keep_their_order: R15 R13 => Order Priority;
+                a_level_survives_every_way_back: R15 => Order Priority;
+                a_recovered_job_jumps_no_level: R15 R9 => Order Priority;
+                a_peek_goes_through_the_levels: R15 => Order Priority;
             }
             delay {
                 a_delayed_job_is_not_early: R14 => Delay;
@@ -296,10 +296,10 @@ macro_rules! __with_cases {
                 the_longest_name_works: R19;
                 plain_pushes_are_jobs: R20 @ redis;
                 plain_pushes_may_be_any_bytes: R20 R2 @ redis;
-                plain_pushes_take_their_turn: R20 R13 => Fifo @ redis;
+                plain_pushes_take_their_turn: R20 R13 => Order @ redis;
                 equal_plain_pushes_are_two_jobs: R20 R7 @ redis;
                 plain_pushes_come_back: R20 R9 @ redis;
-                plain_pushes_are_given_back: R20 R24 => Fifo @ redis;
+                plain_pushes_are_given_back: R20 R24 @ redis;
                 plain_pushes_show: R20 R23 @ redis;
                 malformed_entries_are_buried: R3 R20 @ redis;
                 plain_pushes_share_no_id: R20 => ClientIds @ redis;
@@ -314,7 +314,7 @@ macro_rules! __with_cases {
                 a_paused_queue_works_otherwise: R23;
                 jobs_fall_due_in_a_pause: R23 R14 => Delay;
                 a_scheduled_job_is_cancelled: R23 => Delay;
-                a_ready_job_is_cancelled: R23 => Priority;
+                a_ready_job_is_cancelled: R23;
                 a_cancel_takes_no_twin: R23;
                 a_leased_job_is_cancelled: R23;
                 a_cancelled_job_cannot_be_settled: R23 R7;
@@ -364,6 +364,7 @@ macro_rules! __with_cases {
                 an_endless_delay_is_refused: R5 => Delay;
                 an_endless_expiry_is_refused: R5 => Expiry;
                 a_senseless_lease_of_a_job_is_refused: R5 => JobLease;
+                each_level_is_taken_or_refused: R5 R15;
                 a_senseless_lease_is_refused: R21;
                 an_endless_wait_is_refused: R21;
                 the_longest_lease_holds: R21;

@@ -9,7 +9,7 @@ use queue_core::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::store::Actor;
+use crate::{line::Line, store::Actor};
 
 /// How long `eventually` waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -87,11 +87,26 @@ pub(crate) fn expect_exactly<T: Ord + Debug>(
     got: impl IntoIterator<Item = T>,
     wanted: impl IntoIterator<Item = T>,
 ) {
+    let counts = counts(got, wanted);
+    assert!(counts.is_empty(), "too many (+) or missing (-): {counts:?}");
+}
+
+/// What there is too much or too little of, and how much.
+pub(crate) fn counts<T: Ord>(
+    got: impl IntoIterator<Item = T>,
+    wanted: impl IntoIterator<Item = T>,
+) -> BTreeMap<T, i64> {
     let mut counts = BTreeMap::<T, i64>::new();
     wanted.into_iter().for_each(|one| *counts.entry(one).or_default() -= 1);
     got.into_iter().for_each(|one| *counts.entry(one).or_default() += 1);
     counts.retain(|_, count| *count != 0);
-    assert!(counts.is_empty(), "too many (+) or missing (-): {counts:?}");
+    counts
+}
+
+/// What was served is the line, in the order that the backend declares.
+pub(crate) fn assert_in_line(actor: &Actor, served: &[Delivery], line: &Line) {
+    let judged = line.judge(&actor.class(), &payloads(served));
+    assert_eq!(judged, Ok(()));
 }
 
 /// What was delivered, in the order of delivery.

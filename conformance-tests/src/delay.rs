@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use queue_core::{JobState, NewJob, Priority};
+use queue_core::{JobState, NewJob};
 
 use crate::{
-    checks::{delivers, drain, expect_exactly, numbered, payloads, retry_after},
+    checks::{
+        assert_in_line, delivers, drain, expect_exactly, numbered, payloads,
+        retry_after,
+    },
+    line::Line,
     store::{BRIEF, HELD, PAST_BRIEF, Store, WOKEN},
 };
 
@@ -141,13 +145,16 @@ pub(crate) async fn a_retry_at_once_is_ready(store: &Store) {
 /// R14, R15: a delayed job keeps its level.
 pub(crate) async fn a_delayed_job_keeps_its_level(store: &Store) {
     let actor = store.actor("worker").await;
-    let urgent = NewJob::new("urgent").priority(Priority::HIGHEST).delay(BRIEF);
-    actor.store([urgent, NewJob::new("normal")]).await;
+    let level = actor.class().most_urgent();
+    let urgent = NewJob::new("urgent").priority(level).delay(BRIEF);
+    actor.store([urgent.clone(), NewJob::new("normal")]).await;
     store.advance(PAST_BRIEF).await;
 
     actor.recover_all().await;
 
-    assert_eq!(payloads(&drain(&actor).await), ["urgent", "normal"]);
+    let served = drain(&actor).await;
+    assert_in_line(&actor, &served, &Line::of(["normal"]).and_then([urgent]));
+    assert!(served.iter().any(|one| one.payload == "urgent" && one.priority == level));
 }
 
 /// R14: the longest delay is allowed and does not wrap round.

@@ -5,7 +5,9 @@ use std::{num::NonZeroU16, time::Duration};
 use queue_core::{JobState, NewJob, Verdict, Which};
 
 use crate::{
-    checks::{dead, delivers, drain, numbered, payloads, reason, retry_after},
+    checks::{
+        dead, delivers, drain, expect_exactly, numbered, payloads, reason, retry_after,
+    },
     store::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
 };
 
@@ -154,8 +156,8 @@ pub(crate) async fn a_view_shows_the_expiry(store: &Store) {
 
     let ready = actor.list(JobState::Ready, 10).await;
 
-    let shown: Vec<_> = ready.iter().map(|one| one.expires_at.is_some()).collect();
-    assert_eq!(shown, [true, false]);
+    let shown = ready.iter().map(|one| (&one.payload[..], one.expires_at.is_some()));
+    expect_exactly(shown, [(&b"a"[..], true), (&b"b"[..], false)]);
 }
 
 /// R11, R17: the last attempt may fail after the expiry; the job is buried once.

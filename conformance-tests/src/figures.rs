@@ -38,10 +38,10 @@ pub(crate) async fn every_state_is_counted(store: &Store) {
 
 /// R23: a lease that ended shows as overdue until someone recovers the job.
 pub(crate) async fn overdue_leases_are_counted(store: &Store) {
-    let actor = store.actor("worker").await;
+    let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
     actor.store(numbered(5)).await;
     actor.take(2).await;
-    actor.take_briefly(3).await;
+    dying.take_briefly(3).await;
     store.outlast_brief_leases().await;
 
     let stats = actor.figures().await;
@@ -55,12 +55,12 @@ pub(crate) async fn overdue_leases_are_counted(store: &Store) {
 /// R23: levels are counted together.
 pub(crate) async fn all_levels_are_counted(store: &Store) {
     let actor = store.actor("producer").await;
-    for level in 0..=9 {
-        let priority = queue_core::Priority::new(level).expect("valid");
-        actor.store_one(NewJob::new("job").priority(priority)).await;
+    let levels: Vec<_> = actor.class().levels().collect();
+    for level in &levels {
+        actor.store_one(NewJob::new("job").priority(*level)).await;
     }
 
-    assert_eq!(actor.figures().await.ready, 10);
+    assert_eq!(actor.figures().await.ready, levels.len() as u64);
 }
 
 /// R23: a purge removes every job in every state, forgets the counts, and says how

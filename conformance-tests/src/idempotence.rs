@@ -7,7 +7,9 @@ use queue_core::{
 };
 
 use crate::{
-    checks::{dead, delivers, drain, duplicate, id, key, numbered, token},
+    checks::{
+        dead, delivers, drain, duplicate, expect_exactly, id, key, numbered, token,
+    },
     store::{Actor, HELD, Store},
 };
 
@@ -331,8 +333,8 @@ pub(crate) async fn a_token_leaves_client_ids_alone(store: &Store) {
 
     assert_eq!(pushed[1], Pushed::Stored(id("mine")));
     let ready = actor.list(JobState::Ready, 10).await;
-    let ids: Vec<_> = ready.into_iter().filter_map(|one| one.id).collect();
-    assert_eq!(ids, [token("t").job_id(0), id("mine")]);
+    let ids = ready.into_iter().filter_map(|one| one.id);
+    expect_exactly(ids, [token("t").job_id(0), id("mine")]);
 }
 
 /// R4: five minutes after its first call a token is free.

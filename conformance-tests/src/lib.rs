@@ -85,6 +85,7 @@
 mod bad_input;
 mod cases;
 mod checks;
+mod class;
 mod clock;
 mod clocks;
 #[cfg(feature = "containers")]
@@ -101,6 +102,7 @@ pub mod hazards {}
 mod idempotence;
 mod leases;
 mod leaving;
+mod line;
 pub mod model;
 mod neighbours;
 mod no_loss;
@@ -120,6 +122,7 @@ pub mod server;
 pub mod steps;
 mod store;
 mod subject;
+mod turn;
 mod turns;
 mod unique;
 mod unique_expiry;

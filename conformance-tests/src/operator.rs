@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use queue_core::{
-    Cancelled, Delivery, Extended, JobId, JobState, NewJob, PeekRequest, Priority,
-    Settled, StateDetail, Verdict,
+    Cancelled, Delivery, Extended, JobId, JobState, NewJob, PeekRequest, Settled,
+    StateDetail, Verdict,
 };
 
 use crate::{
@@ -72,10 +72,10 @@ pub(crate) async fn pausing_twice_is_pausing_once(store: &Store) {
 
 /// R23: while a queue is paused everything but claims goes on.
 pub(crate) async fn a_paused_queue_works_otherwise(store: &Store) {
-    let actor = store.actor("w").await;
+    let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
     actor.store(numbered(4)).await;
     let held = actor.take(3).await;
-    actor.take_briefly(1).await;
+    dying.take_briefly(1).await;
     actor.pause().await.expect("answered");
 
     actor.finish(&held[0]).await;
@@ -121,7 +121,8 @@ pub(crate) async fn a_scheduled_job_is_cancelled(store: &Store) {
 pub(crate) async fn a_ready_job_is_cancelled(store: &Store) {
     let actor = store.actor("o").await;
     let mut jobs = actor.store(numbered(10)).await;
-    jobs.push(actor.store_one(NewJob::new("urgent").priority(Priority::HIGHEST)).await);
+    let urgent = NewJob::new("urgent").priority(actor.class().most_urgent());
+    jobs.push(actor.store_one(urgent).await);
 
     for index in [4, 10] {
         let cancelled = cancel(&actor, &jobs[index]).await;
@@ -272,11 +273,12 @@ pub(crate) async fn a_peek_shows_the_holder(store: &Store) {
 pub(crate) async fn a_peek_shows_the_whole_job(store: &Store) {
     let actor = store.actor("operator").await;
     let most = std::num::NonZeroU16::new(7).expect("not zero");
+    let priority = actor.class().most_urgent();
     let job = NewJob::new(b"\0\xff".to_vec())
         .id(id("mine"))
         .delay(HELD)
         .expires_in(HELD * 2)
-        .priority(Priority::LOWEST)
+        .priority(priority)
         .unique(key("k"))
         .max_attempts(most)
         .header("trace", "1");
@@ -286,7 +288,7 @@ pub(crate) async fn a_peek_shows_the_whole_job(store: &Store) {
 
     assert_eq!((seen.id, seen.unique), (Some(id("mine")), Some(key("k"))));
     assert_eq!((seen.payload, seen.headers), (job.payload, job.headers));
-    assert_eq!((seen.priority, seen.max_attempts), (Priority::LOWEST, 7));
+    assert_eq!((seen.priority, seen.max_attempts), (priority, 7));
     assert_eq!((seen.attempt, seen.last_error), (0, None));
     let StateDetail::Scheduled { due } = seen.detail else {
         panic!("not scheduled: {:?}", seen.detail)

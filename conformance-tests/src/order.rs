@@ -2,10 +2,13 @@
 
 use std::num::NonZeroU32;
 
-use queue_core::{JobState, NewJob, Priority, Verdict, Which};
+use queue_core::{Delivery, JobState, NewJob, Priority, Verdict, Which};
 
 use crate::{
-    checks::{dead, drain, listed, numbered, payloads, retry_now, settle_all},
+    checks::{
+        assert_in_line, dead, drain, listed, numbered, payloads, retry_now, settle_all,
+    },
+    line::Line,
     store::{Actor, Store},
 };
 
@@ -13,12 +16,23 @@ fn urgent(payload: &'static str, level: u8) -> NewJob {
     NewJob::new(payload).priority(Priority::new(level).expect("a valid level"))
 }
 
+/// Those of the jobs whose levels are told apart.
+fn told_apart<const N: usize>(actor: &Actor, jobs: [NewJob; N]) -> Vec<NewJob> {
+    let class = actor.class();
+    jobs.into_iter().filter(|job| class.takes(job)).collect()
+}
+
+/// Drains the queue, and judges in which order that went.
+async fn serves(actor: &Actor, line: Line) {
+    assert_in_line(actor, &drain(actor).await, &line);
+}
+
 /// R13: within one push the first is served first.
 pub(crate) async fn a_batch_keeps_its_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(300)).await;
 
-    assert_eq!(payloads(&drain(&actor).await), numbered(300));
+    serves(&actor, Line::of(numbered(300))).await;
 }
 
 /// R13: across pushes, of several producers too.
@@ -32,24 +46,34 @@ pub(crate) async fn batches_keep_their_order(store: &Store) {
     for _ in 0..100 {
         let held = producers[0].take_one().await;
         producers[0].finish(&held).await;
-        one_by_one.push(held.payload);
+        one_by_one.push(held);
     }
 
-    assert_eq!(one_by_one, numbered(100));
+    assert_in_line(&producers[0], &one_by_one, &Line::of(numbered(100)));
 }
 
-/// R13: what is given back is served next.
+/// R13: what is given back is served next, or in its turn, and not behind what comes
+/// later.
 pub(crate) async fn a_given_back_job_is_next(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
     let held = actor.take_one().await;
 
     actor.say(&held, Verdict::GiveBack).await;
+    actor.store_one("d").await;
 
-    assert_eq!(payloads(&drain(&actor).await), ["a", "b", "c"]);
+    let line = Line::of(["b", "c"]).and_back(&actor.class(), ["a"]).and_then(["d"]);
+    serves(&actor, line).await;
 }
 
-/// R13: several that are given back in one call keep their order, at the front.
+/// Eight jobs of which the first five were claimed and came back.
+fn five_of_eight_back(actor: &Actor) -> Line {
+    let (first, rest) = (numbered(8), numbered(8).split_off(5));
+    Line::of(rest).and_back(&actor.class(), first.into_iter().take(5))
+}
+
+/// R13: several that are given back in one call keep their order, at the front or in
+/// their turn.
 pub(crate) async fn given_back_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -57,10 +81,10 @@ pub(crate) async fn given_back_jobs_keep_their_order(store: &Store) {
 
     settle_all(&actor, &held, &Verdict::GiveBack).await;
 
-    assert_eq!(payloads(&drain(&actor).await), numbered(8));
+    serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13, R24: what a leaving worker held keeps its order, at the front.
+/// R13, R24: what a leaving worker held keeps its order, at the front or in its turn.
 pub(crate) async fn a_leavers_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -69,10 +93,10 @@ pub(crate) async fn a_leavers_jobs_keep_their_order(store: &Store) {
 
     actor.leave(actor.worker()).await.expect("answered");
 
-    assert_eq!(payloads(&drain(&actor).await), numbered(8));
+    serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13, R9: recovered jobs keep their order, at the front.
+/// R13, R9: recovered jobs keep their order, at the front or in their turn.
 pub(crate) async fn recovered_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -81,7 +105,7 @@ pub(crate) async fn recovered_jobs_keep_their_order(store: &Store) {
 
     actor.recover_all().await;
 
-    assert_eq!(payloads(&drain(&actor).await), numbered(8));
+    serves(&actor, five_of_eight_back(&actor)).await;
 }
 
 /// R13, R9: also when a page of the recovery holds only some of them.
@@ -94,7 +118,7 @@ pub(crate) async fn pages_of_recovery_keep_the_order(store: &Store) {
     let page = NonZeroU32::new(2).expect("not zero");
     while actor.recover(page).await.expect("answered").more {}
 
-    assert_eq!(payloads(&drain(&actor).await), numbered(8));
+    serves(&actor, five_of_eight_back(&actor)).await;
 }
 
 /// R13: a failed job waits behind those that did not fail.
@@ -106,7 +130,7 @@ pub(crate) async fn a_retried_job_goes_to_the_back(store: &Store) {
     actor.say(&held, retry_now()).await;
     actor.recover_all().await;
 
-    assert_eq!(payloads(&drain(&actor).await), ["b", "c", "a"]);
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
 }
 
 /// R13: a redriven job waits behind those that are ready.
@@ -118,7 +142,7 @@ pub(crate) async fn a_redriven_job_goes_to_the_back(store: &Store) {
 
     actor.redrive(&Which::All).await.expect("answered");
 
-    assert_eq!(payloads(&drain(&actor).await), ["b", "c", "a"]);
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
 }
 
 /// R13: a peek shows what is served next, first.
@@ -134,98 +158,119 @@ pub(crate) async fn a_peek_shows_the_order(store: &Store) {
 /// R15: larger is sooner, whenever it was pushed.
 pub(crate) async fn the_more_urgent_is_first(store: &Store) {
     let actor = store.actor("worker").await;
-    for level in [5, 0, 9, 3, 7, 1, 8, 2, 6, 4] {
-        let job = NewJob::new(level.to_string());
-        actor.store_one(job.priority(Priority::new(level).expect("valid"))).await;
+    let names = ["5", "0", "9", "3", "7", "1", "8", "2", "6", "4"];
+    let jobs = names.map(|name| urgent(name, name.parse().expect("a digit")));
+    let jobs = told_apart(&actor, jobs);
+    for job in &jobs {
+        actor.store_one(job.clone()).await;
     }
 
-    let served = payloads(&drain(&actor).await);
-
-    assert_eq!(served, ["9", "8", "7", "6", "5", "4", "3", "2", "1", "0"]);
+    serves(&actor, Line::of(jobs)).await;
 }
 
-/// R15: one claim of many goes through the levels.
+/// R15: one claim of many goes through the levels, and says which.
 pub(crate) async fn one_claim_spans_levels(store: &Store) {
     let actor = store.actor("worker").await;
-    actor
-        .store([urgent("l1", 1), urgent("h1", 9), NewJob::new("n1"), urgent("h2", 9)])
-        .await;
+    let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
+    let [l1, l2] = ["l1", "l2"].map(|one| NewJob::new(one).priority(least));
+    let [h1, h2] = ["h1", "h2"].map(|one| NewJob::new(one).priority(most));
+    let jobs = [l1, h1, l2, h2];
+    actor.store(jobs.clone()).await;
 
     let taken = actor.take(4).await;
 
-    assert_eq!(payloads(&taken), ["h1", "h2", "n1", "l1"]);
-    let levels: Vec<_> = taken.iter().map(|one| one.priority.level()).collect();
-    assert_eq!(levels, [9, 9, 5, 1]);
+    assert_in_line(&actor, &taken, &Line::of(jobs));
+    let levels: Vec<_> = taken.iter().map(|one| one.priority).collect();
+    assert_eq!(levels, [most, most, least, least]);
 }
 
 /// R15: a job that says nothing has the middle level.
 pub(crate) async fn silence_means_normal(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store([NewJob::new("silent"), urgent("six", 6), urgent("four", 4)]).await;
+    let jobs = [NewJob::new("silent"), urgent("six", 6), urgent("four", 4)];
+    let jobs = told_apart(&actor, jobs);
+    actor.store(jobs.clone()).await;
 
-    assert_eq!(payloads(&drain(&actor).await), ["six", "silent", "four"]);
+    serves(&actor, Line::of(jobs)).await;
 }
 
-/// R15, R13: of equal urgency the first pushed is first.
+/// R15, R13: of equal urgency the first pushed is first, or as it is declared.
 pub(crate) async fn equals_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store([urgent("h1", 9), urgent("l1", 0), urgent("h2", 9)]).await;
-    actor.store([urgent("l2", 0), urgent("h3", 9), urgent("l3", 0)]).await;
+    let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
+    let names = ["h1", "l1", "h2", "l2", "h3", "l3"];
+    let level = |name: &str| if name.starts_with('h') { most } else { least };
+    let jobs = names.map(|name| NewJob::new(name).priority(level(name)));
+    actor.store(jobs[..3].to_vec()).await;
+    actor.store(jobs[3..].to_vec()).await;
 
-    let served = payloads(&drain(&actor).await);
-
-    assert_eq!(served, ["h1", "h2", "h3", "l1", "l2", "l3"]);
+    serves(&actor, Line::of(jobs)).await;
 }
 
 /// R15: a job keeps its level through every way back.
 pub(crate) async fn a_level_survives_every_way_back(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store([NewJob::new("normal"), urgent("urgent", 8)]).await;
+    let urgent = NewJob::new("urgent").priority(actor.class().most_urgent());
+    actor.store([NewJob::new("normal"), urgent.clone()]).await;
 
-    let held = is_urgent(&actor).await;
+    let held = take_the_urgent(&actor, Line::of([urgent.clone()])).await;
     actor.say(&held, Verdict::GiveBack).await;
-    let held = is_urgent(&actor).await;
+    let back = Line::default().and_back(&actor.class(), [urgent.clone()]);
+    let held = take_the_urgent(&actor, back).await;
     actor.say(&held, retry_now()).await;
     actor.recover_all().await;
-    let held = is_urgent(&actor).await;
+    let again = Line::default().and_then([urgent.clone()]);
+    let held = take_the_urgent(&actor, again.clone()).await;
     actor.say(&held, dead("no")).await;
     actor.redrive(&Which::All).await.expect("answered");
-    is_urgent(&actor).await;
+    take_the_urgent(&actor, again).await;
     actor.leave(actor.worker()).await.expect("answered");
 
-    assert_eq!(payloads(&drain(&actor).await), ["urgent", "normal"]);
+    let left = Line::default().and_back(&actor.class(), [urgent]).and_then(["normal"]);
+    serves(&actor, left).await;
 }
 
-async fn is_urgent(actor: &Actor) -> queue_core::Delivery {
-    let held = actor.take_one().await;
-    assert_eq!((&held.payload[..], held.priority.level()), (&b"urgent"[..], 8));
-    held
+/// Claims the urgent job and the other, in the order that is declared, and gives the
+/// other back.
+async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
+    let both = actor.take(2).await;
+    // It came back by now, or it never left: its level decides, not its age.
+    assert_in_line(actor, &both, &urgent.and_then(["normal"]));
+    let [urgent, normal] = ["urgent", "normal"]
+        .map(|name| both.iter().find(|one| one.payload == name).expect("claimed"));
+    assert_eq!(urgent.priority, actor.class().most_urgent());
+    actor.say(normal, Verdict::GiveBack).await;
+    urgent.clone()
 }
 
 /// R15, R9: a recovered job goes to the front of its own level, not of another.
 pub(crate) async fn a_recovered_job_jumps_no_level(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store([urgent("low 1", 2), urgent("low 2", 2)]).await;
+    let low = actor.class().least_urgent();
+    let [low_1, low_2] = ["low 1", "low 2"].map(|one| NewJob::new(one).priority(low));
+    let high = NewJob::new("high").priority(actor.class().most_urgent());
+    actor.store([low_1.clone(), low_2.clone()]).await;
     actor.take_briefly(1).await;
-    actor.store_one(urgent("high", 8)).await;
+    actor.store_one(high.clone()).await;
     store.outlast_brief_leases().await;
 
     actor.recover_all().await;
 
-    assert_eq!(payloads(&drain(&actor).await), ["high", "low 1", "low 2"]);
+    let line = Line::of([low_2, high]).and_back(&actor.class(), [low_1]);
+    serves(&actor, line).await;
 }
 
 /// R15: a peek shows the more urgent first, over page borders.
 pub(crate) async fn a_peek_goes_through_the_levels(store: &Store) {
     let actor = store.actor("worker").await;
-    for level in [0, 9, 5, 2, 7] {
-        let job = NewJob::new(level.to_string());
-        let job = job.priority(Priority::new(level).expect("valid"));
+    let levels: Vec<_> = actor.class().levels().collect();
+    for level in &levels {
+        let job = NewJob::new(level.to_string()).priority(*level);
         actor.store([job.clone(), job.clone(), job]).await;
     }
 
     let seen = listed(&actor.list(JobState::Ready, 2).await);
 
-    assert_eq!(seen.len(), 15);
+    assert_eq!(seen.len(), 3 * levels.len());
     assert_eq!(seen, payloads(&drain(&actor).await));
 }

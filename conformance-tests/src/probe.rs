@@ -1,5 +1,6 @@
 //! What runs in place of a case whose option the backend does not claim: a check
-//! that the option is refused, and that nothing was stored.
+//! that the option is refused, and that nothing was stored; and in place of one whose
+//! class it does not declare, what holds for all classes.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use queue_core::{
 };
 
 use crate::{
-    checks::{id, key},
+    checks::{delivers, id, key, numbered},
     store::{HELD, Store, WOKEN},
 };
 
@@ -17,6 +18,8 @@ use crate::{
 pub enum Need {
     /// An option, claimed.
     Option(Capability),
+    /// An order, declared.
+    Order,
     /// First in, first out, declared.
     Fifo,
     /// A lease for each job, declared.
@@ -28,6 +31,7 @@ impl Need {
     pub fn is_met_by(self, capabilities: &Capabilities) -> bool {
         match self {
             Self::Option(option) => capabilities.claims(option),
+            Self::Order => capabilities.order != Order::Unordered,
             Self::Fifo => capabilities.order == Order::Fifo,
             Self::JobLease => capabilities.lease_scope == LeaseScope::Job,
         }
@@ -56,6 +60,7 @@ impl Need {
 pub(crate) async fn instead(store: &Store, need: Need) {
     match need {
         Need::Option(Capability::BlockingWait) => polls(store).await,
+        Need::Order | Need::Fifo => comes_once(store).await,
         _ => is_refused(store, need).await,
     }
 }
@@ -71,6 +76,16 @@ async fn polls(store: &Store) {
 
     let (taken, _) = store.within(wait + WOKEN, claim).await;
     assert_eq!(taken.expect("the claim ends"), 1);
+}
+
+/// In whatever order: each job is delivered once, whether or not it came back.
+async fn comes_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(20)).await;
+    actor.take(7).await;
+    actor.leave(actor.worker()).await.expect("answered");
+
+    delivers(&actor, numbered(20)).await;
 }
 
 /// The option is refused with a clear error before anything is written.

@@ -48,6 +48,9 @@ pub fn cases() -> &'static [Case] {
 }
 
 macro_rules! need {
+    (Order) => {
+        Need::Order
+    };
     (Fifo) => {
         Need::Fifo
     };

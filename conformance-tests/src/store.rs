@@ -16,6 +16,7 @@ use queue_core::{
 
 use crate::{
     Profile, Subject,
+    class::Class,
     clock::{Skew, WrongClock},
     place::Place,
 };
@@ -177,6 +178,11 @@ impl Actor {
         &capabilities.limits
     }
 
+    /// What the backend promises by its classes.
+    pub(crate) fn class(&self) -> Class {
+        Class::of(self.capabilities())
+    }
+
     /// The same connection as another worker.
     pub(crate) fn acting_as(&self, name: &str) -> Self {
         Self { worker: worker(name), ..self.clone() }
@@ -216,8 +222,7 @@ impl Actor {
 
     /// Claims up to `max` jobs for as long as the case runs.
     pub(crate) async fn take(&self, max: u32) -> Vec<Delivery> {
-        self.place.tick();
-        self.claim(&self.ask(max)).await.expect("the claim is answered")
+        self.take_all_round(self.ask(max)).await
     }
 
     /// Claims one job, which must be there.
@@ -229,9 +234,7 @@ impl Actor {
 
     /// Claims up to `max` jobs by a lease that the case means to lose.
     pub(crate) async fn take_briefly(&self, max: u32) -> Vec<Delivery> {
-        self.place.tick();
-        let ask = self.ask_by(max, BRIEF);
-        self.claim(&ask).await.expect("the claim is answered")
+        self.take_all_round(self.ask_by(max, BRIEF)).await
     }
 
     /// Claims one job, which must be there, by a lease that the case means to lose.
@@ -239,6 +242,28 @@ impl Actor {
         let mut taken = self.take_briefly(1).await;
         assert_eq!(taken.len(), 1, "one job is ready");
         taken.remove(0)
+    }
+
+    /// Claims without waiting until there is as much as was asked for, or nothing can
+    /// be ready: after one claim, or after those that the class allows (R9).
+    async fn take_all_round(&self, mut ask: ClaimRequest) -> Vec<Delivery> {
+        let (wanted, class) = (ask.max.get() as usize, self.class());
+        let mut taken = Vec::new();
+        let mut in_vain = 0;
+        loop {
+            self.place.tick();
+            taken.extend(self.claim(&ask).await.expect("the claim is answered"));
+            let rest = u32::try_from(wanted.saturating_sub(taken.len()));
+            let Some(rest) = rest.ok().and_then(NonZeroU32::new) else { return taken };
+            // Most backends promise to find all that is ready at once.
+            if class.patience(u64::MAX) == 0
+                || in_vain >= class.patience(self.figures().await.unfinished())
+            {
+                return taken;
+            }
+            ask = ask.max(rest);
+            in_vain += 1;
+        }
     }
 
     /// Claims up to `max` jobs and waits for them up to `wait`; time passes meanwhile.

@@ -5,7 +5,10 @@ use std::num::NonZeroU16;
 use queue_core::{DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict};
 
 use crate::{
-    checks::{dead, delivers, drain, duplicate, id, key, retry_after, retry_now},
+    checks::{
+        dead, delivers, drain, duplicate, expect_exactly, id, key, retry_after,
+        retry_now,
+    },
     store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
 };
 
@@ -317,6 +320,6 @@ pub(crate) async fn a_view_shows_the_key(store: &Store) {
 
     let ready = actor.list(JobState::Ready, 10).await;
 
-    assert_eq!(ready[0].unique, Some(key("k")));
-    assert_eq!(ready[1].unique, None);
+    let shown = ready.into_iter().map(|one| (one.payload, one.unique));
+    expect_exactly(shown, [("first".into(), Some(key("k"))), ("plain".into(), None)]);
 }

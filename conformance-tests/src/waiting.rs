@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{Delivery, NewJob, Priority, Verdict, Which};
+use queue_core::{Delivery, NewJob, Verdict, Which};
 use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{
@@ -66,7 +66,7 @@ pub(crate) async fn a_push_wakes(store: &Store) {
 /// R15, R21: a push of any urgency wakes.
 pub(crate) async fn a_push_of_any_level_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
-    for level in [Priority::LOWEST, Priority::HIGHEST] {
+    for level in [worker.class().least_urgent(), worker.class().most_urgent()] {
         let waiter = Waiter::start(store, &worker, 1).await;
         producer.store_one(NewJob::new("job").priority(level)).await;
         assert_eq!(waiter.woken(store).await.len(), 1);

@@ -33,7 +33,9 @@ pub enum Order {
     /// By the time they became ready; a recovered or given-back job goes to the
     /// front.
     Fifo,
-    /// By the time they were pushed, except that a recovered job waits its turn.
+    /// First deliveries by the time of the push. What comes back waits its turn:
+    /// behind what was ready when it was claimed, before what is pushed after it came
+    /// back. Of several priorities all but the lowest are last in, first out.
     Rotating,
     /// None.
     Unordered,
@@ -45,7 +47,9 @@ pub enum Order {
 pub enum LeaseScope {
     /// Each job has its own, so that what a heartbeat does not name runs out.
     Job,
-    /// All jobs of a worker share its heartbeat.
+    /// All jobs of a worker share its heartbeat, which a claim or an extension
+    /// renews: a worker asks for leases of one length. What an extension does not name
+    /// is given back (R10), and no job has a lease of its own.
     Worker,
 }
 
@@ -55,7 +59,8 @@ pub enum LeaseScope {
 pub enum RecoveryBound {
     /// Its lease and one interval of the reaper.
     LeaseAndReaper,
-    /// As `LeaseAndReaper`, and one turn of the ring.
+    /// As `LeaseAndReaper`, and one turn of the ring: before a job is claimed that is
+    /// ready, no more claims may find less than they ask for than there are jobs.
     OneTurn,
 }
 

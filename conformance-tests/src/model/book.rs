@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use queue_core::{JobId, NewJob, Receipt, UniqueKey};
 
-use super::world::{End, Lease, Ms, Place, Turn, World};
+use super::world::{End, Lease, Ms, Place, World};
+use crate::{
+    class::Class,
+    turn::{LAST, Moment, Turn},
+};
 
 /// How long ids, tokens and cancelled leases are remembered (R4).
 pub(crate) const WINDOW: Ms = 5 * 60 * 1000;
@@ -31,6 +35,8 @@ pub(crate) struct Job {
     /// How often it was delivered, and how often it came back for a reason (R6).
     pub(crate) runs: u32,
     pub(crate) returns: u32,
+    /// How many claims in a row found less than they asked for, while it was ready.
+    pub(crate) passed_over: u64,
 }
 
 /// A lease that somebody was told of.
@@ -59,11 +65,11 @@ pub(crate) struct Book {
     pub(crate) calls: BTreeMap<u8, Call>,
     /// Whether claims are paused: what may be.
     pub(crate) paused: Vec<bool>,
-    pub(crate) is_fifo: bool,
+    pub(crate) class: Class,
 }
 
 impl Book {
-    pub(crate) fn new(is_fifo: bool) -> Self {
+    pub(crate) fn new(class: Class) -> Self {
         Self {
             now: 0,
             step: 0,
@@ -71,7 +77,7 @@ impl Book {
             told: Vec::new(),
             calls: BTreeMap::new(),
             paused: vec![false],
-            is_fifo,
+            class,
         }
     }
 
@@ -126,6 +132,18 @@ impl Book {
             maybe += u64::from(job.worlds.iter().any(|world| is_so(job, world)));
         }
         (surely, maybe)
+    }
+
+    /// How many jobs may be unfinished.
+    pub(crate) fn unfinished(&self) -> u64 {
+        let is_unfinished = |world: &World| {
+            let place = world.place;
+            matches!(
+                place,
+                Place::Scheduled { .. } | Place::Ready(_) | Place::Leased(_)
+            )
+        };
+        self.count(|_, world| is_unfinished(world)).1
     }
 
     /// Ends an operation: what time has done, and what follows for other jobs.
@@ -219,9 +237,6 @@ impl Book {
     }
 }
 
-/// After all that can happen.
-pub(crate) const LAST: (u32, usize) = (u32::MAX, 0);
-
 impl Job {
     pub(crate) fn key(&self) -> Option<&UniqueKey> {
         self.spec.unique.as_ref().map(|unique| &unique.key)
@@ -252,9 +267,8 @@ pub(crate) fn add(worlds: &mut Vec<World>, world: World) {
 
 impl Lease {
     /// Where a job goes that comes back by `back`.
-    pub(crate) fn front(&self, back: (u32, usize)) -> Place {
-        let Self { claim, index, until, .. } = *self;
-        Place::Ready(Turn::Front { back, claim, index, until })
+    pub(crate) fn back(&self, class: &Class, back: Moment) -> Place {
+        Place::Ready(class.back((self.claim, self.index), self.until, back))
     }
 }
 

@@ -1,11 +1,15 @@
 //! What a claim does, by the rules.
 
-use queue_core::{Delivery, Priority};
+use queue_core::Delivery;
 
 use super::{
     book::{Book, Told, Verdict},
     pushing::ms,
-    world::{Lease, Ms, Place, Turn, World},
+    world::{Lease, Ms, Place, World},
+};
+use crate::{
+    class::Class,
+    turn::{LAST, Ready},
 };
 
 /// Who asks for how much.
@@ -20,8 +24,7 @@ pub(crate) struct Asked {
 /// What was delivered, and from which places.
 struct Taken {
     job: usize,
-    priority: Priority,
-    turns: Vec<Turn>,
+    places: Vec<Ready>,
 }
 
 impl Book {
@@ -41,9 +44,12 @@ impl Book {
         for (index, delivery) in answer.iter().enumerate() {
             taken.push(self.delivered(asked, index, delivery)?);
         }
-        if self.is_fifo {
-            self.answer_is_in_order(&taken)?;
-            self.nobody_was_passed(&taken)?;
+        self.answer_is_in_order(&taken)?;
+        self.nobody_was_passed(&taken)?;
+        self.beats(asked.run, self.now + asked.lease);
+        self.may_bury_overdue();
+        if self.class.patience(u64::MAX) > 0 {
+            return self.passed_over(asked, &taken);
         }
         if answer.is_empty() {
             return self.nothing_was_left();
@@ -52,6 +58,32 @@ impl Book {
             return self.nobody_ready_was_left(&taken);
         }
         Ok(())
+    }
+
+    /// Where a worker's jobs live by its heartbeat, a claim is one.
+    fn beats(&mut self, run: usize, until: Ms) {
+        if !self.class.shares_heartbeat() {
+            return;
+        }
+        self.maybe(|_, world| match world.lease() {
+            Some(lease) if lease.run == run && lease.until < until => {
+                vec![world.at(Place::Leased(Lease { until, ..*lease }))]
+            }
+            _ => Vec::new(),
+        });
+    }
+
+    /// What a claim takes over for the last time, it buries.
+    fn may_bury_overdue(&mut self) {
+        let now = self.now;
+        if !self.class.claims_take_over() {
+            return;
+        }
+        self.maybe(|job, world| {
+            let is_over = job.is_last(world) || world.may_be_expired(now);
+            let is_buried = is_over && world.overdue(now).is_some();
+            if is_buried { vec![world.at(Place::Dead)] } else { Vec::new() }
+        });
     }
 
     /// A claim whose answer was lost. What has expired may be leased by it too, and
@@ -72,6 +104,8 @@ impl Book {
             return;
         }
         let (now, step) = (self.now, self.step);
+        let takes_over = self.class.claims_take_over();
+        self.beats(asked.run, now + asked.lease);
         self.maybe(|job, world| {
             if !is_meant(world) {
                 return Vec::new();
@@ -84,8 +118,12 @@ impl Book {
                 // What the claim found expired is buried by its last step.
                 return vec![world.at(Place::Dead)];
             }
-            if !world.is_up(now) {
+            let is_taken_over = takes_over && world.overdue(now).is_some();
+            if !world.is_up(now) && !is_taken_over {
                 return Vec::new();
+            }
+            if is_taken_over && job.is_last(world) {
+                return vec![world.at(Place::Dead)];
             }
             let until = now + job.spec.lease.map_or(asked.lease, ms);
             let (run, claim) = (asked.run, step);
@@ -107,11 +145,17 @@ impl Book {
         };
         self.check_delivery(at, asked, delivery)?;
         let (now, attempt) = (self.now, delivery.attempt());
+        let most = u32::from(self.jobs[at].spec.max_attempts.get());
+        let takes_over = self.class.claims_take_over();
         self.keep(at, "R6, R11, R14, R17: must not be delivered now", |world| {
-            world.is_claimable(now)
+            let is_overdue = world.overdue(now).is_some() && !world.is_expired(now);
+            let is_taken_over = takes_over && is_overdue && world.attempt < most;
+            world.is_claimable(now) || is_taken_over
         })?;
         self.keep(at, "R11: not this attempt", |world| world.attempt + 1 == attempt)?;
-        let turns = self.jobs[at].worlds.iter().filter_map(turn_of).collect();
+        let places = self.places_of(at);
+        let was_leased = self.jobs[at].worlds.iter().all(|it| it.lease().is_some());
+        self.jobs[at].returns += u32::from(was_leased);
         let lease = Lease {
             receipt: Some(self.told.len()),
             run: asked.run,
@@ -127,10 +171,24 @@ impl Book {
             let leased = World { place: Place::Leased(lease), attempt, ..world };
             super::book::add(&mut job.worlds, leased);
         }
-        let priority = job.spec.priority;
         let receipt = delivery.receipt.clone();
         self.told.push(Told { receipt, job: at, lease });
-        Ok(Taken { job: at, priority, turns })
+        Ok(Taken { job: at, places })
+    }
+
+    /// From where a claimable job would be taken; a job that was due has both worlds,
+    /// and so this one.
+    fn places_of(&self, job: usize) -> Vec<Ready> {
+        let job = &self.jobs[job];
+        let turns = job.worlds.iter().filter_map(|world| match world.place {
+            Place::Ready(turn) => Some(turn),
+            Place::Leased(lease) => match lease.back(&self.class, LAST) {
+                Place::Ready(turn) => Some(turn),
+                _ => None,
+            },
+            _ => None,
+        });
+        turns.map(|turn| Ready { priority: job.spec.priority, turn }).collect()
     }
 
     /// R2: it is as it was pushed; R7: the receipt is like no other.
@@ -165,10 +223,7 @@ impl Book {
     fn answer_is_in_order(&self, taken: &[Taken]) -> Verdict {
         for (index, late) in taken.iter().enumerate() {
             for early in &taken[..index] {
-                let is_passed = late.priority > early.priority
-                    || (late.priority == early.priority
-                        && late.is_surely_before(early));
-                if is_passed {
+                if late.is_surely_before(early, &self.class) {
                     return Err(format!(
                         "FIFO, R13, R15: before {}: {}",
                         self.jobs[late.job].tell(),
@@ -182,19 +237,40 @@ impl Book {
 
     /// R13, R15: nobody who was ready and ahead was left behind.
     fn nobody_was_passed(&mut self, taken: &[Taken]) -> Verdict {
-        let now = self.now;
+        let (now, class) = (self.now, self.class.clone());
         for at in self.not_in(taken) {
             let priority = self.jobs[at].spec.priority;
             self.keep(at, "FIFO, R13, R15: passed by another", |world| {
                 let Place::Ready(turn) = world.place else { return true };
                 let is_ahead = |one: &Taken| {
-                    priority > one.priority
-                        || (priority == one.priority
-                            && one.turns.iter().all(|other| turn.is_before(other))
-                            && !one.turns.is_empty())
+                    let place =
+                        Taken { job: at, places: vec![Ready { priority, turn }] };
+                    place.is_surely_before(one, &class)
                 };
                 world.may_be_expired(now) || !taken.iter().any(is_ahead)
             })?;
+        }
+        Ok(())
+    }
+
+    /// R9: where a claim may find less than there is, no job is passed over by more
+    /// claims than the class allows.
+    fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> Verdict {
+        taken.iter().for_each(|one| self.jobs[one.job].passed_over = 0);
+        if taken.len() == asked.max || self.paused.contains(&true) {
+            return Ok(());
+        }
+        let most = self.class.patience(self.unfinished());
+        let is_ready = |world: &World| matches!(world.place, Place::Ready(_));
+        for at in self.not_in(taken) {
+            let job = &mut self.jobs[at];
+            if !job.worlds.iter().all(is_ready) {
+                continue;
+            }
+            job.passed_over += 1;
+            if job.passed_over > most {
+                return Err(format!("R9: passed over {most} times: {}", job.tell()));
+            }
         }
         Ok(())
     }
@@ -235,19 +311,11 @@ impl Book {
 }
 
 impl Taken {
-    fn is_surely_before(&self, other: &Self) -> bool {
-        let is_before = |turn: &Turn| other.turns.iter().all(|it| turn.is_before(it));
-        !self.turns.is_empty()
-            && !other.turns.is_empty()
-            && self.turns.iter().all(is_before)
-    }
-}
-
-/// From where a claimable job would be taken; a job that was due has both worlds, and
-/// so this one.
-fn turn_of(world: &World) -> Option<Turn> {
-    match world.place {
-        Place::Ready(turn) => Some(turn),
-        _ => None,
+    fn is_surely_before(&self, other: &Self, class: &Class) -> bool {
+        let is_before =
+            |one: &Ready| other.places.iter().all(|it| class.is_first(one, it));
+        !self.places.is_empty()
+            && !other.places.is_empty()
+            && self.places.iter().all(is_before)
     }
 }

@@ -2,12 +2,10 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{
-    Capabilities, Capability, JobId, LeaseScope, NewJob, OnDuplicate, Priority,
-    UniqueKey,
-};
+use queue_core::{JobId, NewJob, OnDuplicate, UniqueKey};
 
 use super::operation::Draft;
+use crate::class::Class;
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -33,9 +31,11 @@ fn chosen<T: Copy>(table: &[T], number: u8) -> T {
     table[usize::from(number) % table.len()]
 }
 
-/// How long a claim or heartbeat asks for.
-pub(crate) fn lease(number: u8) -> Duration {
-    chosen(&LEASES, number)
+/// How long a claim or heartbeat asks for: one length, where all jobs of a worker live
+/// by one heartbeat.
+pub(crate) fn lease(number: u8, class: &Class) -> Duration {
+    let is_one = class.shares_heartbeat();
+    chosen(&LEASES, if is_one { 0 } else { number })
 }
 
 /// How long a retry waits.
@@ -53,41 +53,39 @@ pub(crate) fn outlasts_memory(number: u8) -> bool {
     step(number) > Duration::from_secs(5 * 60)
 }
 
-/// The job that a draft stands for; options that are not claimed are left out.
-pub(crate) fn job(draft: &Draft, payload: String, can: &Capabilities) -> NewJob {
+/// The job that a draft stands for; what is not claimed is left out.
+pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     let mut job = NewJob::new(payload);
-    let chosen_if = |letter: char, option: Capability| {
-        Some(draft.option(letter)).filter(|it| *it > 0 && can.claims(option))
-    };
-    if let Some(number) = chosen_if('d', Capability::Delay) {
+    let chosen_if = |letter: char| Some(draft.option(letter)).filter(|it| *it > 0);
+    if let Some(number) = chosen_if('d') {
         job = job.delay(delay(number));
     }
-    if let Some(number) = chosen_if('e', Capability::Expiry) {
+    if let Some(number) = chosen_if('e') {
         job = job.expires_in(chosen(&EXPIRIES, number - 1));
     }
-    if let Some(number) = chosen_if('p', Capability::Priority) {
-        let priority = [Priority::HIGHEST, Priority::LOWEST][usize::from(number % 2)];
-        job = job.priority(priority);
+    if let Some(number) = chosen_if('p') {
+        let ends = [class.most_urgent(), class.least_urgent()];
+        job = job.priority(chosen(&ends, number));
     }
-    if let Some(number) = chosen_if('i', Capability::ClientIds) {
+    if let Some(number) = chosen_if('i') {
         job = job.id(JobId::new(format!("client-{number}")).expect("a valid id"));
     }
-    if let Some(number) = chosen_if('k', Capability::Unique) {
+    if let Some(number) = chosen_if('k') {
         job = job.unique(key(number));
     }
-    if let Some(number) = chosen_if('r', Capability::Unique) {
+    if let Some(number) = chosen_if('r') {
         job = job.unique_or(key(number), OnDuplicate::Reschedule);
     }
     if let Some(attempts) = NonZeroU16::new(u16::from(draft.option('m'))) {
         job = job.max_attempts(attempts);
     }
-    if draft.option('o') > 0 && can.lease_scope == LeaseScope::Job {
+    if draft.option('o') > 0 {
         job = job.lease(OWN_LEASE);
     }
     if draft.option('h') > 0 {
         job = job.header("name", "value");
     }
-    job
+    class.fit(job)
 }
 
 fn key(number: u8) -> UniqueKey {

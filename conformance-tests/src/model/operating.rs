@@ -5,8 +5,9 @@ use queue_core::{Cancelled, JobId, JobState, Redriven};
 use super::{
     book::{Book, Job, Knowledge, Verdict},
     returning::in_range,
-    world::{Counted, End, Place, Turn, World},
+    world::{Counted, End, Place, World},
 };
+use crate::turn::Turn;
 
 impl Book {
     /// A cancellation that was answered.

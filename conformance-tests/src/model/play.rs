@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use queue_core::{Capability, JobId, NewJob, Order, PushToken, QueueName};
+use queue_core::{Capability, JobId, NewJob, PushToken, QueueName};
 
 use super::{
     book::{Book, Knowledge, Verdict, WINDOW},
@@ -13,7 +13,7 @@ use super::{
     settling::Said,
     stage::{Heard, Site, Stage},
 };
-use crate::Subject;
+use crate::{Subject, class::Class};
 
 /// What a call does to the store, once it happens.
 #[derive(Debug, Clone)]
@@ -23,7 +23,8 @@ pub(super) enum Effect {
     LatePush(u32),
     Claim(Asked),
     Settle(Vec<Said>),
-    Extend(Vec<usize>, u64),
+    /// Which run of which worker names which receipts.
+    Extend(usize, Vec<usize>, u64),
     Leave(usize),
     Recover,
     Cancel(JobId),
@@ -80,10 +81,10 @@ pub(crate) async fn play(
 
 impl Play {
     fn on(stage: Stage, telling: Telling) -> Self {
-        let is_fifo = stage.capabilities().order == Order::Fifo;
+        let class = Class::of(stage.capabilities());
         Self {
             stage,
-            book: Book::new(is_fifo),
+            book: Book::new(class),
             told: BTreeMap::new(),
             runs: BTreeMap::new(),
             run: 0,
@@ -247,9 +248,9 @@ impl Play {
             Effect::LatePush(call) => book.maybe_stored_now(*call),
             Effect::Claim(asked) => book.maybe_claimed(*asked),
             Effect::Settle(said) => book.maybe_settled(said),
-            Effect::Extend(named, lease) => {
+            Effect::Extend(run, named, lease) => {
                 let until = book.now + lease;
-                book.maybe_extended(named, until);
+                book.maybe_extended(*run, named, until);
             }
             Effect::Leave(run) => book.maybe_left(*run),
             Effect::Recover => book.maybe_recovered(),
@@ -262,11 +263,11 @@ impl Play {
     }
 
     fn jobs(&mut self, drafts: &[super::operation::Draft]) -> Vec<NewJob> {
-        let can = self.stage.capabilities().clone();
         let mut jobs = Vec::new();
         for one in drafts {
             self.payloads += 1;
-            jobs.push(draft::job(one, format!("job {}", self.payloads), &can));
+            let payload = format!("job {}", self.payloads);
+            jobs.push(draft::job(one, payload, &self.book.class));
         }
         jobs
     }

@@ -68,13 +68,18 @@ impl Play {
     }
 
     async fn drain(&mut self) -> Verdict {
+        let mut in_vain = 0;
         loop {
             let first = self.told.get(&Who::Nobody).map_or(0, Vec::len);
             self.claim(Who::Nobody, None, 100, 1).await?;
             self.look().await?;
             let all = self.told.get(&Who::Nobody).map_or(0, Vec::len);
             if all == first {
-                return Ok(());
+                if in_vain == self.book.class.patience(self.book.unfinished()) {
+                    return Ok(());
+                }
+                in_vain += 1;
+                continue;
             }
             let words: Vec<_> = (0..all - first)
                 .filter_map(|receipt| u8::try_from(receipt).ok())

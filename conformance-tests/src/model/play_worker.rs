@@ -117,14 +117,19 @@ impl Play {
         receipts: &[u8],
         lease: u8,
     ) -> Verdict {
+        let (run, worker) = self.worker(who);
         let mut named: Vec<_> =
             receipts.iter().filter_map(|one| self.told_by(who, *one)).collect();
         named.sort_unstable();
         named.dedup();
-        let lease = draft::lease(lease);
+        if self.book.class.shares_heartbeat() {
+            // The heartbeat of a worker speaks for no other, not even for the dead
+            // whose place it took.
+            named.retain(|told| self.book.told[*told].lease.run == run);
+        }
+        let lease = draft::lease(lease, &self.book.class);
         let until = self.book.now + ms(lease);
         let held: Vec<_> = named.iter().map(|told| self.receipt(*told)).collect();
-        let worker = self.worker(who).1;
         let ended = self
             .stage
             .call(who, strike, |queue| {
@@ -140,9 +145,9 @@ impl Play {
                 };
                 let answers: Vec<_> =
                     answers.iter().map(|answer| (*answer, end(answer))).collect();
-                self.book.extended(&named, until, &answers)
+                self.book.extended(run, &named, until, &answers)
             }
-            other => self.unanswered(&other, &Effect::Extend(named, ms(lease))),
+            other => self.unanswered(&other, &Effect::Extend(run, named, ms(lease))),
         }
     }
 
@@ -186,7 +191,7 @@ impl Play {
 
     fn ask(&mut self, who: Who, max: u8, lease: u8) -> (Asked, ClaimRequest) {
         let (run, worker) = self.worker(who);
-        let lease = draft::lease(lease);
+        let lease = draft::lease(lease, &self.book.class);
         let max = NonZeroU32::new(u32::from(max.max(1))).expect("not zero");
         let ask = ClaimRequest::new(worker, lease).max(max);
         (Asked { run, max: max.get() as usize, lease: ms(lease) }, ask)

@@ -6,8 +6,9 @@ use queue_core::{DuplicateOf, JobId, NewJob, OnDuplicate, PushToken, Pushed};
 
 use super::{
     book::{Book, Call, Job, Knowledge, Verdict, add, is_remembered},
-    world::{Ms, Place, Turn, World},
+    world::{Ms, Place, World},
 };
+use crate::turn::Turn;
 
 /// Milliseconds of a duration, as the stores round it.
 pub(crate) fn ms(duration: Duration) -> Ms {
@@ -273,7 +274,7 @@ impl Book {
     fn stored(&self, spec: &NewJob, index: usize) -> World {
         let here = (self.step, index);
         let place = if spec.delay.is_zero() {
-            Place::Ready(Turn::Back { from: here, to: here, due: None })
+            Place::Ready(Turn::fresh(here))
         } else {
             Place::Scheduled { due: self.now + ms(spec.delay) }
         };
@@ -283,7 +284,15 @@ impl Book {
 
     fn add_job(&mut self, spec: &NewJob, id: Option<JobId>, worlds: Vec<World>) {
         let (spec, call) = (spec.clone(), self.step);
-        self.jobs.push(Job { spec, id, call, worlds, runs: 0, returns: 0 });
+        self.jobs.push(Job {
+            spec,
+            id,
+            call,
+            worlds,
+            runs: 0,
+            returns: 0,
+            passed_over: 0,
+        });
     }
 
     fn remember_call(

@@ -3,8 +3,12 @@
 use queue_core::Recovered;
 
 use super::{
-    book::{Book, Job, Knowledge, LAST, Verdict},
-    world::{Place, Turn, World},
+    book::{Book, Job, Knowledge, Verdict},
+    world::{Place, World},
+};
+use crate::{
+    class::Class,
+    turn::{LAST, Moment, Turn},
 };
 
 impl Book {
@@ -17,8 +21,9 @@ impl Book {
         let most = self.count(|_, world| is_held(world)).1;
         in_range("R24: jobs given back by leaving", jobs, (least, most))?;
         let back = (self.step, 0);
+        let class = self.class.clone();
         self.each(Knowledge::Done, "R24", |_, world| {
-            let mut becomes = given_back(world, run, back);
+            let mut becomes = given_back(&class, world, run, back);
             if becomes.is_empty() || world.overdue(now).is_some() {
                 becomes.push(*world);
             }
@@ -28,8 +33,8 @@ impl Book {
 
     /// A worker's leaving whose answer was lost.
     pub(crate) fn maybe_left(&mut self, run: usize) {
-        let back = (self.step, 0);
-        self.maybe(|_, world| given_back(world, run, back));
+        let (back, class) = ((self.step, 0), self.class.clone());
+        self.maybe(|_, world| given_back(&class, world, run, back));
     }
 
     /// A page of recovery that was answered.
@@ -47,9 +52,9 @@ impl Book {
         in_range("R11: buried by recovery", dead, range(buried))?;
         in_range("R14: promoted", u64::from(answer.promoted), range(due))?;
         in_range("R9: recovered by one page", requeued + dead, (0, page))?;
-        let (step, more) = (self.step, answer.more);
+        let (step, more, class) = (self.step, answer.more, self.class.clone());
         self.each(Knowledge::Done, "R9", |job, world| {
-            let mut becomes = taken_back(job, world, now, step);
+            let mut becomes = taken_back(&class, job, world, now, step);
             if becomes.is_empty() || (more && becomes[0].place != world.place) {
                 super::book::add(&mut becomes, *world);
             }
@@ -59,16 +64,16 @@ impl Book {
 
     /// A page of recovery whose answer was lost.
     pub(crate) fn maybe_recovered(&mut self) {
-        let (now, step) = (self.now, self.step);
-        self.maybe(|job, world| taken_back(job, world, now, step));
+        let (now, step, class) = (self.now, self.step, self.class.clone());
+        self.maybe(|job, world| taken_back(&class, job, world, now, step));
     }
 }
 
-fn given_back(world: &World, run: usize, back: (u32, usize)) -> Vec<World> {
+fn given_back(class: &Class, world: &World, run: usize, back: Moment) -> Vec<World> {
     match world.lease() {
         Some(lease) if lease.run == run => {
             let attempt = world.attempt.saturating_sub(1);
-            vec![World { attempt, ..world.at(lease.front(back)) }]
+            vec![World { attempt, ..world.at(lease.back(class, back)) }]
         }
         _ => Vec::new(),
     }
@@ -79,12 +84,17 @@ fn is_due(world: &World, now: u64) -> bool {
 }
 
 /// What a reaper makes of what time has ended; nothing of the rest.
-fn taken_back(job: &Job, world: &World, now: u64, step: u32) -> Vec<World> {
+fn taken_back(
+    class: &Class,
+    job: &Job,
+    world: &World,
+    now: u64,
+    step: u32,
+) -> Vec<World> {
     match world.place {
         Place::Leased(lease) if lease.until <= now => {
-            let place =
-                if job.is_last(world) { Place::Dead } else { lease.front((step, 0)) };
-            vec![world.at(place)]
+            let back = || lease.back(class, (step, 0));
+            vec![world.at(if job.is_last(world) { Place::Dead } else { back() })]
         }
         Place::Scheduled { due } if due <= now => {
             let turn =

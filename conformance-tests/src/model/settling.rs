@@ -35,9 +35,11 @@ impl Book {
     pub(crate) fn maybe_settled(&mut self, said: &[Said]) {
         for (position, one) in said.iter().enumerate() {
             let (now, back) = (self.now, (self.step, position));
+            let class = self.class.clone();
             self.maybe(|job, world| match world.lease() {
                 Some(lease) if lease.receipt == Some(one.told) => {
-                    carried_out(job, world, *lease, *one, back, now)
+                    let place = lease.back(&class, back);
+                    carried_out(job, world, *one, place, now)
                 }
                 _ => Vec::new(),
             });
@@ -52,6 +54,7 @@ impl Book {
     ) -> Verdict {
         let (now, held) = (self.now, self.told[said.told].job);
         let payload = self.jobs[held].spec.payload.clone();
+        let class = self.class.clone();
         let rule = match answer {
             Settled::Applied => "FENCE-ACK, R7: a lost lease is settled",
             Settled::LeaseLost => "R6: a lease that runs is lost",
@@ -63,7 +66,7 @@ impl Book {
             let lease = world.lease().filter(|it| it.receipt == Some(said.told));
             match (lease, answer) {
                 (Some(lease), Settled::Applied) => {
-                    carried_out(job, world, *lease, said, back, now)
+                    carried_out(job, world, said, lease.back(&class, back), now)
                 }
                 (Some(lease), Settled::LeaseLost) if lease.until > now => Vec::new(),
                 (None, Settled::Applied) => Vec::new(),
@@ -84,6 +87,7 @@ impl Book {
     /// A heartbeat that was answered.
     pub(crate) fn extended(
         &mut self,
+        run: usize,
         named: &[usize],
         until: Ms,
         answers: &[(Extended, Option<Ms>)],
@@ -97,11 +101,33 @@ impl Book {
             }
             self.one_extended(*told, until, *answer)?;
         }
+        self.maybe_unnamed(run, named);
         Ok(())
     }
 
+    /// R10: where a worker's jobs live by its heartbeat, those that it does not name
+    /// are given back, or their leases run out. Such a delivery may count or not.
+    fn maybe_unnamed(&mut self, run: usize, named: &[usize]) {
+        if !self.class.shares_heartbeat() {
+            return;
+        }
+        let (class, back) = (self.class.clone(), (self.step, 0));
+        self.maybe(|_, world| match world.lease() {
+            Some(lease)
+                if lease.run == run
+                    && lease.receipt.is_none_or(|told| !named.contains(&told)) =>
+            {
+                let counted = world.at(lease.back(&class, back));
+                let attempt = world.attempt.saturating_sub(1);
+                vec![counted, World { attempt, ..counted }]
+            }
+            _ => Vec::new(),
+        });
+    }
+
     /// A heartbeat whose answer was lost.
-    pub(crate) fn maybe_extended(&mut self, named: &[usize], until: Ms) {
+    pub(crate) fn maybe_extended(&mut self, run: usize, named: &[usize], until: Ms) {
+        self.maybe_unnamed(run, named);
         for told in named {
             self.maybe(|_, world| match world.lease() {
                 Some(lease) if lease.receipt == Some(*told) => {
@@ -145,13 +171,12 @@ impl Book {
     }
 }
 
-/// What a verdict makes of a leased job.
+/// What a verdict makes of a leased job; `back` is where it stands when it comes back.
 fn carried_out(
     job: &Job,
     world: &World,
-    lease: Lease,
     said: Said,
-    back: (u32, usize),
+    back: Place,
     now: Ms,
 ) -> Vec<World> {
     vec![match said.says {
@@ -162,7 +187,7 @@ fn carried_out(
         Says::Retry(_) => world.at(Place::Scheduled { due: now + said.after }),
         Says::GiveBack => {
             let attempt = world.attempt.saturating_sub(1);
-            World { attempt, ..world.at(lease.front(back)) }
+            World { attempt, ..world.at(back) }
         }
     }]
 }

@@ -2,6 +2,8 @@
 
 use queue_core::JobState;
 
+use crate::turn::Turn;
+
 /// Milliseconds since the clock's start.
 pub(crate) type Ms = u64;
 
@@ -46,15 +48,6 @@ pub(crate) struct Lease {
     /// The claim, and the place in its answer.
     pub(crate) claim: u32,
     pub(crate) index: usize,
-}
-
-/// A place among the ready jobs of one priority (R13).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It came back. Those of one return and one claim keep their order.
-    Front { back: (u32, usize), claim: u32, index: usize, until: Ms },
-    /// It became ready somewhere between the two, counted in operations.
-    Back { from: (u32, usize), to: (u32, usize), due: Option<Ms> },
 }
 
 /// How a job ended.
@@ -154,29 +147,6 @@ impl World {
             Place::Gone { end: End::Discarded, .. } => Counted::Discarded,
             Place::Gone { end: End::Cancelled(_), .. } => Counted::Cancelled,
             Place::Gone { .. } => Counted::Nowhere,
-        }
-    }
-}
-
-impl Turn {
-    /// Whether this one is surely served first.
-    pub(crate) fn is_before(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Front { .. }, Self::Back { .. }) => true,
-            (Self::Back { .. }, Self::Front { .. }) => false,
-            (
-                Self::Front { back, claim, index, until },
-                Self::Front { back: b, claim: c, index: i, until: u },
-            ) => back == b && claim == c && index < i && until <= u,
-            (
-                Self::Back { from, to, due },
-                Self::Back { from: other_from, due: other_due, .. },
-            ) => {
-                let fell_due_together = from == other_from;
-                to < other_from
-                    || (fell_due_together
-                        && due.zip(*other_due).is_some_and(|(a, b)| a < b))
-            }
         }
     }
 }

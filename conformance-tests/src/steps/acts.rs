@@ -3,16 +3,17 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use queue_core::{
-    Clock, Error, JobState, NewJob, OnDuplicate, PeekRequest, Priority, PushToken,
+    Clock, Error, JobState, NewJob, OnDuplicate, PeekRequest, PushToken,
     ReliableQueueExt, Settlement, Verdict, Which,
 };
 
 use super::{
     BoxFuture,
     crew::{DELAY, LEASE, Sight, Stage, ask},
-    scenes::{id, key, retry},
+    scenes::{id, key, options, retry},
     victim::Victim,
 };
+use crate::class::Class;
 
 pub(super) use super::work::{stop_at_work, work};
 
@@ -28,13 +29,7 @@ pub(super) async fn push_many(victim: Victim) -> Done {
 }
 
 pub(super) async fn push_options(victim: Victim) -> Done {
-    let jobs = [
-        NewJob::new("later").delay(DELAY),
-        NewJob::new("ranked").priority(Priority::HIGHEST).header("name", "value"),
-        NewJob::new("unique").unique(key("k")),
-        NewJob::new("id").id(id("mine")).lease(LEASE / 2),
-        NewJob::new("expired").expires_in(Duration::from_millis(1)),
-    ];
+    let jobs = options(&Class::of(victim.queue.capabilities()));
     victim.queue.push(&jobs, None).await.map(drop)
 }
 

@@ -10,6 +10,7 @@ use queue_core::{
 use super::BoxFuture;
 use crate::{
     Subject,
+    class::Class,
     fault::{Endpoint, Gate, VirtualClock},
 };
 
@@ -42,6 +43,13 @@ impl Deref for Crew {
 
     fn deref(&self) -> &Stage {
         &self.stage
+    }
+}
+
+impl Stage {
+    /// What the backend promises by its classes.
+    pub(crate) fn class(&self) -> Class {
+        Class::of(self.hand.capabilities())
     }
 }
 

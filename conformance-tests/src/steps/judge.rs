@@ -102,12 +102,17 @@ async fn drain(
     stale: &[Delivery],
     found: &mut Found,
 ) -> Result<(), String> {
+    let (class, mut in_vain) = (crew.class(), 0);
     // No scenario has so many jobs: a backend that gives one out for ever is stopped.
     for _ in 0..CLAIMS {
         let taken = crew.hand.claim(&ask(&crew.hand.worker, 100)).await;
         let taken = said("claim", taken)?;
         if taken.is_empty() {
-            return Ok(());
+            let left = said("stats", crew.hand.stats().await)?.unfinished();
+            if in_vain == class.patience(left) {
+                return Ok(());
+            }
+            in_vain += 1;
         }
         let late = said("settle", crew.hand.settle(&done(stale)).await)?;
         if late.iter().any(|one| *one != Settled::LeaseLost) {

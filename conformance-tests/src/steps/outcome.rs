@@ -44,6 +44,12 @@ impl Outcome {
         self
     }
 
+    /// The same without the jobs of that payload.
+    pub(crate) fn without(mut self, payload: &Bytes) -> Self {
+        self.0.retain(|(known, _), _| known != payload);
+        self
+    }
+
     pub(crate) fn add(&mut self, payload: Bytes, end: End) {
         *self.0.entry((payload, end)).or_default() += 1;
     }

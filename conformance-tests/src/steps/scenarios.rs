@@ -60,23 +60,23 @@ macro_rules! scenario {
     };
 }
 
-const EVERY_OPTION: &[Need] = &[
-    Need::Option(Capability::Delay),
-    Need::Option(Capability::Priority),
-    Need::Option(Capability::Unique),
-    Need::Option(Capability::Expiry),
-    Need::Option(Capability::ClientIds),
-];
 const TOKENS: &[Need] = &[Need::Option(Capability::PushTokens)];
 const DELAYS: &[Need] = &[Need::Option(Capability::Delay)];
 const PRIORITIES: &[Need] = &[Need::Option(Capability::Priority)];
 const WAITS: &[Need] = &[Need::Option(Capability::BlockingWait)];
+const IDS: &[Need] = &[Need::Option(Capability::ClientIds)];
+const KEYS: &[Need] = &[Need::Option(Capability::Unique)];
+const DELAYED_IDS: &[Need] =
+    &[Need::Option(Capability::ClientIds), Need::Option(Capability::Delay)];
+const RANKED_IDS: &[Need] =
+    &[Need::Option(Capability::ClientIds), Need::Option(Capability::Priority)];
+const DELAYED_KEYS: &[Need] =
+    &[Need::Option(Capability::Unique), Need::Option(Capability::Delay)];
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(push, nothing_then_a, push_one, again: Again::Never),
     scenario!(push_of_many, nothing_then_abc, push_many, again: Again::Never),
-    scenario!(push_with_options, nothing_then_options, push_options,
-        needs: EVERY_OPTION, again: Again::Never),
+    scenario!(push_with_options, nothing_then_options, push_options, again: Again::Never),
     scenario!(push_with_a_token, nothing_then_abc, push_token,
         needs: TOKENS, again: Again::ByAnyone),
     scenario!(claim, three_ready, claim_two),
@@ -89,7 +89,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(settle_done, three_held, settle_done, is_by_receipt: true),
     scenario!(settle_each_verdict, five_held, settle_mixed, is_by_receipt: true),
     scenario!(settle_what_is_tied, tied_held, settle_done,
-        needs: EVERY_OPTION, is_by_receipt: true),
+        needs: KEYS, is_by_receipt: true),
     scenario!(turn, two_ready_one_held, turn, is_by_receipt: true),
     scenario!(extend, held_unchanged, extend),
     scenario!(leave, held_unchanged, leave),
@@ -97,19 +97,19 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(recover_what_is_due, three_due, recover, needs: DELAYS),
     scenario!(redrive, three_dead, redrive),
     scenario!(purge_the_dead, three_dead_then_none, purge_dead),
-    scenario!(purge, every_place_then_none, purge, needs: EVERY_OPTION),
+    scenario!(purge, every_place_then_none, purge),
     scenario!(pause, three_ready, pause),
     scenario!(resume, three_paused, resume),
-    scenario!(cancel_a_ready_job, ready_victim, cancel, needs: EVERY_OPTION),
-    scenario!(cancel_a_scheduled_job, scheduled_victim, cancel, needs: EVERY_OPTION),
-    scenario!(cancel_a_leased_job, leased_victim, cancel, needs: EVERY_OPTION),
-    scenario!(cancel_a_ranked_job, ranked_victim, cancel, needs: EVERY_OPTION),
+    scenario!(cancel_a_ready_job, ready_victim, cancel, needs: IDS),
+    scenario!(cancel_a_scheduled_job, scheduled_victim, cancel, needs: DELAYED_IDS),
+    scenario!(cancel_a_leased_job, leased_victim, cancel, needs: IDS),
+    scenario!(cancel_a_ranked_job, ranked_victim, cancel, needs: RANKED_IDS),
     scenario!(look, held_unchanged, look),
-    scenario!(redrive_by_id, two_dead, redrive_one, needs: EVERY_OPTION),
+    scenario!(redrive_by_id, two_dead, redrive_one, needs: IDS),
     scenario!(push_that_moves_another, one_to_move, push_that_moves,
-        needs: EVERY_OPTION),
-    scenario!(extend_what_was_cancelled, cancelled_held, extend, needs: EVERY_OPTION),
-    scenario!(recover_with_old_memories, old_memories, recover, needs: EVERY_OPTION),
+        needs: DELAYED_KEYS),
+    scenario!(extend_what_was_cancelled, cancelled_held, extend, needs: IDS),
+    scenario!(recover_with_old_memories, old_memories, recover, needs: IDS),
     scenario!(peek_at_each_state, each_state, peek_at_each_state, needs: DELAYS),
     scenario!(work, three_to_run, work,
         is_steady: false, is_worker: true),

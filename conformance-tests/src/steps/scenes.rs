@@ -2,13 +2,14 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{Delivery, JobId, NewJob, Priority, UniqueKey, Verdict, WorkerId};
+use queue_core::{Delivery, JobId, NewJob, UniqueKey, Verdict, WorkerId};
 
 use super::{
     crew::{DELAY, LEASE, PAST_ALL, Stage},
     outcome::{End, Outcome, Parts, Promise},
     victim::Ran,
 };
+use crate::class::Class;
 
 /// Longer than anything is remembered (R4).
 const PAST_MEMORY: Duration = Duration::from_secs(6 * 60);
@@ -55,9 +56,27 @@ pub(super) async fn nothing_then_abc(_: &Stage, _: &WorkerId) -> Scene {
     Scene::of(Outcome::default(), Outcome::delivered(["a", "b", "c"]))
 }
 
-pub(super) async fn nothing_then_options(_: &Stage, _: &WorkerId) -> Scene {
-    let done = Outcome::delivered(["later", "ranked", "unique", "id"]);
-    Scene::of(Outcome::default(), done.and(End::Dead, ["expired"]))
+/// A job with each of the options, as far as they are claimed.
+pub(super) fn options(class: &Class) -> Vec<NewJob> {
+    let ranked = NewJob::new("ranked").priority(class.most_urgent());
+    let jobs = [
+        NewJob::new("later").delay(DELAY),
+        ranked.header("name", "value"),
+        NewJob::new("unique").unique(key("k")),
+        NewJob::new("id").id(id("mine")),
+        NewJob::new("lease").lease(LEASE / 2),
+        NewJob::new("expired").expires_in(Duration::from_millis(1)),
+    ];
+    jobs.into_iter().filter(|job| class.takes(job)).collect()
+}
+
+pub(super) async fn nothing_then_options(crew: &Stage, _: &WorkerId) -> Scene {
+    let mut done = Outcome::default();
+    for job in options(&crew.class()) {
+        let end = if job.expires_in.is_some() { End::Dead } else { End::Delivered };
+        done.add(job.payload, end);
+    }
+    Scene::of(Outcome::default(), done)
 }
 
 pub(super) async fn nothing_then_pushed(_: &Stage, _: &WorkerId) -> Scene {
@@ -76,7 +95,8 @@ pub(super) async fn three_to_run(crew: &Stage, _: &WorkerId) -> Scene {
 
 pub(super) async fn ranked_ready(crew: &Stage, _: &WorkerId) -> Scene {
     let ranked = |payload, priority| NewJob::new(payload).priority(priority);
-    let jobs = [ranked("a", Priority::HIGHEST), ranked("b", Priority::LOWEST)];
+    let class = crew.class();
+    let jobs = [ranked("a", class.most_urgent()), ranked("b", class.least_urgent())];
     crew.hand.store(&jobs).await;
     crew.hand.store_plain(&["c"]).await;
     Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
@@ -107,9 +127,12 @@ pub(super) async fn held_unchanged(crew: &Stage, victim: &WorkerId) -> Scene {
 }
 
 pub(super) async fn five_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["done", "retry", "dead", "discard", "back"]).await;
-    let held = crew.hand.claim_for(victim, 5).await;
-    let undone = Outcome::delivered(["done", "retry", "dead", "discard", "back"]);
+    let jobs = ["done", "retry", "dead", "discard", "back"];
+    crew.hand.store_plain(&jobs).await;
+    let mut held = crew.hand.claim_for(victim, 5).await;
+    // In the order of the verdicts, whatever that of the claim.
+    held.sort_by_key(|one| jobs.iter().position(|job| one.payload == job));
+    let undone = Outcome::delivered(jobs);
     let done = Outcome::delivered(["retry", "back"]).and(End::Dead, ["dead"]);
     Scene::of(undone, done).held(held).in_parts()
 }
@@ -119,7 +142,7 @@ pub(super) async fn tied_held(crew: &Stage, victim: &WorkerId) -> Scene {
         NewJob::new("unique").unique(key("k")).expires_in(20 * LEASE),
         NewJob::new("id").id(id("mine")),
     ];
-    crew.hand.store(&jobs).await;
+    crew.hand.store(&jobs.map(|job| crew.class().fit(job))).await;
     crew.hand.store_plain(&["failed"]).await;
     let failed = crew.hand.claim_for(victim, 3).await;
     crew.hand.say(&failed, &retry(Duration::ZERO)).await;
@@ -131,8 +154,9 @@ pub(super) async fn tied_held(crew: &Stage, victim: &WorkerId) -> Scene {
 pub(super) async fn two_ready_one_held(crew: &Stage, victim: &WorkerId) -> Scene {
     crew.hand.store_plain(&["a", "b", "c"]).await;
     let held = crew.hand.claim_for(victim, 1).await;
-    let (undone, done) = (["a", "b", "c"], ["b", "c"]);
-    Scene::of(Outcome::delivered(undone), Outcome::delivered(done)).held(held)
+    let undone = Outcome::delivered(["a", "b", "c"]);
+    let done = undone.clone().without(&held[0].payload);
+    Scene::of(undone, done).held(held)
 }
 
 /// One of the dead worker's jobs was on its last attempt.
@@ -163,13 +187,15 @@ pub(super) async fn three_dead_then_none(crew: &Stage, victim: &WorkerId) -> Sce
 }
 
 pub(super) async fn every_place_then_none(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["dead", "held"]).await;
-    let mut held = crew.hand.claim_for(victim, 2).await;
-    let dead = held.remove(0);
-    crew.hand.say(&[dead], &Verdict::Dead { error: "no".to_owned() }).await;
-    let ranked = NewJob::new("ranked").priority(Priority::HIGHEST);
+    crew.hand.store_plain(&["dead"]).await;
+    let dead = crew.hand.claim_for(victim, 1).await;
+    crew.hand.say(&dead, &Verdict::Dead { error: "no".to_owned() }).await;
+    crew.hand.store_plain(&["held"]).await;
+    let held = crew.hand.claim_for(victim, 1).await;
+    let class = crew.class();
+    let ranked = NewJob::new("ranked").priority(class.most_urgent());
     let later = NewJob::new("later").delay(DELAY).unique(key("k")).id(id("mine"));
-    crew.hand.store(&[ranked, later]).await;
+    crew.hand.store(&[ranked, class.fit(later)]).await;
     crew.hand.store_plain(&["ready"]).await;
     let undone = Outcome::delivered(["held", "ranked", "later", "ready"]);
     Scene::of(undone.and(End::Dead, ["dead"]), Outcome::default()).held(held)
@@ -179,28 +205,28 @@ fn one_to_go() -> Scene {
     Scene::of(Outcome::delivered(["go", "stay"]), Outcome::delivered(["stay"]))
 }
 
-fn to_cancel() -> NewJob {
-    NewJob::new("go").id(id("mine")).unique(key("k"))
+fn to_cancel(crew: &Stage) -> NewJob {
+    crew.class().fit(NewJob::new("go").id(id("mine")).unique(key("k")))
 }
 
 pub(super) async fn ready_victim(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store(&["stay".into(), to_cancel()]).await;
+    crew.hand.store(&["stay".into(), to_cancel(crew)]).await;
     one_to_go()
 }
 
 pub(super) async fn ranked_victim(crew: &Stage, _: &WorkerId) -> Scene {
-    let go = to_cancel().priority(Priority::HIGHEST);
+    let go = to_cancel(crew).priority(crew.class().most_urgent());
     crew.hand.store(&["stay".into(), go]).await;
     one_to_go()
 }
 
 pub(super) async fn scheduled_victim(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store(&["stay".into(), to_cancel().delay(DELAY)]).await;
+    crew.hand.store(&["stay".into(), to_cancel(crew).delay(DELAY)]).await;
     one_to_go()
 }
 
 pub(super) async fn leased_victim(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store(&[to_cancel()]).await;
+    crew.hand.store(&[to_cancel(crew)]).await;
     let held = crew.hand.claim_for(victim, 1).await;
     crew.hand.store_plain(&["stay"]).await;
     one_to_go().held(held)
