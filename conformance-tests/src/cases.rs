@@ -292,6 +292,7 @@ macro_rules! __with_cases {
                 receipts_belong_to_their_queue: R19 R7;
                 ids_and_keys_belong_to_their_queue: R19 R4 R16 => ClientIds PushTokens Unique;
                 operators_reach_their_queue_only: R19;
+                keys_of_others_are_left_alone: R19 @ redis;
                 names_that_reach_out_are_refused: R19;
                 the_longest_name_works: R19;
                 plain_pushes_are_jobs: R20 @ redis;

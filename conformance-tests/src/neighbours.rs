@@ -43,7 +43,7 @@ const NAMES: [&str; 22] = [
 
 async fn on_each(store: &Store) -> Vec<Actor> {
     let mut actors = Vec::new();
-    for name in NAMES {
+    for name in store.fit(&NAMES) {
         actors.push(store.actor_on("worker", name).await);
     }
     actors
@@ -181,6 +181,56 @@ pub(crate) async fn operators_reach_their_queue_only(store: &Store) {
 
     here.finish(&held).await;
     assert_eq!(here.the_dead_one().await.payload, "dead");
+}
+
+/// R19: what others keep on the same server is left as it is, by a whole life of
+/// jobs and by a purge.
+pub(crate) async fn keys_of_others_are_left_alone(store: &Store) {
+    let actor = store.actor("worker").await;
+    let keys: Vec<_> = STRANGERS.iter().filter(|key| !store.owns(key)).collect();
+    for key in &keys {
+        store.tell(&[b"RPUSH", key, b"123", b"\xf5\x52\x51\x01"]).await;
+    }
+    let before = dumps(store, &keys).await;
+
+    actor.store(numbered(6)).await;
+    assert_eq!(actor.figures().await.ready, 6);
+    let held = actor.take(4).await;
+    actor.finish(&held[0]).await;
+    actor.say(&held[1], dead("no")).await;
+    actor.say(&held[2], retry_now()).await;
+    actor.redrive(&Which::All).await.expect("answered");
+    actor.recover_all().await;
+    actor.leave(actor.worker()).await.expect("answered");
+    assert_eq!(drain(&actor).await.len(), 5);
+    actor.store_one("purged").await;
+    assert_eq!(actor.purge().await.expect("answered"), 1);
+
+    assert!(!keys.is_empty(), "some key is a stranger's");
+    assert_eq!(dumps(store, &keys).await, before);
+    for key in &keys {
+        store.tell(&[b"DEL", key]).await;
+    }
+}
+
+/// What a careless store might take for keys of its queue.
+const STRANGERS: [&[u8]; 8] = [
+    b"stranger",
+    b"job",
+    b"jobs:",
+    b"jobs:leased",
+    b"{jobs}",
+    b"{jobs:}",
+    b"item",
+    b"Processing",
+];
+
+async fn dumps(store: &Store, keys: &[&&[u8]]) -> Vec<Vec<u8>> {
+    let mut dumps = Vec::new();
+    for key in keys {
+        dumps.push(store.tell(&[b"DUMP", key]).await);
+    }
+    dumps
 }
 
 /// R19: a name that would reach into another slot or file is refused.

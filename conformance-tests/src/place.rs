@@ -138,15 +138,17 @@ impl Place {
     }
 
     /// Says a client's command to the server, past the gate.
-    pub(crate) async fn tell(&self, words: &[Vec<u8>]) {
+    /// Answers what the server did.
+    pub(crate) async fn tell(&self, words: &[Vec<u8>]) -> Vec<u8> {
         let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
         match self {
             Self::Gated { gate, .. } => {
-                gate.tell(&words).await.expect("the server takes it");
+                gate.tell(&words).await.expect("the server takes it").into()
             }
             Self::Bare { server, .. } => {
                 let answer = server.command(&words);
                 assert_ne!(answer.first(), Some(&b'-'), "{}", answer.escape_ascii());
+                answer
             }
             Self::Embedded { .. } => panic!("an embedded store has no plain clients"),
         }

@@ -1,11 +1,7 @@
 //! The stage of a case: a private store, its time, and the actors on it.
 
 use std::{
-    collections::BTreeSet,
-    num::NonZeroU32,
-    ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    collections::BTreeSet, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration,
 };
 
 use queue_core::{
@@ -19,6 +15,7 @@ use crate::{
     class::Class,
     clock::{Skew, WrongClock},
     place::Place,
+    room::{Rooms, in_database, keys_of, strings},
 };
 
 /// A lease that outlives every case: what is held by it is never lost.
@@ -47,16 +44,15 @@ const QUEUE: &str = "jobs";
 pub(crate) struct Store {
     subject: Box<dyn Subject>,
     place: Arc<Place>,
-    queues: Mutex<BTreeSet<QueueName>>,
+    rooms: Rooms,
 }
 
 impl Store {
     pub(crate) fn start(subject: impl Subject, profile: Profile) -> Self {
-        Self {
-            subject: Box::new(subject),
-            place: Arc::new(Place::start(profile)),
-            queues: Mutex::default(),
-        }
+        let rooms = Rooms::new(subject.room());
+        rooms.of(&queue_named(QUEUE));
+        let place = Arc::new(Place::start(profile));
+        Self { subject: Box::new(subject), place, rooms }
     }
 
     /// Lets the subject prepare the gate, if there is one.
@@ -85,11 +81,10 @@ impl Store {
     }
 
     async fn connect(&self, name: &str, queue: &str, with: &Environment) -> Actor {
-        let queue = QueueName::new(queue).expect("cases use valid queue names");
-        let endpoint = self.place.endpoint(name);
+        let queue = queue_named(queue);
+        let endpoint = in_database(&self.place.endpoint(name), self.rooms.of(&queue));
         let connected = self.subject.connect(&endpoint, &queue, with).await;
         let connected = connected.expect("an actor connects");
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).insert(queue);
         let place = Arc::clone(&self.place);
         Actor { queue: connected, worker: worker(name), place }
     }
@@ -136,18 +131,47 @@ impl Store {
 
     /// Pushes as a client that knows nothing of relq.
     pub(crate) async fn push_raw(&self, payload: &[u8]) {
-        let queue = QueueName::new(QUEUE).expect("the name is valid");
-        self.place.tell(&self.subject.plain_push(&queue, payload)).await;
+        let words = self.subject.plain_push(&queue_named(QUEUE), payload);
+        self.place.tell(&words).await;
     }
 
-    /// Judges what each case leaves behind: every job in exactly one place (R23).
+    /// Says a client's command to the server, in the database of the case's queue.
+    pub(crate) async fn tell(&self, words: &[&[u8]]) -> Vec<u8> {
+        let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
+        self.place.tell(&words).await
+    }
+
+    /// Whether the key is one of the case's queue.
+    pub(crate) fn owns(&self, key: &[u8]) -> bool {
+        self.subject.owns(&queue_named(QUEUE), key)
+    }
+
+    /// As many of the names as queues can be on the case's server.
+    pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
+        self.rooms.fit(names)
+    }
+
+    /// Judges what each case leaves behind: every job in exactly one place (R23), and
+    /// every key some queue's (R19).
     pub(crate) async fn audit_all_queues(&self) {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for queue in queues {
+        let queues = self.rooms.all();
+        for queue in queues.keys() {
             let auditor = self.actor_on("auditor", queue.as_str()).await;
             let audit = auditor.audit().await.expect("an audit of a healthy store");
             assert_eq!(audit.problems, [""; 0], "the audit of queue {queue}");
             auditor.assert_audit_counts(audit.jobs).await;
+        }
+        if matches!(*self.place, Place::Embedded { .. }) {
+            return;
+        }
+        let databases: BTreeSet<_> = queues.values().copied().collect();
+        for database in databases {
+            let mut found = strings(&self.place.tell(&keys_of(database)).await);
+            let here = queues.iter().filter(|(_, place)| **place == database);
+            for (queue, _) in here {
+                found.retain(|key| !self.subject.owns(queue, key));
+            }
+            assert!(found.is_empty(), "NO-FOREIGN-KEYS: {}", shown(&found));
         }
     }
 }
@@ -346,6 +370,14 @@ impl Actor {
         let stats = self.figures().await;
         assert_eq!(audited, stats.unfinished() + stats.dead, "the audit saw every job");
     }
+}
+
+fn queue_named(name: &str) -> QueueName {
+    QueueName::new(name).expect("cases use valid queue names")
+}
+
+fn shown(keys: &[Vec<u8>]) -> String {
+    keys.iter().map(|key| key.escape_ascii().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 fn worker(name: &str) -> WorkerId {

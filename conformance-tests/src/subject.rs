@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use async_trait::async_trait;
 use queue_core::{Environment, Error, Queue, QueueName};
 
-use crate::fault::Gate;
+use crate::{fault::Gate, room::Room};
 
 /// The backend under test. Each case makes one of its own, by `Default`.
 ///
@@ -44,6 +44,22 @@ pub trait Subject: Send + Sync + 'static {
     /// (R20), word by word. Unless written otherwise, `LPUSH queue payload`.
     fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
         vec![b"LPUSH".to_vec(), queue.as_str().into(), payload.to_vec()]
+    }
+
+    /// On Redis: how many queues one database can hold. Where it is one, the suite
+    /// gives each queue of a case a database of its own, and names it in the endpoint
+    /// (`unix:///…?db=3`, `redis://…/3`).
+    fn room(&self) -> Room {
+        Room::ManyQueues
+    }
+
+    /// On Redis: whether a key is `queue`'s. What a case leaves behind that belongs to
+    /// none of its queues is a failure, and so is a change of what does not belong to
+    /// them (NO-FOREIGN-KEYS, R19). Unless written otherwise, the queue's name itself
+    /// and what begins with `{queue}:`.
+    fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
+        let name = queue.as_str();
+        key == name.as_bytes() || key.starts_with(format!("{{{name}}}:").as_bytes())
     }
 
     /// On Redis: the scripts that the backend has, each by the first word of its

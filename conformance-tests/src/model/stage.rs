@@ -1,7 +1,7 @@
 //! The actors of one sequence, each with a connection of its own, and what strikes
 //! them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use queue_core::{Capabilities, Clock, Environment, Error, Happened, Queue, QueueName};
 use tempfile::TempDir;
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::operation::{How, Strike, Who};
 use crate::{
-    Subject,
+    Room, Subject,
     environment::SeededRandomness,
     fault::{Behind, Endpoint, Fault, Gate, VirtualClock, When},
     server::Server,
@@ -76,7 +76,7 @@ impl Stage {
         let clock = VirtualClock::new();
         let (gate, endpoint) = match site {
             Site::Redis(server) => {
-                let gate = Gate::start(server.socket(), clock.clone());
+                let gate = gate(server, &*subject, clock.clone()).await;
                 (
                     Some(gate.map_err(|error| format!("the gate: {error}"))?),
                     String::new(),
@@ -256,6 +256,20 @@ impl How {
             Self::OutOfMemory => Fault::Error("OOM the suite says so".to_owned()),
         }
     }
+}
+
+/// A gate that is prepared, before a server on which there is room for one more queue.
+async fn gate(
+    server: &Server,
+    subject: &dyn Subject,
+    clock: VirtualClock,
+) -> io::Result<Gate> {
+    let gate = Gate::start(server.socket(), clock)?;
+    subject.prepare(&gate).await?;
+    if subject.room() == Room::OneQueue {
+        gate.tell(&["FLUSHALL"]).await?;
+    }
+    Ok(gate)
 }
 
 fn hangs(who: Who) -> String {
