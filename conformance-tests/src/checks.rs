@@ -105,8 +105,9 @@ pub(crate) fn counts<T: Ord>(
 
 /// What was served is the line, in the order that the backend declares.
 pub(crate) fn assert_in_line(actor: &Actor, served: &[Delivery], line: &Line) {
-    let judged = line.judge(&actor.class(), &payloads(served));
-    assert_eq!(judged, Ok(()));
+    if let Err(wrong) = line.judge(&actor.class(), &payloads(served)) {
+        panic!("{wrong}");
+    }
 }
 
 /// What was delivered, in the order of delivery.

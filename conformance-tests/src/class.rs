@@ -126,3 +126,74 @@ impl Class {
         job
     }
 }
+
+/// The classes of a backend for tests of the suite, which has every option but what
+/// is changed.
+#[cfg(test)]
+pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
+    use std::num::NonZeroU32;
+
+    use queue_core::Limits;
+
+    let mut can = Capabilities {
+        backend: "declared",
+        claimed: &[
+            Capability::ClientIds,
+            Capability::PushTokens,
+            Capability::Delay,
+            Capability::Priority,
+            Capability::Unique,
+            Capability::Expiry,
+        ],
+        priorities: Priority::LOWEST..=Priority::HIGHEST,
+        lateness: Duration::ZERO,
+        order: Order::Fifo,
+        lease_scope: LeaseScope::Job,
+        recovery: RecoveryBound::LeaseAndReaper,
+        limits: Limits {
+            max_payload: 1000,
+            max_headers: 1000,
+            max_batch: NonZeroU32::new(100).expect("not zero"),
+        },
+    };
+    change(&mut can);
+    Class::of(&can)
+}
+
+#[cfg(test)]
+mod tests {
+    use queue_core::{JobId, UniqueKey};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_claimed_is_left_out() {
+        let class = declared(|can| {
+            can.claimed = &[Capability::Unique];
+            can.priorities = Priority::NORMAL..=Priority::NORMAL;
+            can.lease_scope = LeaseScope::Worker;
+        });
+        let key = UniqueKey::new("k").unwrap();
+        let job = NewJob::new("job")
+            .id(JobId::new("mine").unwrap())
+            .delay(Duration::from_secs(1))
+            .expires_in(Duration::from_secs(1))
+            .lease(Duration::from_secs(1))
+            .priority(Priority::HIGHEST)
+            .unique(key.clone());
+        assert!(!class.takes(&job));
+
+        let fitted = class.fit(job);
+
+        assert!(class.takes(&fitted));
+        assert_eq!(fitted, NewJob::new("job").unique(key));
+    }
+
+    #[test]
+    fn a_ring_has_patience_for_a_turn() {
+        let ring = declared(|can| can.recovery = RecoveryBound::OneTurn);
+
+        assert_eq!(ring.patience(7), 7);
+        assert_eq!(declared(|_| {}).patience(7), 0);
+    }
+}

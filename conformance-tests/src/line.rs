@@ -81,3 +81,78 @@ impl Line {
         place.expect("what was served is in the line").1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use queue_core::{Order, Priority};
+
+    use super::*;
+    use crate::class::declared;
+
+    fn is_kept(order: Order, line: impl Fn(&Class) -> Line, served: &[&str]) -> bool {
+        let class = declared(|can| {
+            can.order = order;
+            can.priorities = Priority::NORMAL..=Priority::HIGHEST;
+        });
+        let served: Vec<_> =
+            served.iter().map(|one| Bytes::copy_from_slice(one.as_bytes())).collect();
+        line(&class).judge(&class, &served).is_ok()
+    }
+
+    fn fresh(_: &Class) -> Line {
+        Line::of(["a", "b", "c"])
+    }
+
+    /// `a` was claimed before all others, and came back.
+    fn a_is_back(class: &Class) -> Line {
+        Line::of(["b", "c"]).and_back(class, ["a"]).and_then(["d"])
+    }
+
+    fn ranked(_: &Class) -> Line {
+        let urgent = |name: &'static str| NewJob::new(name).priority(Priority::HIGHEST);
+        Line::of([NewJob::new("l"), urgent("h1"), urgent("h2")])
+    }
+
+    #[test]
+    fn first_deliveries_go_by_their_pushes() {
+        let wrong = ["b", "a", "c"];
+
+        assert!(!is_kept(Order::Fifo, fresh, &wrong));
+        assert!(!is_kept(Order::Rotating, fresh, &wrong));
+        assert!(is_kept(Order::Unordered, fresh, &wrong));
+        assert!(is_kept(Order::Rotating, fresh, &["a", "b", "c"]));
+    }
+
+    #[test]
+    fn what_comes_back_is_first_or_waits_its_turn() {
+        let (first, in_turn) = (["a", "b", "c", "d"], ["b", "c", "a", "d"]);
+
+        assert!(is_kept(Order::Fifo, a_is_back, &first));
+        assert!(!is_kept(Order::Fifo, a_is_back, &in_turn));
+        assert!(is_kept(Order::Rotating, a_is_back, &in_turn));
+        assert!(!is_kept(Order::Rotating, a_is_back, &first));
+    }
+
+    #[test]
+    fn a_turn_is_no_longer_than_the_ring() {
+        let never = ["b", "c", "d", "a"];
+
+        assert!(!is_kept(Order::Rotating, a_is_back, &never));
+        assert!(is_kept(Order::Unordered, a_is_back, &never));
+    }
+
+    #[test]
+    fn the_upper_levels_of_a_ring_are_last_in_first_out() {
+        assert!(is_kept(Order::Fifo, ranked, &["h1", "h2", "l"]));
+        assert!(is_kept(Order::Rotating, ranked, &["h2", "h1", "l"]));
+        assert!(!is_kept(Order::Rotating, ranked, &["h1", "h2", "l"]));
+        assert!(!is_kept(Order::Rotating, ranked, &["h2", "l", "h1"]));
+    }
+
+    #[test]
+    fn each_is_served_once_in_any_order() {
+        assert!(!is_kept(Order::Unordered, fresh, &["a", "b"]));
+        assert!(!is_kept(Order::Unordered, fresh, &["a", "b", "c", "c"]));
+        assert!(!is_kept(Order::Unordered, fresh, &["a", "b", "c", "x"]));
+    }
+}

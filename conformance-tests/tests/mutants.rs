@@ -6,6 +6,8 @@
 //! stage.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "mutants/declared.rs"]
+mod declared;
 #[path = "mutants/list.rs"]
 mod list;
 #[path = "mutants/mutant.rs"]

@@ -38,6 +38,8 @@
 
 mod book;
 mod claiming;
+#[cfg(test)]
+mod classes;
 mod draft;
 mod figures;
 mod operating;

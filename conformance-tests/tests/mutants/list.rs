@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use conformance_tests::steps::Check;
+use queue_core::LeaseScope;
 
 use crate::{
+    declared::{Declares, KeepsAll, ring},
     mutant::{
         CaughtBy::{Act, Case},
         HEALTHY, Mutant, Patch,
@@ -380,7 +382,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "make_ready(keys, job, entry, 'front')",
             "make_ready(keys, job, entry, 'back')",
         )],
-        caught_by: &[Case("order::recovered_jobs_keep_their_order", "left: [b\"job")],
+        caught_by: &[Case(
+            "order::recovered_jobs_keep_their_order",
+            "job 5 is served before job 4",
+        )],
         ..NARROW
     },
     Mutant {
@@ -390,10 +395,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "job.attempt - 1)), 'front')",
             "job.attempt - 1)), 'back')",
         )],
-        caught_by: &[Case(
-            "order::a_given_back_job_is_next",
-            "left: [b\"b\", b\"c\", b\"a\"]",
-        )],
+        caught_by: &[Case("order::a_given_back_job_is_next", "b is served before a")],
         ..NARROW
     },
     Mutant {
@@ -576,10 +578,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "redis.call('UNLINK', unpack(KEYS))",
             "redis.call('FLUSHDB')",
         )],
-        caught_by: &[Case(
-            "neighbours::a_purge_spares_the_neighbours",
-            "left: (0, 0)\n right: (1, 1)",
-        )],
+        caught_by: &[
+            Case(
+                "neighbours::a_purge_spares_the_neighbours",
+                "left: (0, 0)\n right: (1, 1)",
+            ),
+            Case("neighbours::keys_of_others_are_left_alone", "[36, 45, 49, 13, 10]"),
+        ],
         ..NARROW
     },
     Mutant {
@@ -595,6 +600,55 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "nothing is given back on leaving",
         twist: Some(|| Arc::new(LeavesNothing)),
         caught_by: &[Case("leaving::leaving_gives_back_at_once", "left: 0\n right: 2")],
+        ..NARROW
+    },
+    // Another class than is declared.
+    Mutant {
+        name: "what comes back to a ring goes to the front",
+        twist: Some(|| Arc::new(Declares::this(ring))),
+        caught_by: &[
+            Case("order::a_given_back_job_is_next", "a is served before b"),
+            Case("order::recovered_jobs_keep_their_order", "is served before"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "the upper level of a ring is first in, first out",
+        twist: Some(|| Arc::new(Declares::this(ring))),
+        caught_by: &[Case("order::equals_keep_their_order", "h1 is served before h2")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a level that is not told apart is taken",
+        twist: Some(|| Arc::new(Declares::this(ring))),
+        caught_by: &[Case("bad_input::each_level_is_taken_or_refused", "0 is taken")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a job has a lease of its own beside the worker's",
+        twist: Some(|| {
+            Arc::new(Declares::this(|can| can.lease_scope = LeaseScope::Worker))
+        }),
+        caught_by: &[Case("leases::a_jobs_own_lease_holds", "Ok([Stored(")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a heartbeat keeps what it does not name",
+        twist: Some(|| Arc::new(KeepsAll::default())),
+        caught_by: &[Case(
+            "leases::an_extension_keeps_what_it_names",
+            "left: []\n right: [b\"",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a key of no queue is left behind",
+        patches: &[patch(
+            "claim",
+            "local elements, ranked_ids = {}, {}",
+            "local elements, ranked_ids = {}, {} redis.call('SET', 'stray', 1)",
+        )],
+        caught_by: &[Case("no_loss::a_leased_job_is_kept", "NO-FOREIGN-KEYS: stray")],
         ..NARROW
     },
     // Against the suite itself.

@@ -8,6 +8,10 @@ use queue_core::*;
 /// What is done in place of the queue's own calls. What is not written is done right.
 #[async_trait]
 pub(crate) trait Twist: Send + Sync {
+    fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
+        right.capabilities()
+    }
+
     async fn push(
         &self,
         right: &Right,
@@ -94,7 +98,7 @@ pub(crate) struct Twisted {
 #[async_trait]
 impl ReliableQueue for Twisted {
     fn capabilities(&self) -> &Capabilities {
-        self.right.capabilities()
+        self.twist.capabilities(&self.right)
     }
 
     async fn push(

@@ -1,0 +1,214 @@
+//! The reference judges each class by what it promises, and by no more.
+
+use queue_core::{
+    Capabilities, Delivery, Extended, JobId, LeaseScope, NewJob, Order, Priority,
+    Pushed, Receipt, Recovered, RecoveryBound, Settled,
+};
+
+use super::{
+    book::{Book, Verdict},
+    claiming::Asked,
+    operation::Says,
+    settling::Said,
+};
+use crate::class::declared;
+
+const LEASE: u64 = 1000;
+
+/// A book of three jobs that were pushed, and what is done with them.
+struct Play {
+    book: Book,
+    leases: usize,
+}
+
+impl Play {
+    fn of(change: impl FnOnce(&mut Capabilities)) -> Self {
+        let mut play = Self { book: Book::new(declared(change)), leases: 0 };
+        play.push(&["a", "b", "c"]);
+        play
+    }
+
+    fn push(&mut self, payloads: &[&'static str]) {
+        let jobs: Vec<_> = payloads.iter().map(|one| NewJob::new(*one)).collect();
+        let ids = payloads.iter().map(|one| JobId::new(*one).unwrap());
+        let stored: Vec<_> = ids.map(Pushed::Stored).collect();
+        self.book.pushed(&jobs, None, &stored).unwrap();
+        self.book.conclude().unwrap();
+    }
+
+    /// A claim of so many is answered with these, of that attempt.
+    fn claim(
+        &mut self,
+        max: usize,
+        payloads: &[&'static str],
+        attempt: u32,
+    ) -> Verdict {
+        let mut deliveries = Vec::new();
+        for payload in payloads {
+            self.leases += 1;
+            let (id, token) = (JobId::new(*payload).unwrap(), self.leases.to_string());
+            let lease = std::time::Duration::from_millis(LEASE);
+            let receipt = Receipt::new(id, attempt, token);
+            deliveries.push(Delivery::new(receipt, *payload, lease));
+        }
+        self.book.claimed(Asked { run: 1, max, lease: LEASE }, &deliveries)?;
+        self.book.conclude()
+    }
+
+    fn give_back(&mut self, told: usize) {
+        let said = [Said { told, says: Says::GiveBack, after: 0 }];
+        self.book.settled(&said, &[Settled::Applied]).unwrap();
+        self.book.conclude().unwrap();
+    }
+
+    fn outlast_leases(&mut self) {
+        self.book.now += LEASE;
+        self.book.conclude().unwrap();
+    }
+
+    fn recover(&mut self, requeued: u32) -> Verdict {
+        let answer = Recovered { requeued, ..Recovered::default() };
+        self.book.recovered(100, &answer)?;
+        self.book.conclude()
+    }
+}
+
+fn of(order: Order) -> Play {
+    Play::of(|can| {
+        can.order = order;
+        can.priorities = Priority::NORMAL..=Priority::HIGHEST;
+    })
+}
+
+#[test]
+fn the_oldest_is_first_where_an_order_is_declared() {
+    assert!(of(Order::Fifo).claim(1, &["b"], 1).is_err());
+    assert!(of(Order::Rotating).claim(1, &["b"], 1).is_err());
+    assert!(of(Order::Fifo).claim(2, &["b", "a"], 1).is_err());
+    assert!(of(Order::Unordered).claim(2, &["c", "a"], 1).is_ok());
+}
+
+#[test]
+fn without_an_order_each_is_still_delivered_once() {
+    let mut play = of(Order::Unordered);
+    play.claim(1, &["b"], 1).unwrap();
+
+    assert!(play.claim(1, &["b"], 2).is_err());
+    assert!(of(Order::Unordered).claim(5, &["a", "b"], 1).is_err(), "c is left");
+}
+
+/// What a play of that order says when `a` is given back and this comes next.
+fn after_a_is_back(order: Order, next: &'static str) -> Verdict {
+    let mut play = of(order);
+    play.claim(1, &["a"], 1).unwrap();
+    play.give_back(0);
+    play.push(&["d"]);
+    play.claim(1, &[next], 1)
+}
+
+#[test]
+fn what_comes_back_is_first_or_waits_its_turn() {
+    assert!(after_a_is_back(Order::Fifo, "a").is_ok());
+    assert!(after_a_is_back(Order::Fifo, "b").is_err());
+    assert!(after_a_is_back(Order::Rotating, "b").is_ok());
+    assert!(after_a_is_back(Order::Rotating, "a").is_err());
+    assert!(after_a_is_back(Order::Unordered, "d").is_ok());
+}
+
+#[test]
+fn what_comes_back_to_a_ring_waits_for_one_turn_only() {
+    let mut play = of(Order::Rotating);
+    play.claim(1, &["a"], 1).unwrap();
+    play.give_back(0);
+    play.push(&["d"]);
+    play.claim(2, &["b", "c"], 1).unwrap();
+
+    assert!(play.claim(1, &["d"], 1).is_err(), "a came back before d was pushed");
+}
+
+#[test]
+fn a_recovered_job_waits_its_turn_in_a_ring() {
+    let mut play = of(Order::Rotating);
+    play.claim(1, &["a"], 1).unwrap();
+    play.outlast_leases();
+    play.recover(1).unwrap();
+
+    assert!(play.claim(1, &["b"], 1).is_ok());
+    assert!(play.claim(2, &["c", "a"], 2).is_err(), "c was delivered once only");
+}
+
+fn ring() -> Play {
+    Play::of(|can| can.recovery = RecoveryBound::OneTurn)
+}
+
+#[test]
+fn a_ring_may_find_nothing_for_one_turn() {
+    let mut strict = of(Order::Fifo);
+    assert!(strict.claim(1, &[], 1).is_err());
+
+    let mut ring = ring();
+    for _ in 0..3 {
+        ring.claim(1, &[], 1).unwrap();
+    }
+    assert!(ring.claim(1, &[], 1).is_err(), "three jobs are a turn of three");
+}
+
+#[test]
+fn a_claim_of_a_ring_takes_over_what_is_overdue() {
+    let takes_over = |mut play: Play| {
+        play.claim(3, &["a", "b", "c"], 1).unwrap();
+        play.outlast_leases();
+        play.claim(1, &["a"], 2)
+    };
+
+    assert!(takes_over(ring()).is_ok());
+    assert!(takes_over(of(Order::Fifo)).is_err(), "nobody recovered it");
+}
+
+#[test]
+fn nobody_takes_over_a_lease_that_runs() {
+    let mut ring = ring();
+    ring.claim(3, &["a", "b", "c"], 1).unwrap();
+
+    assert!(ring.claim(1, &["a"], 2).is_err());
+}
+
+/// One job is named by a heartbeat half a lease later, the other is not.
+fn half_named(scope: LeaseScope) -> Play {
+    let mut play = Play::of(|can| can.lease_scope = scope);
+    play.claim(2, &["a", "b"], 1).unwrap();
+    play.book.now += LEASE / 2;
+    let until = play.book.now + LEASE;
+    let heard =
+        [(Extended::Until(queue_core::Timestamp::from_unix_ms(0)), Some(until))];
+    play.book.extended(1, &[0], until, &heard).unwrap();
+    play.book.conclude().unwrap();
+    play
+}
+
+#[test]
+fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
+    assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 1).is_ok());
+    assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 2).is_err());
+    assert!(half_named(LeaseScope::Job).claim(5, &["b", "c"], 1).is_err());
+    for scope in [LeaseScope::Job, LeaseScope::Worker] {
+        let mut play = half_named(scope);
+        play.book.now += LEASE / 2;
+        assert!(play.recover(1).is_ok(), "b's lease was not extended");
+    }
+}
+
+#[test]
+fn a_claim_is_a_heartbeat_of_all_that_a_worker_holds() {
+    let recovered_after_a_claim = |scope, requeued| {
+        let mut play = Play::of(|can| can.lease_scope = scope);
+        play.claim(2, &["a", "b"], 1).unwrap();
+        play.book.now += LEASE / 2;
+        play.claim(1, &["c"], 1).unwrap();
+        play.book.now += LEASE / 2;
+        play.recover(requeued)
+    };
+
+    assert!(recovered_after_a_claim(LeaseScope::Worker, 0).is_ok());
+    assert!(recovered_after_a_claim(LeaseScope::Job, 0).is_err());
+}

@@ -1,0 +1,101 @@
+//! Backends that declare another class than their own.
+
+use std::{
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use conformance_tests::cases;
+use queue_core::*;
+
+use crate::{
+    mutant::{HEALTHY, Mutant},
+    stage::judge,
+    twist::{Right, Twist},
+};
+
+/// Does all as it is, and declares something else.
+pub(crate) struct Declares {
+    change: fn(&mut Capabilities),
+    declared: OnceLock<Capabilities>,
+}
+
+impl Declares {
+    pub(crate) fn this(change: fn(&mut Capabilities)) -> Self {
+        Self { change, declared: OnceLock::new() }
+    }
+}
+
+impl Twist for Declares {
+    fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
+        self.declared.get_or_init(|| {
+            let mut can = right.capabilities().clone();
+            (self.change)(&mut can);
+            can
+        })
+    }
+}
+
+/// A ring of two levels.
+pub(crate) fn ring(can: &mut Capabilities) {
+    can.order = Order::Rotating;
+    can.recovery = RecoveryBound::OneTurn;
+    can.priorities = Priority::NORMAL..=Priority::HIGHEST;
+}
+
+/// Keeps all jobs that it ever gave out alive by each heartbeat.
+#[derive(Default)]
+pub(crate) struct KeepsAll {
+    given: Mutex<Vec<Receipt>>,
+}
+
+#[async_trait]
+impl Twist for KeepsAll {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let taken = right.claim(ask).await?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.extend(taken.iter().map(|one| one.receipt.clone()));
+        Ok(taken)
+    }
+
+    async fn extend(
+        &self,
+        right: &Right,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        right.extend(worker, &given, lease).await?;
+        right.extend(worker, held, lease).await
+    }
+}
+
+/// Who keeps more than is declared is not caught by the cases of what is declared.
+#[test]
+fn a_class_that_promises_less_is_kept_by_who_does_more() {
+    fn nothing(can: &mut Capabilities) {
+        can.order = Order::Unordered;
+        can.recovery = RecoveryBound::OneTurn;
+    }
+    let modest = Mutant {
+        twist: Some(|| std::sync::Arc::new(Declares::this(nothing))),
+        ..HEALTHY
+    };
+    let topics = ["order::", "recovery::", "delay::", "leaving::"];
+    let concerned =
+        cases().iter().filter(|case| topics.iter().any(|it| case.id.starts_with(it)));
+
+    let caught: Vec<_> = concerned
+        .filter_map(|case| {
+            Some(format!("{}: {}", case.id, judge(modest, case.id).err()?))
+        })
+        .collect();
+
+    assert_eq!(caught, [""; 0]);
+}
