@@ -135,6 +135,11 @@ impl Store {
         self.place.tell(&words).await;
     }
 
+    /// Whether a plain push wakes a claim that waits.
+    pub(crate) fn plain_pushes_wake(&self) -> bool {
+        self.subject.plain_pushes_wake()
+    }
+
     /// Says a client's command to the server, in the database of the case's queue.
     pub(crate) async fn tell(&self, words: &[&[u8]]) -> Vec<u8> {
         let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();

@@ -46,6 +46,12 @@ pub trait Subject: Send + Sync + 'static {
         vec![b"LPUSH".to_vec(), queue.as_str().into(), payload.to_vec()]
     }
 
+    /// On Redis: whether a plain push wakes a claim that waits. Where the command of the
+    /// pattern's author rings no bell, the job is found within the declared lateness.
+    fn plain_pushes_wake(&self) -> bool {
+        true
+    }
+
     /// On Redis: how many queues one database can hold. Where it is one, the suite
     /// gives each queue of a case a database of its own, and names it in the endpoint
     /// (`unix:///…?db=3`, `redis://…/3`).

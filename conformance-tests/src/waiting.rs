@@ -43,6 +43,13 @@ impl Waiter {
         taken
     }
 
+    /// What it got by looking again by itself.
+    async fn looked_again(self, store: &Store) -> Vec<Delivery> {
+        let limit = self.lateness + WOKEN;
+        let (taken, _) = store.within(limit, self.claim).await;
+        taken.expect("the claim ends")
+    }
+
     /// What it got once a job of that delay, pushed at `pushed`, fell due.
     async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
         let limit = DELAY + self.lateness + WOKEN;
@@ -172,14 +179,19 @@ pub(crate) async fn a_resume_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: a plain push wakes.
+/// R21: a plain push wakes, or is found in time where it rings no bell.
 pub(crate) async fn a_plain_push_wakes(store: &Store) {
     let worker = store.actor("w").await;
     let waiter = Waiter::start(store, &worker, 1).await;
 
     store.push_raw(b"bare").await;
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["bare"]);
+    let taken = if store.plain_pushes_wake() {
+        waiter.woken(store).await
+    } else {
+        waiter.looked_again(store).await
+    };
+    assert_eq!(payloads(&taken), ["bare"]);
 }
 
 /// R21: two jobs in one push wake two claims, and none is left asleep beside work.
