@@ -42,8 +42,8 @@ impl Script {
         self.name
     }
 
-    /// Begins a call with these keys.
-    pub fn keys<'a>(&'a self, keys: &[&str]) -> Call<'a> {
+    /// Begins a call with these keys, which are text or any bytes.
+    pub fn keys<K: ToRedisArgs>(&self, keys: &[K]) -> Call<'_> {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.script.get_hash()).arg(keys.len()).arg(keys);
         Call { script: self, cmd }
