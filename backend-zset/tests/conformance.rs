@@ -1,30 +1,7 @@
 //! The rules that every backend keeps, judged on this one.
 
-use std::sync::Arc;
+mod subject;
 
-use backend_zset::{ZsetConfig, ZsetQueue};
-use conformance_tests::{Subject, async_trait};
-use queue_core::{Environment, Error, Queue, QueueName};
-
-#[derive(Default)]
-struct Zset;
-
-#[async_trait]
-impl Subject for Zset {
-    async fn connect(
-        &self,
-        endpoint: &str,
-        queue: &QueueName,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Queue>, Error> {
-        let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
-        let config = config.environment(environment.clone());
-        Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
-    }
-
-    fn scripts(&self) -> Vec<String> {
-        backend_zset::script_names().map(str::to_owned).collect()
-    }
-}
+use subject::Zset;
 
 conformance_tests::conformance!(Zset, redis);

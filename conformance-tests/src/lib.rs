@@ -82,6 +82,7 @@
 //! The bugs that other queues had, each with the case that names it, are in
 //! [`hazards`].
 
+pub mod acl;
 mod bad_input;
 mod cases;
 mod checks;
@@ -109,6 +110,7 @@ mod no_loss;
 mod one_holder;
 mod operator;
 mod order;
+mod parallel;
 mod place;
 mod plug;
 mod probe;

@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Nothing,
     /// Passes and is no step: it touches no key.
     Free,
-    /// The gate answers it: time.
+    /// The server may refuse it; the gate answers it: time.
     Time,
     /// Begins a transaction. Its commands are no steps; their EXEC is one.
     Multi,

@@ -60,4 +60,6 @@ pub use clock::VirtualClock;
 pub use gate::{Endpoint, Gate, Transport};
 pub use patch::Fitted;
 pub use record::{Behind, Fate, Fault, StepRecord, When};
+pub(crate) use reply::is_error;
 pub use stream::Address;
+pub(crate) use upstream::Upstream;

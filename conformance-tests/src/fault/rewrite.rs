@@ -93,7 +93,10 @@ pub(crate) fn for_server(
     }
     match kind {
         Kind::Nothing => (vec![request.bytes().clone()], None),
-        Kind::Time => (Vec::new(), Some(Reply::Made(time(shared)))),
+        // Whether the user may ask is for the server to say.
+        Kind::Time => {
+            (vec![request.bytes().clone()], Some(Reply::Replace(time(shared))))
+        }
         Kind::ScriptLoad => {
             let (digest, shimmed) =
                 shared.scripts().learn(request.arg(2).unwrap_or_default());

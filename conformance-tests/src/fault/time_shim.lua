@@ -6,13 +6,13 @@ local redis = (function(real, argv)
     return type(name) == 'string' and name:upper() == 'TIME' and select('#', ...) == 0
   end
   local function call(...)
-    if asks_time(...) then return {time[1], time[2]} end
     local reply = real.call(...)
+    if asks_time(...) then return {time[1], time[2]} end
     return reply
   end
   local function pcall(...)
-    if asks_time(...) then return {time[1], time[2]} end
     local reply = real.pcall(...)
+    if asks_time(...) and not reply.err then return {time[1], time[2]} end
     return reply
   end
   return setmetatable({call = call, pcall = pcall}, {__index = real})

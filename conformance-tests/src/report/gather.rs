@@ -2,13 +2,7 @@
 
 use std::{
     any::Any,
-    num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    thread,
 };
 
 use queue_core::Capabilities;
@@ -16,13 +10,10 @@ use queue_core::Capabilities;
 use super::{Judged, Report, Verdict};
 use crate::{
     Case, Profile, Scope, Subject, cases,
+    parallel::in_parallel,
     steps::{self, Tally},
     store::Store,
 };
-
-/// Most cases wait for servers and clocks, so that more can run than there are
-/// processors.
-const CASES_A_PROCESSOR: usize = 2;
 
 /// Which cases are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,29 +135,4 @@ fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it panicked without a word").to_owned()
-}
-
-fn in_parallel(tasks: &[Task], judge: impl Fn(&Task) -> Judged + Sync) -> Vec<Judged> {
-    let next = AtomicUsize::new(0);
-    let judged = Mutex::new(Vec::new());
-    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    thread::scope(|scope| {
-        for _ in 0..processors * CASES_A_PROCESSOR {
-            scope.spawn(|| {
-                while let Some((at, task)) = {
-                    let at = next.fetch_add(1, Relaxed);
-                    tasks.get(at).map(|task| (at, task))
-                } {
-                    let one = judge(task);
-                    judged
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((at, one));
-                }
-            });
-        }
-    });
-    let mut judged = judged.into_inner().unwrap_or_else(PoisonError::into_inner);
-    judged.sort_unstable_by_key(|(at, _)| *at);
-    judged.into_iter().map(|(_, one)| one).collect()
 }
