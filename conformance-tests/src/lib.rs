@@ -127,6 +127,7 @@ mod store;
 mod subject;
 mod turn;
 mod turns;
+pub mod twist;
 mod unique;
 mod unique_expiry;
 mod unique_moves;

@@ -16,7 +16,5 @@ mod mutant;
 mod stage;
 #[path = "mutants/table.rs"]
 mod table;
-#[path = "mutants/twist.rs"]
-mod twist;
 #[path = "mutants/twists.rs"]
 mod twists;

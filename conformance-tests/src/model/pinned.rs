@@ -22,4 +22,12 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "a claim that could not bury what had expired lost what it had leased \
                 beside it",
     },
+    Pinned {
+        line: "p push je1r1; - advance 3; a claim 1 l1; o redrive; p push jr1",
+        found: "a redriven job lost its unique key to the next push (a mutant)",
+    },
+    Pinned {
+        line: "p push jp2; p push jp2; a claim 1 l1; a leave",
+        found: "a job of another priority was given back behind its equals (a mutant)",
+    },
 ];

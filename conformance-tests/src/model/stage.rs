@@ -77,10 +77,7 @@ impl Stage {
         let (gate, endpoint) = match site {
             Site::Redis(server) => {
                 let gate = gate(server, &*subject, clock.clone()).await;
-                (
-                    Some(gate.map_err(|error| format!("the gate: {error}"))?),
-                    String::new(),
-                )
+                (Some(gate.map_err(at_the_gate)?), String::new())
             }
             Site::Embedded(directory) => {
                 // Randomness repeats itself, and so no two sequences share a file.
@@ -161,7 +158,7 @@ impl Stage {
             answer = timeout(LIMIT, act(queue)) => Some(answer.map_err(|_| hangs(who))?),
         };
         let strike = strike.filter(|_| gate.unfired().is_empty());
-        gate.heal().await.map_err(|error| format!("the gate: {error}"))?;
+        gate.heal().await.map_err(at_the_gate)?;
         self.faults_fired += u64::from(strike.is_some());
         if strike.is_none_or(|strike| !strike.how.kills()) {
             return Ok(Ended { answer: heard, strike });
@@ -176,7 +173,7 @@ impl Stage {
     pub(crate) async fn release(&self) -> Result<(), String> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let released = gate.release_ghosts().await;
-        released.map(drop).map_err(|error| format!("the gate: {error}"))
+        released.map(drop).map_err(at_the_gate)
     }
 
     /// What went wrong at the gate itself.
@@ -189,7 +186,7 @@ impl Stage {
             self.born += 1;
             let name = format!("{who:?}-{}", self.born);
             let endpoint = self.gate.as_ref().map(|gate| gate.actor(&name)).transpose();
-            let endpoint = endpoint.map_err(|error| format!("the gate: {error}"))?;
+            let endpoint = endpoint.map_err(at_the_gate)?;
             let url = endpoint.as_ref().map(|it| it.url().to_owned());
             let url = url.as_ref().unwrap_or(&self.endpoint);
             let opened =
@@ -264,12 +261,17 @@ async fn gate(
     subject: &dyn Subject,
     clock: VirtualClock,
 ) -> io::Result<Gate> {
-    let gate = Gate::start(server.socket(), clock)?;
+    let gate = Gate::start(server.address(), clock)?;
     subject.prepare(&gate).await?;
     if subject.room() == Room::OneQueue {
         gate.tell(&["FLUSHALL"]).await?;
     }
     Ok(gate)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn at_the_gate(error: std::io::Error) -> String {
+    format!("the gate: {error}")
 }
 
 fn hangs(who: Who) -> String {

@@ -41,7 +41,8 @@ pub(crate) use outcome::{End, Found, Knowledge, Outcome, Parts, Promise};
 pub use reach::reach;
 pub use run::{failures, run};
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
-pub(crate) use tallied::{RULES, names, tally};
+pub use tallied::names;
+pub(crate) use tallied::{RULES, tally};
 pub use tally::Tally;
 pub(crate) use victim::{Part, Ran, Victim};
 

@@ -10,7 +10,7 @@ use crate::{Profile, Subject, probe, server::Server, store::Store};
 pub(crate) const RULES: &[&str] = &["R1", "R2", "R5", "R7", "R9", "R21", "R22"];
 
 /// The names of all acts.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|scenario| scenario.name)
 }
 

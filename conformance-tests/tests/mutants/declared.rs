@@ -5,14 +5,15 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
-use conformance_tests::cases;
+use conformance_tests::{
+    async_trait, cases,
+    twist::{Right, Twist},
+};
 use queue_core::*;
 
 use crate::{
     mutant::{HEALTHY, Mutant},
     stage::judge,
-    twist::{Right, Twist},
 };
 
 /// Does all as it is, and declares something else.

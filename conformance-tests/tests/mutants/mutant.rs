@@ -3,9 +3,7 @@
 
 use std::{fmt, sync::Arc};
 
-use conformance_tests::steps::Check;
-
-use crate::twist::Twist;
+use conformance_tests::{steps::Check, twist::Twist};
 
 /// A small broken backend.
 #[derive(Clone, Copy)]
@@ -41,6 +39,8 @@ pub(crate) enum CaughtBy {
     Case(&'static str, &'static str),
     /// A check of an act that is struck at every step.
     Act(&'static str, Check),
+    /// The reference model, in these words.
+    Model(&'static str),
 }
 
 /// The backend as it is.
@@ -54,6 +54,25 @@ pub(crate) const HEALTHY: Mutant = Mutant {
     caught_by: &[],
 };
 
+/// A mutant for few cases to see.
+pub(crate) const NARROW: Mutant = Mutant { is_narrow: true, ..HEALTHY };
+
+pub(crate) const fn patch(
+    script: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Patch {
+    Patch { script, from, to }
+}
+
+impl Mutant {
+    /// Whether no case and no act catches it.
+    pub(crate) fn is_for_the_model_alone(&self) -> bool {
+        let is_model = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
+        !self.caught_by.is_empty() && self.caught_by.iter().all(is_model)
+    }
+}
+
 impl fmt::Debug for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mutant({})", self.name)
@@ -65,6 +84,7 @@ impl fmt::Display for CaughtBy {
         match self {
             Self::Case(id, _) => write!(f, "`{id}`"),
             Self::Act(act, check) => write!(f, "{check} in `steps::{act}`"),
+            Self::Model(_) => f.write_str("the model"),
         }
     }
 }

@@ -5,19 +5,17 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use async_trait::async_trait;
 use backend_zset::{ZsetConfig, ZsetQueue};
 use conformance_tests::{
-    Profile, Subject,
+    Profile, Subject, async_trait,
     fault::{Fitted, Gate},
-    steps, verdict,
+    model, steps,
+    twist::{Right, Twist, Twisted},
+    verdict,
 };
 use queue_core::{Environment, Error, Queue, QueueName};
 
-use crate::{
-    mutant::Mutant,
-    twist::{Right, Twist, Twisted},
-};
+use crate::mutant::Mutant;
 
 /// A mutant as a backend under test.
 struct Mutated {
@@ -36,10 +34,9 @@ impl Mutated {
 #[async_trait]
 impl Subject for Mutated {
     async fn prepare(&self, gate: &Gate) -> io::Result<()> {
-        for patch in self.mutant.patches {
-            let fitted = gate.patch_script(patch.script, patch.from, patch.to);
-            self.fitted.lock().unwrap().push(fitted);
-        }
+        let patches = self.mutant.patches.iter();
+        let fitted = patches.map(|it| gate.patch_script(it.script, it.from, it.to));
+        *self.fitted.lock().unwrap() = fitted.collect();
         if !self.mutant.server.is_empty() {
             gate.tell(self.mutant.server).await?;
         }
@@ -61,10 +58,7 @@ impl Subject for Mutated {
         Ok(match self.twist.clone() {
             Some(twist) => {
                 let environment = environment.clone();
-                Arc::new(Twisted {
-                    right: Right { queue: healthy, environment },
-                    twist,
-                })
+                Arc::new(Twisted::new(Right { queue: healthy, environment }, twist))
             }
             None => healthy,
         })
@@ -79,4 +73,9 @@ pub(crate) fn judge(mutant: Mutant, case: &str) -> Result<(), String> {
 /// What goes wrong when the mutant is struck at every step of the act.
 pub(crate) fn strike(mutant: Mutant, act: &str) -> Vec<String> {
     steps::failures(Mutated::new(mutant), act)
+}
+
+/// What the reference model says of the mutant.
+pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
+    model::judge(Mutated::new(mutant), Profile::Redis).map(drop)
 }

@@ -9,12 +9,15 @@ use std::{
     },
 };
 
-use conformance_tests::steps::Check;
+use conformance_tests::{
+    Scope,
+    steps::{self, Check},
+};
 
 use crate::{
     list::MUTANTS,
     mutant::{CaughtBy, HEALTHY, Mutant},
-    stage::{judge, strike},
+    stage::{compare, judge, strike},
 };
 
 /// How many are judged at once: most of the time each waits for its server.
@@ -29,6 +32,15 @@ pub(crate) struct Judged {
     cases: BTreeMap<(&'static str, Who), Option<String>>,
     /// By act.
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
+    /// By the model.
+    sequences: BTreeMap<Who, Option<String>>,
+}
+
+/// One thing to be judged.
+enum Task {
+    Act(&'static str, Who),
+    Case(&'static str, Who),
+    Sequences(Who),
 }
 
 /// Judged once for all tests.
@@ -36,26 +48,24 @@ pub(crate) static JUDGED: LazyLock<Judged> = LazyLock::new(Judged::make);
 
 impl Judged {
     fn make() -> Self {
-        let judged = Mutex::new(Self { cases: BTreeMap::new(), acts: BTreeMap::new() });
-        let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
-        // Who is not in these is judged by what it names alone: it would take minutes.
-        let acts = acts().into_iter().flat_map(|act| {
-            everybody().filter(move |who| names(*who, act)).map(move |who| (act, who))
+        let judged = Mutex::new(Self {
+            cases: BTreeMap::new(),
+            acts: BTreeMap::new(),
+            sequences: BTreeMap::new(),
         });
-        let cases = cases().into_iter().flat_map(|case| {
-            let is_judged = move |who: &Who| meets(*who, case);
-            everybody().filter(is_judged).map(move |who| (case, who))
-        });
-        let (acts, cases): (Vec<_>, Vec<_>) = (acts.collect(), cases.collect());
-        in_parallel(acts.len() + cases.len(), |at| match acts.get(at) {
-            Some((act, who)) => {
-                let failures = strike(backend(*who), act);
-                judged.lock().unwrap().acts.insert((act, *who), failures);
+        let tasks = tasks();
+        in_parallel(tasks.len(), |at| match tasks[at] {
+            Task::Act(act, who) => {
+                let failures = strike(backend(who), act);
+                judged.lock().unwrap().acts.insert((act, who), failures);
             }
-            None => {
-                let (case, who) = cases[at - acts.len()];
+            Task::Case(case, who) => {
                 let words = judge(backend(who), case).err();
                 judged.lock().unwrap().cases.insert((case, who), words);
+            }
+            Task::Sequences(who) => {
+                let words = compare(backend(who)).err();
+                judged.lock().unwrap().sequences.insert(who, words);
             }
         });
         judged.into_inner().unwrap()
@@ -70,6 +80,18 @@ impl Judged {
             CaughtBy::Act(act, check) => {
                 self.acts[&(*act, who)].iter().any(|failure| check.is_in(failure))
             }
+            CaughtBy::Model(words) => {
+                self.sequences[&who].as_ref().is_some_and(|w| w.contains(words))
+            }
+        }
+    }
+
+    /// What the check said of a mutant.
+    fn said(&self, by: &CaughtBy, who: Who) -> String {
+        match by {
+            CaughtBy::Case(case, _) => format!("{:?}", self.cases[&(*case, who)]),
+            CaughtBy::Act(act, _) => format!("{:?}", self.acts[&(*act, who)]),
+            CaughtBy::Model(_) => format!("{:?}", self.sequences[&who]),
         }
     }
 
@@ -85,6 +107,33 @@ impl Judged {
         };
         failures.flat_map(broken).collect()
     }
+}
+
+/// Who is not in these is judged by what it names alone: it would take minutes.
+fn tasks() -> Vec<Task> {
+    let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
+    let acts = acts().into_iter().flat_map(|act| {
+        let is_struck = move |who: &Who| names(*who, act);
+        everybody().filter(is_struck).map(move |who| Task::Act(act, who))
+    });
+    let cases = cases().into_iter().flat_map(|case| {
+        let is_judged = move |who: &Who| meets(*who, case);
+        everybody().filter(is_judged).map(move |who| Task::Case(case, who))
+    });
+    let sequences = everybody().filter(|who| names_the_model(*who));
+    let sequences = sequences.map(Task::Sequences).chain(for_the_model_alone());
+    sequences.chain(acts).chain(cases).collect()
+}
+
+/// What no case and no act may catch is judged by all of them.
+fn for_the_model_alone() -> impl Iterator<Item = Task> {
+    let alone = (0..MUTANTS.len()).filter(|at| MUTANTS[*at].is_for_the_model_alone());
+    alone.flat_map(|at| {
+        let concerned = conformance_tests::cases().iter();
+        let concerned = concerned.filter(|case| case.scope != Scope::Embedded);
+        let cases = concerned.map(move |case| Task::Case(case.id, Some(at)));
+        steps::names().map(move |act| Task::Act(act, Some(at))).chain(cases)
+    })
 }
 
 fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
@@ -112,13 +161,20 @@ fn names(who: Who, act: &str) -> bool {
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
+/// Whether it is to be held against the model; the healthy backend is.
+fn names_the_model(who: Who) -> bool {
+    let names = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
+    who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
+}
+
 /// Whether it is to be judged by that case: the mutants of the first part by all, the
 /// others by their own.
 fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);
     who.is_none_or(|at| {
-        !MUTANTS[at].is_narrow && MUTANTS[at].twist.is_none()
+        let is_broad = !MUTANTS[at].is_narrow && MUTANTS[at].twist.is_none();
+        is_broad && !MUTANTS[at].is_for_the_model_alone()
             || MUTANTS[at].caught_by.iter().any(names)
     })
 }
@@ -127,7 +183,7 @@ fn acts() -> BTreeSet<&'static str> {
     let all = MUTANTS.iter().flat_map(|mutant| mutant.caught_by);
     all.filter_map(|by| match by {
         CaughtBy::Act(act, _) => Some(*act),
-        CaughtBy::Case(..) => None,
+        _ => None,
     })
     .collect()
 }
@@ -136,7 +192,7 @@ fn cases() -> BTreeSet<&'static str> {
     let all = MUTANTS.iter().flat_map(|mutant| mutant.caught_by);
     all.filter_map(|by| match by {
         CaughtBy::Case(case, _) => Some(*case),
-        CaughtBy::Act(..) => None,
+        _ => None,
     })
     .collect()
 }
@@ -148,21 +204,8 @@ fn each_mutant_is_caught_by_the_checks_that_it_names() {
         .enumerate()
         .flat_map(|(at, mutant)| mutant.caught_by.iter().map(move |by| (at, by)))
         .filter(|(at, by)| !JUDGED.catches(by, Some(*at)))
-        .map(|(at, by)| match by {
-            CaughtBy::Case(case, _) => {
-                format!(
-                    "{} by {by}: {:?}",
-                    MUTANTS[at].name,
-                    JUDGED.cases[&(*case, Some(at))]
-                )
-            }
-            CaughtBy::Act(act, _) => {
-                format!(
-                    "{} by {by}: {:?}",
-                    MUTANTS[at].name,
-                    JUDGED.acts[&(*act, Some(at))]
-                )
-            }
+        .map(|(at, by)| {
+            format!("{} by {by}: {}", MUTANTS[at].name, JUDGED.said(by, Some(at)))
         })
         .collect();
 
@@ -175,9 +218,27 @@ fn the_healthy_backend_passes_each_of_these_checks() {
         JUDGED.cases[&(case, None)].as_ref().map(|words| format!("{case}: {words}"))
     });
     let acts = acts().into_iter().flat_map(|act| &JUDGED.acts[&(act, None)]).cloned();
-    let caught: Vec<_> = cases.chain(acts).collect();
+    let sequences = JUDGED.sequences[&None].iter().cloned();
+    let caught: Vec<_> = cases.chain(acts).chain(sequences).collect();
 
     assert_eq!(caught, [""; 0]);
+}
+
+/// What the model is for.
+#[test]
+fn what_the_model_alone_catches_passes_every_case_and_act() {
+    let alone = |who: &Who| who.is_some_and(|at| MUTANTS[at].is_for_the_model_alone());
+    let cases = JUDGED.cases.iter().filter(|((_, who), _)| alone(who));
+    let acts = JUDGED.acts.iter().filter(|((_, who), _)| alone(who));
+    assert!(cases.clone().count() > 300 && acts.clone().count() > 30);
+
+    let by_case = cases.filter_map(|((case, _), words)| Some((*case, words.clone()?)));
+    let by_act = acts.flat_map(|((act, _), failures)| {
+        failures.iter().map(|failure| (*act, failure.clone()))
+    });
+    let caught: Vec<_> = by_case.chain(by_act).collect();
+
+    assert_eq!(caught, []);
 }
 
 /// Left out, its mutant would live.
@@ -229,7 +290,7 @@ server. Made by `tests/mutants.rs`, which fails when a table is not true any mor
 fn tables() -> String {
     let mut made = HEAD.to_owned();
     made += "## What catches each mutant\n\n| mutant | caught by |\n|---|---|\n";
-    for mutant in MUTANTS {
+    for mutant in MUTANTS.iter() {
         let by: Vec<_> = mutant.caught_by.iter().map(ToString::to_string).collect();
         writeln!(made, "| {} | {} |", mutant.name, by.join(", ")).unwrap();
     }
@@ -269,5 +330,7 @@ fn alone() -> Vec<(String, Vec<&'static str>)> {
         let caught = at_all.clone().filter(is_caught).map(|at| MUTANTS[at].name);
         (format!("{check}, in struck acts"), caught.collect())
     });
-    checks.chain(cases).collect()
+    let caught = at_all.clone().filter(|at| names_the_model(Some(*at)));
+    let model = ("the model".to_owned(), caught.map(|at| MUTANTS[at].name).collect());
+    checks.chain(cases).chain([model]).collect()
 }

@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
+use conformance_tests::{
+    async_trait,
+    twist::{Right, Twist},
+};
 use queue_core::*;
-
-use crate::twist::{Right, Twist};
 
 /// Looks at what is ready, and only then takes as many: between the two, another may
 /// have taken what was seen.
@@ -171,6 +172,70 @@ impl Twist for SurelyNot {
             Error::Interrupted { at, source } => Error::Unavailable { at, source },
             other => other,
         })
+    }
+}
+
+/// Says of any call that was done in part that it was not done.
+pub(crate) struct NothingInPart;
+
+impl NothingInPart {
+    fn say<T>(answer: Result<T, Error>) -> Result<T, Error> {
+        answer.map_err(|error| match error {
+            Error::Interrupted { at, source } if source.is::<Error>() => {
+                Error::Unavailable { at, source }
+            }
+            other => other,
+        })
+    }
+}
+
+#[async_trait]
+impl Twist for NothingInPart {
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        Self::say(right.settle(done).await)
+    }
+
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        Self::say(right.recover(page).await)
+    }
+
+    async fn redrive(&self, right: &Right, which: &Which) -> Result<Redriven, Error> {
+        Self::say(right.redrive(which).await)
+    }
+}
+
+/// Looks whether a job is leased, and only then ends it: between the two, another may
+/// have cancelled it.
+pub(crate) struct LookThenEnd;
+
+#[async_trait]
+impl Twist for LookThenEnd {
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        let most = NonZeroU32::new(1000).expect("not zero");
+        let leased = right.peek(&PeekRequest::new(JobState::Leased, most)).await?.jobs;
+        let is_leased = |one: &Settlement| {
+            leased.iter().any(|job| job.id.as_ref() == Some(one.receipt.job()))
+        };
+        let seen: Vec<_> = done.iter().map(is_leased).collect();
+        if seen.contains(&true) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let settled = right.settle(done).await?;
+        let told =
+            |(settled, is_seen)| if is_seen { Settled::Applied } else { settled };
+        Ok(settled.into_iter().zip(seen).map(told).collect())
     }
 }
 

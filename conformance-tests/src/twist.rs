@@ -1,17 +1,44 @@
-//! A queue that does one thing wrong which no change of a script expresses.
+//! A queue that does one thing wrong, to see that the suite catches it.
+//!
+//! A suite is worth what it catches. Whoever writes a backend can break it on purpose
+//! and name the case that has to fail, as this suite's own mutants do:
+//!
+//! ```
+//! use conformance_tests::{async_trait, twist::{Right, Twist}};
+//! use queue_core::{Error, Released, WorkerId};
+//!
+//! struct LeavesNothing;
+//!
+//! #[async_trait]
+//! impl Twist for LeavesNothing {
+//!     async fn leave(&self, _: &Right, _: &WorkerId) -> Result<Released, Error> {
+//!         Ok(Released { jobs: 0 })
+//!     }
+//! }
+//! ```
+//!
+//! [`Twisted::new`] makes a queue of it, for a subject to hand out, and
+//! [`verdict`](crate::verdict) says what a case thinks of that.
 
 use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use queue_core::*;
+use queue_core::{
+    Audit, Cancelled, Capabilities, ClaimRequest, Delivery, Environment, Error,
+    Extended, JobId, NewJob, Operator, Page, PeekRequest, PushToken, Pushed, Queue,
+    Receipt, Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats,
+    Turn, Which, WorkerId,
+};
 
 /// What is done in place of the queue's own calls. What is not written is done right.
 #[async_trait]
-pub(crate) trait Twist: Send + Sync {
+pub trait Twist: Send + Sync {
+    /// What it says that it can do.
     fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
         right.capabilities()
     }
 
+    /// In place of [`ReliableQueue::push`].
     async fn push(
         &self,
         right: &Right,
@@ -21,6 +48,7 @@ pub(crate) trait Twist: Send + Sync {
         right.push(jobs, token).await
     }
 
+    /// In place of [`ReliableQueue::claim`].
     async fn claim(
         &self,
         right: &Right,
@@ -29,6 +57,7 @@ pub(crate) trait Twist: Send + Sync {
         right.claim(ask).await
     }
 
+    /// In place of [`ReliableQueue::settle`].
     async fn settle(
         &self,
         right: &Right,
@@ -37,6 +66,7 @@ pub(crate) trait Twist: Send + Sync {
         right.settle(done).await
     }
 
+    /// In place of [`ReliableQueue::extend`].
     async fn extend(
         &self,
         right: &Right,
@@ -47,6 +77,7 @@ pub(crate) trait Twist: Send + Sync {
         right.extend(worker, held, lease).await
     }
 
+    /// In place of [`ReliableQueue::recover`].
     async fn recover(
         &self,
         right: &Right,
@@ -55,6 +86,8 @@ pub(crate) trait Twist: Send + Sync {
         right.recover(page).await
     }
 
+    /// In place of [`ReliableQueue::turn`]: by default it settles and claims, both as
+    /// written here.
     async fn turn(
         &self,
         right: &Right,
@@ -66,19 +99,34 @@ pub(crate) trait Twist: Send + Sync {
         Turn { settled, claimed: self.claim(right, &at_once).await }
     }
 
+    /// In place of [`ReliableQueue::leave`].
     async fn leave(&self, right: &Right, worker: &WorkerId) -> Result<Released, Error> {
         right.leave(worker).await
     }
 
+    /// In place of [`Operator::redrive`].
+    async fn redrive(&self, right: &Right, which: &Which) -> Result<Redriven, Error> {
+        right.redrive(which).await
+    }
+
+    /// In place of [`Operator::purge_dead`].
+    async fn purge_dead(&self, right: &Right, which: &Which) -> Result<u64, Error> {
+        right.purge_dead(which).await
+    }
+
+    /// In place of [`Operator::pause`].
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         right.pause().await
     }
 }
 
-/// A healthy queue, and the time that its client goes by.
-pub(crate) struct Right {
-    pub(crate) queue: Arc<dyn Queue>,
-    pub(crate) environment: Environment,
+/// A healthy queue, and the time and randomness that its client goes by.
+#[derive(Debug)]
+pub struct Right {
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// What it was opened with.
+    pub environment: Environment,
 }
 
 impl Deref for Right {
@@ -90,9 +138,16 @@ impl Deref for Right {
 }
 
 /// A healthy queue, and what is done wrong on it.
-pub(crate) struct Twisted {
-    pub(crate) right: Right,
-    pub(crate) twist: Arc<dyn Twist>,
+pub struct Twisted {
+    right: Right,
+    twist: Arc<dyn Twist>,
+}
+
+impl Twisted {
+    /// A queue that does what the twist says, and all else right.
+    pub fn new(right: Right, twist: Arc<dyn Twist>) -> Self {
+        Self { right, twist }
+    }
 }
 
 #[async_trait]
@@ -154,11 +209,11 @@ impl Operator for Twisted {
     }
 
     async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
-        self.right.redrive(which).await
+        self.twist.redrive(&self.right, which).await
     }
 
     async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
-        self.right.purge_dead(which).await
+        self.twist.purge_dead(&self.right, which).await
     }
 
     async fn purge(&self) -> Result<u64, Error> {

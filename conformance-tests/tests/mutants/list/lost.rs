@@ -1,0 +1,120 @@
+//! Jobs that are lost.
+
+use std::sync::Arc;
+
+use conformance_tests::steps::Check;
+
+use crate::{
+    mutant::{
+        CaughtBy::{Act, Case},
+        HEALTHY, Mutant, Patch, patch,
+    },
+    twists::{DropWhenFull, LeaseAfterwards, PeekThenMove, RemoveThenPush},
+};
+
+const TAKES_NO_LEASE: Patch =
+    patch("claim", "redis.pcall('ZADD', leased, unpack(ends))", "0");
+
+pub(super) const LOST: &[Mutant] = &[
+    Mutant {
+        name: "destructive pop",
+        patches: &[
+            TAKES_NO_LEASE,
+            patch("claim", "redis.call('HSET', held, unpack(fields))", ""),
+            patch("finish", "if ends[i] and not", "if not"),
+            patch(
+                "finish_tied",
+                "  if entry then\n",
+                "  entry = entry or ''\n  if true then\n",
+            ),
+        ],
+        caught_by: &[
+            Act("claim", Check::Lost),
+            Case("no_loss::a_leased_job_is_kept", "left: 0\n right: 1"),
+            Case("dropped::dropped_claims_lose_nothing", "too many (+) or missing (-)"),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "peek, then move",
+        twist: Some(|| Arc::new(PeekThenMove)),
+        is_racing: true,
+        caught_by: &[Case(
+            "one_holder::racing_workers_share_the_jobs",
+            "too many (+) or missing (-)",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "recovery by RENAME onto a live list",
+        patches: &[
+            patch(
+                "recover",
+                "make_ready(keys, job, entry, 'front')",
+                "redis.call('RPUSH', keys.ready .. ':back', entry)",
+            ),
+            patch(
+                "recover",
+                "return {\n  counts.requeued",
+                "if redis.call('EXISTS', keys.ready .. ':back') == 1 then redis.call('RENAME', keys.ready .. ':back', keys.ready) end\nreturn {\n  counts.requeued",
+            ),
+        ],
+        caught_by: &[Act("claim", Check::Lost)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "lease written in a second command",
+        patches: &[
+            TAKES_NO_LEASE,
+            patch(
+                "extend",
+                "if lease_end then",
+                "if lease_end or redis.call('HEXISTS', leased:gsub('leased$', 'held'), lease) == 1 then",
+            ),
+            patch("extend", "'XX', ", ""),
+        ],
+        twist: Some(|| Arc::new(LeaseAfterwards)),
+        caught_by: &[Act("claim", Check::Conserve), Act("claim", Check::Lost)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "delayed promotion in two steps",
+        patches: &[patch(
+            "claim",
+            "if due then due_in_ms =",
+            "if false then due_in_ms =",
+        )],
+        twist: Some(|| Arc::new(RemoveThenPush)),
+        caught_by: &[Act("recover_what_is_due", Check::Lost)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "remove before write in a script that can fail",
+        patches: &[patch(
+            "fail",
+            "  local job = entry and read_entry(entry)\n",
+            "  local job = entry and read_entry(entry)\n  if entry then drop_leased(keys, lease) end\n  if delay_ms > 9e15 then redis.call('ZADD', keys.later, 'nan', lease) end\n",
+        )],
+        caught_by: &[Case(
+            "bad_input::an_endless_retry_loses_nothing",
+            "right: (0, 3)",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "drop on -OOM",
+        twist: Some(|| Arc::new(DropWhenFull)),
+        caught_by: &[Act("push", Check::Lost)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a waiting move fills a list that nobody watches",
+        patches: &[patch(
+            "claim",
+            "local from_handed = is_plain and 0 or look_at_list(handed)",
+            "redis.call('SETNX', handed .. ':waiter', worker) local from_handed = (is_plain or redis.call('GET', handed .. ':waiter') ~= worker) and 0 or look_at_list(handed)",
+        )],
+        caught_by: &[Act("claim_that_waits", Check::RecoveryTime)],
+        ..HEALTHY
+    },
+];

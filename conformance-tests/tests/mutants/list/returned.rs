@@ -1,0 +1,112 @@
+//! Small matters of what comes back, and of keys and ids, each for few cases to see.
+
+use crate::mutant::{CaughtBy::Case, Mutant, NARROW, patch};
+
+pub(super) const RETURNED: &[Mutant] = &[
+    Mutant {
+        name: "a recovered job goes to the back",
+        patches: &[patch(
+            "recover",
+            "make_ready(keys, job, entry, 'front')",
+            "make_ready(keys, job, entry, 'back')",
+        )],
+        caught_by: &[Case(
+            "order::recovered_jobs_keep_their_order",
+            "job 5 is served before job 4",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a job given back goes to the back",
+        patches: &[patch(
+            "give_back",
+            "job.attempt - 1)), 'front')",
+            "job.attempt - 1)), 'back')",
+        )],
+        caught_by: &[Case("order::a_given_back_job_is_next", "b is served before a")],
+        ..NARROW
+    },
+    Mutant {
+        name: "being given back counts as an attempt",
+        patches: &[patch("give_back", "math.max(0, job.attempt - 1)", "job.attempt")],
+        caught_by: &[Case(
+            "recovery::the_last_attempt_can_be_given_back",
+            "left: (7, true)\n right: (1, true)",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "an extension takes a lost lease again",
+        patches: &[
+            patch("extend", "if lease_end then", "if true then"),
+            patch("extend", "'XX', ", ""),
+        ],
+        caught_by: &[Case(
+            "leases::late_extension_changes_nothing",
+            "right: LeaseLost",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "an ack keeps the unique key",
+        patches: &[patch(
+            "finish_tied",
+            "  free_unique(keys.unique, job)\n  if job.is_indexed",
+            "  if job.is_indexed",
+        )],
+        caught_by: &[Case("unique::an_ack_frees_the_key", "not stored: Duplicate")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a unique key is not rescheduled",
+        patches: &[patch(
+            "push",
+            "redis.call('ZADD', keys.later, now_ms + job.delay_ms, holder.id)",
+            "",
+        )],
+        caught_by: &[Case(
+            "unique_moves::reschedule_moves_a_scheduled_holder",
+            "missing (-): {b\"first\": -1}",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "an expired holder keeps its key",
+        patches: &[patch(
+            "push",
+            "if expires_at > 0 and expires_at <= now_ms then return nil end",
+            "",
+        )],
+        caught_by: &[Case(
+            "unique_expiry::an_expired_holder_frees_its_key",
+            "not stored: Duplicate",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "an id is not looked for",
+        patches: &[patch(
+            "push",
+            "if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end",
+            "",
+        )],
+        caught_by: &[Case(
+            "idempotence::an_id_is_stored_once",
+            "left: Stored(JobId(\"mine\"))",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a call token is not looked for",
+        patches: &[patch(
+            "push",
+            "if forget_at and tonumber(forget_at) > now_ms then\n",
+            "if false then\n",
+        )],
+        caught_by: &[Case(
+            "idempotence::a_token_is_stored_once",
+            "too many (+) or missing (-)",
+        )],
+        ..NARROW
+    },
+];

@@ -1,0 +1,38 @@
+//! What shows after a sequence of calls that no case makes, and no act: for the model
+//! alone to see.
+
+use std::sync::Arc;
+
+use crate::{
+    mutant::{CaughtBy::Model, HEALTHY, Mutant, NARROW, patch},
+    twists::NothingInPart,
+};
+
+pub(super) const SEQUENCES: &[Mutant] = &[
+    Mutant {
+        name: "a call done in part is told as not done",
+        twist: Some(|| Arc::new(NothingInPart)),
+        caught_by: &[Model("`o redrive !loading3`: CONSERVE, R23")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a redriven job's unique key is free once its old expiry is over",
+        patches: &[patch(
+            "redrive",
+            "unique_holder(id, 0)",
+            "unique_holder(id, job.expires_at or 0)",
+        )],
+        caught_by: &[Model("R17: must not be delivered now")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a ranked job given back goes to the back",
+        patches: &[patch(
+            "give_back",
+            "job.attempt - 1)), 'front')",
+            "job.attempt - 1)), job.priority == NORMAL and 'front' or 'back')",
+        )],
+        caught_by: &[Model("FIFO, R13, R15: before job")],
+        ..NARROW
+    },
+];

@@ -1,0 +1,25 @@
+//! What is wrong with how the suite itself judges.
+
+use std::sync::Arc;
+
+use conformance_tests::steps::Check;
+
+use crate::{
+    mutant::{CaughtBy::Act, HEALTHY, Mutant},
+    twists::{NowAndThen, PausedForGood},
+};
+
+pub(super) const SUITE: &[Mutant] = &[
+    Mutant {
+        name: "other commands now and then",
+        twist: Some(|| Arc::new(NowAndThen::default())),
+        caught_by: &[Act("claim", Check::Deterministic)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "an answer without a command",
+        twist: Some(|| Arc::new(PausedForGood::default())),
+        caught_by: &[Act("pause", Check::FaultFired), Act("pause", Check::Coverage)],
+        ..HEALTHY
+    },
+];

@@ -1,0 +1,132 @@
+//! Small matters of time, figures, pauses and calls, each for few cases to see.
+
+use std::sync::Arc;
+
+use crate::{
+    mutant::{CaughtBy::Case, Mutant, NARROW, patch},
+    twists::{ClaimsFirst, LeavesNothing},
+};
+
+pub(super) const TOLD: &[Mutant] = &[
+    Mutant {
+        name: "a delayed job is early",
+        patches: &[patch(
+            "promote",
+            "'-inf', now_ms, 'BYSCORE'",
+            "'-inf', '+inf', 'BYSCORE'",
+        )],
+        caught_by: &[Case("delay::a_delayed_job_is_not_early", "payload: b\"later\"")],
+        ..NARROW
+    },
+    Mutant {
+        name: "an expiry is forgotten",
+        patches: &[patch(
+            "push",
+            "expires_at = math.ceil(now_ms + job.expires_in_ms)",
+            "expires_at = 0",
+        )],
+        caught_by: &[Case(
+            "expiry::an_expired_job_is_buried",
+            "left: [b\"stale\", b\"fresh\"]",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a newline becomes a space",
+        patches: &[patch(
+            "claim",
+            "'\\245RQ\\1\\0\\5\\0\\1' .. element:sub(9)",
+            "'\\245RQ\\1\\0\\5\\0\\1' .. element:sub(9, 28) .. element:sub(29):gsub('\\n', ' ')",
+        )],
+        caught_by: &[Case(
+            "no_loss::every_byte_arrives",
+            "too many (+) or missing (-)",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a finished job is not counted",
+        patches: &[patch(
+            "finish",
+            "redis.call('HINCRBY', totals, total, #leases)",
+            "",
+        )],
+        caught_by: &[Case(
+            "figures::every_state_is_counted",
+            "left: (0, 0, 3)\n right: (1, 2, 3)",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a claim does not heed the pause",
+        patches: &[patch(
+            "claim",
+            "if redis.call('EXISTS', paused) == 1 then return {now_us, 1, -1} end",
+            "",
+        )],
+        caught_by: &[Case(
+            "operator::a_paused_queue_gives_nothing",
+            "payload: b\"job\"",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "nobody hears of a resume",
+        patches: &[patch("resume", "\nring(keys)", "")],
+        caught_by: &[Case("waiting::a_resume_wakes", "it was not woken")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a cancelled lease is forgotten",
+        patches: &[patch(
+            "cancel",
+            "redis.call('ZADD', keys.cancelled, forget_at, lease)",
+            "",
+        )],
+        caught_by: &[Case(
+            "operator::a_leased_job_is_cancelled",
+            "left: LeaseLost\n right: Cancelled",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a redriven job keeps its attempts",
+        patches: &[patch("redrive", "  entry = with_attempt(entry, 0)\n", "")],
+        caught_by: &[Case(
+            "dead_letters::a_redriven_job_begins_anew",
+            "), 2)\n right: (JobId",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a purge takes all there is",
+        patches: &[patch(
+            "purge",
+            "redis.call('UNLINK', unpack(KEYS))",
+            "redis.call('FLUSHDB')",
+        )],
+        caught_by: &[
+            Case(
+                "neighbours::a_purge_spares_the_neighbours",
+                "left: (0, 0)\n right: (1, 1)",
+            ),
+            Case("neighbours::keys_of_others_are_left_alone", "[36, 45, 49, 13, 10]"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a turn claims before it settles",
+        twist: Some(|| Arc::new(ClaimsFirst)),
+        caught_by: &[Case(
+            "turns::a_turn_settles_before_it_claims",
+            "left: 0\n right: 1",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "nothing is given back on leaving",
+        twist: Some(|| Arc::new(LeavesNothing)),
+        caught_by: &[Case("leaving::leaving_gives_back_at_once", "left: 0\n right: 2")],
+        ..NARROW
+    },
+];

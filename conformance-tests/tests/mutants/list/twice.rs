@@ -1,0 +1,190 @@
+//! Jobs that run twice, belong to the wrong worker, or are stored in part.
+
+use std::sync::Arc;
+
+use conformance_tests::steps::Check;
+
+use crate::{
+    mutant::{
+        CaughtBy::{Act, Case},
+        HEALTHY, Mutant, patch,
+    },
+    twists::{KeyFirst, LookThenEnd, PushAgain, PushOneByOne, SettleTwice},
+};
+
+pub(super) const TWICE: &[Mutant] = &[
+    Mutant {
+        name: "ack by id, without a fence",
+        patches: &[patch(
+            "finish",
+            "local lost, leases, is_seen = {}, {}, {}",
+            "local lost, leases, is_seen = {}, {}, {}\nfor i = 1, #ARGV - 1 do\n  local id = ARGV[i + 1]:match('/([^/]*)$')\n  for _, member in ipairs(redis.call('ZRANGE', leased, 0, -1)) do\n    if member:match('/([^/]*)$') == id then ARGV[i + 1], ends[i] = member, '0' end\n  end\nend",
+        )],
+        caught_by: &[
+            Case(
+                "one_holder::late_ack_changes_nothing",
+                "left: Applied\n right: LeaseLost",
+            ),
+            Act("extend", Check::Fence),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "done by a mark that does not look at the token",
+        patches: &[
+            patch(
+                "finish",
+                "    lost[#lost + 1] = i - 1",
+                "    redis.call('HSET', leased .. ':done', lease:match('/([^/]*)$'), 1)\n    lost[#lost + 1] = i - 1",
+            ),
+            patch(
+                "recover",
+                "  if job then\n    local outcome",
+                "  if job and redis.call('HEXISTS', keys.leased .. ':done', job.id) == 0 then\n    local outcome",
+            ),
+        ],
+        caught_by: &[Case(
+            "recovery::a_late_ack_stops_no_recovery",
+            "left: 0\n right: 1",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "unconditional reaper",
+        patches: &[patch(
+            "recover",
+            "leased, now_ms, '-inf'",
+            "leased, '+inf', '-inf'",
+        )],
+        caught_by: &[Case(
+            "recovery::recovery_spares_the_living",
+            "left: 4\n right: 2",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "reaper with a stale read",
+        patches: &[
+            patch(
+                "recover",
+                "local overdue =",
+                "for _, lease in ipairs(redis.call('ZRANGE', keys.leased .. ':seen', '-inf', now_ms, 'BYSCORE')) do\n  redis.call('ZADD', keys.leased, 0, lease)\n  redis.call('HSET', keys.held, lease, redis.call('HGET', keys.held .. ':seen', lease))\nend\nlocal overdue =",
+            ),
+            patch(
+                "recover",
+                "return {\n  counts.requeued",
+                "redis.call('COPY', keys.leased, keys.leased .. ':seen', 'REPLACE')\nredis.call('COPY', keys.held, keys.held .. ':seen', 'REPLACE')\nreturn {\n  counts.requeued",
+            ),
+        ],
+        caught_by: &[Case(
+            "recovery::a_reaper_forgets_what_it_saw",
+            "left: 1\n right: 0",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "ack in two steps",
+        patches: &[patch(
+            "finish",
+            "  if ends[i] and not is_seen[lease] then",
+            "  if ends[i] and redis.call('HDEL', held, lease) == 1 then\n    is_seen[lease] = true\n  elseif ends[i] and not is_seen[lease] then",
+        )],
+        twist: Some(|| Arc::new(SettleTwice)),
+        caught_by: &[Act("settle_done", Check::Conserve)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "ack that ends the lease and not the job",
+        patches: &[
+            patch("finish", "redis.call('HDEL', held, unpack(leases))", ""),
+            patch(
+                "finish",
+                "redis.call('ZREM', leased, unpack(leases))",
+                "for _, lease in ipairs(leases) do redis.call('ZADD', leased, 0, lease) end",
+            ),
+        ],
+        caught_by: &[Act("settle_done", Check::Final)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a finished job is told as lost",
+        patches: &[patch(
+            "finish",
+            "if #leases == 0 then return lost end",
+            "if #leases == 0 then return lost end\nlost[#lost + 1] = 0",
+        )],
+        caught_by: &[
+            Act("push", Check::KeepLive),
+            Case("no_loss::jobs_outlive_their_producer", "[LeaseLost, Applied"),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "batch that aborts half way on a stale receipt",
+        patches: &[patch(
+            "finish",
+            "    lost[#lost + 1] = i - 1",
+            "    if #leases > 0 then\n      redis.call('HDEL', held, unpack(leases))\n      redis.call('ZREM', leased, unpack(leases))\n    end\n    return redis.error_reply('ERR stale')",
+        )],
+        caught_by: &[
+            Case(
+                "one_holder::a_stale_receipt_spoils_no_other",
+                "the settlement is answered",
+            ),
+            Act("extend", Check::DrainAfterHeal),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a late ack is told as done",
+        patches: &[patch("finish", "    lost[#lost + 1] = i - 1", "")],
+        caught_by: &[
+            Act("extend", Check::Fence),
+            Case(
+                "one_holder::late_ack_of_a_ready_job_changes_nothing",
+                "left: Applied\n right: LeaseLost",
+            ),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "push repeated without an id",
+        twist: Some(|| Arc::new(PushAgain)),
+        caught_by: &[Act("push", Check::DupBound)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "an ack that looks before it acts",
+        twist: Some(|| Arc::new(LookThenEnd)),
+        is_racing: true,
+        caught_by: &[Case(
+            "races::a_cancel_races_an_ack",
+            "left: (0, 50)\n right: (1, 50)",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "batch pushed one by one",
+        twist: Some(|| Arc::new(PushOneByOne)),
+        caught_by: &[Act("push_of_many", Check::AllOrNone)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "unique key set before the push",
+        patches: &[
+            patch(
+                "push",
+                "if not holder then return nil end",
+                "if not holder or holder.id == job.id then return nil end",
+            ),
+            patch(
+                "push",
+                "  local expires_at = 0\n",
+                "  if job.unique_key ~= '' and not holder_of(keys.unique, job.unique_key, now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
+            ),
+        ],
+        twist: Some(|| Arc::new(KeyFirst)),
+        caught_by: &[Act("push_with_options", Check::Conserve)],
+        ..HEALTHY
+    },
+];
