@@ -68,6 +68,11 @@ const BACKENDS: &[Backend] = &[
     },
 ];
 
+/// The names of the backends that were compiled in.
+pub fn backends() -> impl Iterator<Item = &'static str> {
+    BACKENDS.iter().filter(|it| it.open.is_some()).map(|backend| backend.name)
+}
+
 /// Opens the queue `queue` on the backend that `url` names.
 ///
 /// In `sqlite:PATH` the path stands as it is, up to the first `?`; it takes the option

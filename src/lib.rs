@@ -55,7 +55,7 @@ mod connect;
 #[doc(inline)]
 pub use queue_core::*;
 
-pub use connect::{ConnectError, connect, connect_in};
+pub use connect::{ConnectError, backends, connect, connect_in};
 
 /// The worker: claims, runs a handler, keeps leases alive, settles, retries.
 pub mod worker {

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 pub(crate) use values::{positive_duration, priority};
 
 use crate::{
-    audit, cancel, dead, demo,
+    audit, bench, cancel, dead, demo,
     failure::{Failure, Outcome},
     pause, peek, purge, push, recover, stats, work,
 };
@@ -88,6 +88,7 @@ enum Command {
     Purge(purge::Args),
     Audit(audit::Args),
     Demo(demo::Args),
+    Bench(bench::Args),
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
 }
@@ -123,6 +124,7 @@ impl Command {
             Self::Purge(args) => args.run(target).await,
             Self::Audit(args) => args.run(target).await,
             Self::Demo(args) => Box::pin(args.run(target)).await,
+            Self::Bench(args) => Box::pin(args.run(target)).await,
             Self::DemoWorker(args) => Box::pin(args.run(target)).await,
         }
     }

@@ -1,0 +1,163 @@
+//! `relq bench`: the backends compared, on a server of yours.
+
+mod at_rest;
+mod charts;
+mod contender;
+mod growth;
+mod measure;
+mod meter;
+mod page;
+mod plan;
+mod pushing;
+mod queue;
+mod raw_redis;
+#[cfg(feature = "sqlite")]
+mod raw_sqlite;
+mod results;
+mod sample;
+mod server;
+mod tally;
+mod text;
+mod workload;
+
+use std::path::PathBuf;
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::{Output, say},
+};
+use measure::Measuring;
+use plan::Plan;
+use results::Results;
+use server::{Durability, Server};
+
+/// Compare the backends' speed on a server of yours
+///
+/// Runs the same workloads on each backend and on the bare store, in turn, so that what
+/// disturbs one disturbs all; the ratio to the bare store is what to go by. Each job is
+/// counted: a run that missed one or handled one twice is void, and the exit code is 1.
+///
+/// The server is that of --url or RELQ_URL, which should have nothing else to do, or a
+/// private redis-server, which is then also measured with a log synced every second and
+/// before each answer. SQLite is measured in a temporary file in the current folder.
+/// Queues of the benchmark's own are removed afterwards.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Which backends [default: all that were compiled in]
+    #[arg(long = "backend", value_name = "NAME", value_delimiter = ',')]
+    backends: Vec<String>,
+
+    /// Jobs of each workload with many at once; a tenth of it goes one at a time
+    #[arg(long, value_name = "N", default_value = "100000")]
+    jobs: u64,
+
+    /// Bytes of a payload
+    #[arg(long, value_name = "BYTES", default_value = "256")]
+    payload: usize,
+
+    /// Measure less, in about three minutes
+    #[arg(long, conflicts_with = "jobs")]
+    quick: bool,
+
+    /// Print a JSON value a line in place of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Write measurements.md and its charts into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let plan = self.plan()?;
+        let backends = self.backends()?;
+        let mut measuring = Measuring::new(plan);
+        if backends.iter().any(|backend| backend != "sqlite") {
+            match target.given_url().filter(|url| !url.starts_with("sqlite:")) {
+                Some(url) => measuring.on_server(Server::at(url)?, &backends).await?,
+                None => on_private_servers(&mut measuring, &backends).await?,
+            }
+        }
+        if backends.iter().any(|backend| backend == "sqlite") {
+            measuring.on_sqlite().await?;
+        }
+        self.show(&measuring.results())
+    }
+
+    fn plan(&self) -> Outcome<Plan> {
+        if self.payload < tally::LEAST_PAYLOAD {
+            let least = tally::LEAST_PAYLOAD;
+            return Err(Failure::Usage(format!(
+                "a payload carries its number and time: --payload {least} at least"
+            )));
+        }
+        Ok(match self.quick {
+            true => Plan::quick(self.payload),
+            false => Plan::full(self.jobs, self.payload),
+        })
+    }
+
+    fn backends(&self) -> Outcome<Vec<String>> {
+        let known: Vec<_> = relq::backends().map(str::to_owned).collect();
+        for backend in &self.backends {
+            if !known.contains(backend) {
+                let known = known.join(", ");
+                return Err(Failure::Usage(format!(
+                    "no backend is called {backend:?} here (there are {known})"
+                )));
+            }
+        }
+        Ok(if self.backends.is_empty() { known } else { self.backends.clone() })
+    }
+
+    fn show(&self, results: &Results) -> Outcome {
+        let mut out = Output::new();
+        let text =
+            if self.json { results.json_lines()? } else { text::tables(results) };
+        out.text(&text)?;
+        out.flush()?;
+        if let Some(folder) = &self.out {
+            let written = page::write(folder, results, &self.command_line());
+            written.map_err(|error| {
+                let folder = folder.display();
+                Failure::Failed(format!("cannot write to {folder}: {error}"))
+            })?;
+            say(&format!("written: {}", folder.join(page::FILE).display()));
+        }
+        if results.is_exact() {
+            return Ok(());
+        }
+        say("relq: some runs are void: jobs were missing or handled twice");
+        Err(Failure::Reported)
+    }
+
+    /// The command that gives the same again.
+    fn command_line(&self) -> String {
+        let mut words = vec!["relq bench".to_owned()];
+        if !self.backends.is_empty() {
+            words.push(format!("--backend {}", self.backends.join(",")));
+        }
+        if self.quick {
+            words.push("--quick".to_owned());
+        } else {
+            words.push(format!("--jobs {}", self.jobs));
+        }
+        words.push(format!("--payload {}", self.payload));
+        if let Some(folder) = &self.out {
+            words.push(format!("--out {}", folder.display()));
+        }
+        words.join(" ")
+    }
+}
+
+/// One server after the other, so that none disturbs another.
+async fn on_private_servers(measuring: &mut Measuring, backends: &[String]) -> Outcome {
+    for durability in [Durability::Memory, Durability::EverySecond, Durability::Always]
+    {
+        let server = Server::start(durability).await?;
+        measuring.on_server(server, backends).await?;
+    }
+    Ok(())
+}

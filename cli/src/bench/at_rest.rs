@@ -1,0 +1,115 @@
+//! What an idle worker costs, and how soon a dead one's jobs are worked again.
+
+use std::{
+    num::NonZeroU32,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use relq::{
+    ClaimRequest, NewJob,
+    worker::{CancellationToken, Failure, JobContext, Worker},
+};
+use serde::Serialize;
+
+use super::{
+    growth::worker,
+    plan::Plan,
+    queue::{QueueContender, run},
+    sample::count,
+    tally::Tally,
+    workload::TASKS,
+};
+use crate::failure::Outcome;
+
+/// The lease of the worker that dies.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// Jobs that it held.
+const HELD: u32 = 100;
+
+/// Without its jobs after this long, they are lost.
+const LOST: Duration = Duration::from_secs(60);
+
+/// A backend with nothing to do, and after a death.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct AtRest {
+    pub(super) backend: String,
+    /// Commands that an idle worker with 64 slots sends in a second.
+    pub(super) idle_commands_per_s: Option<f64>,
+    /// From the end of a dead worker's leases of 1 s to the start of its last job on
+    /// another worker, whose reaper looks every second.
+    pub(super) recovered_ms_after_lease: f64,
+    /// Whether each of its jobs was handled once.
+    pub(super) exact: bool,
+}
+
+pub(super) async fn measure(
+    contender: &QueueContender,
+    plan: &Plan,
+) -> Outcome<AtRest> {
+    let idle_commands_per_s = idle(contender, plan).await?;
+    let (after_lease, exact) = recovery(contender, plan).await?;
+    contender.clean_up().await?;
+    Ok(AtRest {
+        backend: contender.name().to_owned(),
+        idle_commands_per_s,
+        recovered_ms_after_lease: after_lease.as_secs_f64() * 1e3,
+        exact,
+    })
+}
+
+async fn idle(contender: &QueueContender, plan: &Plan) -> Outcome<Option<f64>> {
+    let Some(meter) = &contender.meter else { return Ok(None) };
+    let done = CancellationToken::new();
+    let worker = Worker::new(contender.queue.clone())
+        .concurrency(TASKS)
+        .stop_on(done.clone().cancelled_owned());
+    let watch = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let before = meter.read().await?;
+        tokio::time::sleep(plan.idle).await;
+        let spent = meter.since(before).await?;
+        done.cancel();
+        Ok(count(spent.commands) / plan.idle.as_secs_f64())
+    };
+    let nothing = |_: JobContext| std::future::ready(Ok::<_, Failure>(()));
+    let (ended, rate): (Outcome, Outcome<f64>) =
+        tokio::join!(run(worker, nothing), watch);
+    ended?;
+    rate.map(Some)
+}
+
+async fn recovery(
+    contender: &QueueContender,
+    plan: &Plan,
+) -> Outcome<(Duration, bool)> {
+    let tally = Arc::new(Tally::new(HELD.into()));
+    let job = |number| NewJob::new(tally.payload(number, plan.payload));
+    let jobs: Vec<_> = (0..HELD.into()).map(job).collect();
+    contender.queue.push(&jobs, None).await?;
+    let all = NonZeroU32::new(HELD).expect("not zero");
+    let ask = ClaimRequest::new(worker("dying")?, LEASE).max(all);
+    let died = Instant::now();
+    let mut held = 0;
+    while held < jobs.len() {
+        held += contender.queue.claim(&ask).await?.len();
+    }
+
+    let done = CancellationToken::new();
+    let (all_done, seen) = (done.clone(), Arc::clone(&tally));
+    let handler = move |job: JobContext| {
+        if seen.handled(job.payload()) >= HELD.into() {
+            done.cancel();
+        }
+        std::future::ready(Ok::<_, Failure>(()))
+    };
+    let survivor = Worker::new(contender.queue.clone())
+        .concurrency(TASKS)
+        .reap_every(Duration::from_secs(1))
+        .stop_on(all_done.cancelled_owned())
+        .stop_on(tokio::time::sleep(LOST));
+    run(survivor, handler).await?;
+    let after_lease = died.elapsed().saturating_sub(LEASE);
+    Ok((after_lease, tally.is_exact(HELD.into())))
+}

@@ -1,0 +1,152 @@
+//! What one job more costs, the more there are.
+
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant},
+};
+
+use relq::{ClaimRequest, NewJob, QueueName, Settlement, Verdict, WorkerId};
+use serde::Serialize;
+
+use super::{plan::Plan, queue::QueueContender, sample::count};
+use crate::failure::{Failure, Outcome};
+
+/// Jobs pushed, claimed and finished, one after the other, at each size.
+const CYCLES: u64 = 300;
+
+/// Nothing is lost to a lease in a benchmark.
+const LEASE: Duration = Duration::from_secs(3600);
+
+/// What there is many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Many {
+    Waiting,
+    Leased,
+}
+
+/// The cost of one job beside so many others.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Growth {
+    pub(super) backend: String,
+    pub(super) many: Many,
+    pub(super) jobs: u64,
+    pub(super) us_per_job: f64,
+    pub(super) commands_per_job: Option<f64>,
+    pub(super) redis_cpu_us_per_job: Option<f64>,
+}
+
+/// Measures at each size of the plan. A size that cannot be reached in time is left
+/// out, and so are those behind it.
+pub(super) async fn measure(
+    contender: &QueueContender,
+    many: Many,
+    plan: &Plan,
+) -> Outcome<Vec<Growth>> {
+    let sizes = match many {
+        Many::Waiting => &plan.waiting,
+        Many::Leased => &plan.leased,
+    };
+    let mut growth = Vec::new();
+    let mut there = 0;
+    for size in sizes {
+        if !grow(contender, many, there, *size, plan).await? {
+            break;
+        }
+        there = *size;
+        growth.push(cycles(contender, many, *size, plan).await?);
+    }
+    contender.clean_up().await?;
+    Ok(growth)
+}
+
+/// Makes it that many; answers whether that was done in time.
+async fn grow(
+    contender: &QueueContender,
+    many: Many,
+    from: u64,
+    to: u64,
+    plan: &Plan,
+) -> Outcome<bool> {
+    let deadline = Instant::now() + 3 * plan.patience;
+    let holder = worker("holder")?;
+    let mut there = from;
+    while there < to {
+        if Instant::now() > deadline {
+            return Ok(false);
+        }
+        let batch = (to - there).min(1000);
+        let jobs: Vec<_> =
+            (0..batch).map(|_| NewJob::new(vec![b'x'; plan.payload])).collect();
+        contender.queue.push(&jobs, None).await?;
+        if many == Many::Leased {
+            lease(contender, &holder, batch, deadline).await?;
+        }
+        there += batch;
+    }
+    Ok(true)
+}
+
+async fn lease(
+    contender: &QueueContender,
+    holder: &WorkerId,
+    jobs: u64,
+    deadline: Instant,
+) -> Outcome {
+    let mut left = u32::try_from(jobs).unwrap_or(u32::MAX);
+    while let Some(max) = NonZeroU32::new(left) {
+        let ask = ClaimRequest::new(holder.clone(), LEASE).max(max);
+        let leased = contender.queue.claim(&ask).await?.len();
+        left = left.saturating_sub(u32::try_from(leased).unwrap_or(u32::MAX));
+        if leased == 0 && Instant::now() > deadline {
+            return Err(Failure::Failed(format!("{left} jobs are not to be had")));
+        }
+    }
+    Ok(())
+}
+
+async fn cycles(
+    contender: &QueueContender,
+    many: Many,
+    jobs: u64,
+    plan: &Plan,
+) -> Outcome<Growth> {
+    let ask = ClaimRequest::new(worker("worker")?, LEASE);
+    let before = match &contender.meter {
+        Some(meter) => Some((meter, meter.read().await?)),
+        None => None,
+    };
+    let began = Instant::now();
+    let mut done = 0;
+    while done < CYCLES && (done == 0 || began.elapsed() < plan.patience) {
+        contender.queue.push(&[NewJob::new(vec![b'x'; plan.payload])], None).await?;
+        for delivery in contender.queue.claim(&ask).await? {
+            let settlement = Settlement::new(delivery.receipt, Verdict::Done);
+            contender.queue.settle(&[settlement]).await?;
+            done += 1;
+        }
+    }
+    let took = began.elapsed();
+    let spent = match before {
+        Some((meter, before)) => Some(meter.since(before).await?),
+        None => None,
+    };
+    Ok(Growth {
+        backend: contender.name().to_owned(),
+        many,
+        jobs,
+        us_per_job: took.as_secs_f64() * 1e6 / count(done),
+        commands_per_job: spent.map(|spent| count(spent.commands) / count(done)),
+        redis_cpu_us_per_job: spent.map(|spent| spent.cpu_us / count(done)),
+    })
+}
+
+pub(super) fn worker(name: &str) -> Outcome<WorkerId> {
+    WorkerId::new(name).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// A queue of the benchmark's own.
+pub(super) fn queue_name(random: &str) -> Outcome<QueueName> {
+    QueueName::new(format!("relq-bench-{random}"))
+        .map_err(|error| Failure::Failed(error.to_string()))
+}

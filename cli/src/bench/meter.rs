@@ -1,0 +1,104 @@
+//! What a Redis server says that it did, before and after.
+
+use std::collections::HashMap;
+
+use redis::aio::MultiplexedConnection;
+
+use super::sample::count;
+use crate::failure::{Failure, Outcome};
+
+/// What a stretch of work cost the server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spent {
+    pub(super) commands: u64,
+    /// Times that the server found something to read: a round trip each.
+    pub(super) reads: u64,
+    /// Bytes in and out.
+    pub(super) bytes: u64,
+    /// Of user and system time.
+    pub(super) cpu_us: f64,
+    /// Bytes more in use than before.
+    pub(super) memory: f64,
+}
+
+/// A server's counters, read on a connection of their own.
+#[derive(Debug, Clone)]
+pub(super) struct Meter {
+    conn: MultiplexedConnection,
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    commands: u64,
+    reads: u64,
+    bytes: u64,
+    cpu_us: f64,
+    memory: u64,
+}
+
+impl Meter {
+    pub(super) fn new(conn: MultiplexedConnection) -> Self {
+        Self { conn }
+    }
+
+    pub(super) async fn read(&self) -> Outcome<Reading> {
+        let info: String = redis::cmd("INFO")
+            .arg("everything")
+            .query_async(&mut self.conn.clone())
+            .await
+            .map_err(|error| failed(&error))?;
+        Ok(Reading::of(&info))
+    }
+
+    /// What was spent since `before`, but for the readings themselves.
+    pub(super) async fn since(&self, before: Reading) -> Outcome<Spent> {
+        let after = self.read().await?;
+        Ok(Spent {
+            commands: (after.commands - before.commands).saturating_sub(1),
+            reads: (after.reads - before.reads).saturating_sub(1),
+            bytes: after.bytes - before.bytes,
+            cpu_us: after.cpu_us - before.cpu_us,
+            memory: count(after.memory) - count(before.memory),
+        })
+    }
+}
+
+impl Reading {
+    fn of(info: &str) -> Self {
+        let lines = info.lines().filter_map(|line| line.split_once(':'));
+        let fields: HashMap<_, _> = lines.collect();
+        let text = |name: &str| fields.get(name).copied().unwrap_or_default();
+        let number = |name: &str| text(name).parse::<u64>().unwrap_or(0);
+        let seconds = |name: &str| text(name).parse::<f64>().unwrap_or(0.0);
+        Self {
+            commands: number("total_commands_processed"),
+            reads: number("total_reads_processed"),
+            bytes: number("total_net_input_bytes") + number("total_net_output_bytes"),
+            cpu_us: (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1e6,
+            memory: number("used_memory"),
+        }
+    }
+}
+
+/// A command that relq does not send failed.
+pub(super) fn failed(error: &redis::RedisError) -> Failure {
+    Failure::Failed(format!("the server does not do as the benchmark asks: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_are_found_in_what_the_server_says() {
+        let reading = Reading::of(
+            "# Stats\r\ntotal_commands_processed:7\r\ntotal_reads_processed:5\r\n\
+             total_net_input_bytes:100\r\ntotal_net_output_bytes:23\r\n\
+             # CPU\r\nused_cpu_user:0.5\r\nused_cpu_sys:0.25\r\n\
+             # Memory\r\nused_memory:1024\r\n",
+        );
+        assert_eq!((reading.commands, reading.reads, reading.bytes), (7, 5, 123));
+        assert_eq!((reading.cpu_us, reading.memory), (750_000.0, 1024));
+    }
+}

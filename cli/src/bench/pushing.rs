@@ -1,0 +1,61 @@
+//! Many tasks that take numbers from one source until it is dry or the time is over.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinSet;
+
+use super::workload::TASKS;
+use crate::failure::{Failure, Outcome};
+
+/// Numbers from 0 on.
+#[derive(Debug, Clone)]
+pub(super) struct Numbers {
+    next: Arc<AtomicU64>,
+    end: u64,
+    deadline: Instant,
+}
+
+impl Numbers {
+    /// Those below `end`, for as long as `patience`.
+    pub(super) fn below(end: u64, patience: Duration) -> Self {
+        Self { next: Arc::default(), end, deadline: Instant::now() + patience }
+    }
+
+    /// The next number. Each that is given is used.
+    pub(super) fn take(&self) -> Option<u64> {
+        self.take_many(1).map(|numbers| numbers.start)
+    }
+
+    /// The next `most` numbers, or what is left.
+    pub(super) fn take_many(&self, most: usize) -> Option<std::ops::Range<u64>> {
+        if Instant::now() >= self.deadline {
+            return None;
+        }
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        let from = self.next.fetch_add(most, Relaxed);
+        (from < self.end).then(|| from..self.end.min(from + most))
+    }
+
+    /// How many were given.
+    pub(super) fn given(&self) -> u64 {
+        self.next.load(Relaxed).min(self.end)
+    }
+}
+
+/// Runs `TASKS` of the same task and waits for all.
+pub(super) async fn in_tasks<F>(task: impl Fn() -> F) -> Outcome
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    let mut tasks: JoinSet<_> = (0..TASKS).map(|_| task()).collect();
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| Failure::Failed(format!("a task died: {error}")))??;
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! A backend of relq, worked by relq's worker as it comes.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use relq::{
+    NewJob, Queue, QueueName,
+    worker::{self, CancellationToken, JobContext, Worker},
+};
+use tokio::sync::Notify;
+
+use super::{
+    meter::Meter,
+    plan::Plan,
+    pushing::{Numbers, in_tasks},
+    sample::Sample,
+    tally::Tally,
+    workload::{BATCH, CROWD, TASKS, Workload},
+};
+use crate::failure::{Failure, Outcome};
+
+/// How long a worker is left alone before it is taken to be asleep.
+const FALLING_ASLEEP: Duration = Duration::from_millis(200);
+
+/// How long it is left alone between two jobs.
+const NODDING_OFF: Duration = Duration::from_millis(2);
+
+/// Without an end after this long, jobs are missing.
+const DRAIN_LIMIT: Duration = Duration::from_secs(120);
+
+/// A queue of the benchmark's own.
+#[derive(Debug)]
+pub(super) struct QueueContender {
+    name: String,
+    pub(super) queue: Arc<dyn Queue>,
+    pub(super) meter: Option<Meter>,
+    tally: Arc<Tally>,
+    pushed: u64,
+}
+
+impl QueueContender {
+    /// Opens a queue of that backend at `url`. `meter` reads its server's counters.
+    pub(super) async fn open(
+        backend: &str,
+        url: &str,
+        queue: &QueueName,
+        meter: Option<Meter>,
+    ) -> Outcome<Self> {
+        Ok(Self {
+            name: backend.to_owned(),
+            queue: relq::connect(url, queue).await?,
+            meter,
+            tally: Arc::new(Tally::new(0)),
+            pushed: 0,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) async fn clean_up(&self) -> Outcome {
+        self.queue.purge().await?;
+        Ok(())
+    }
+
+    pub(super) async fn run(
+        &mut self,
+        workload: Workload,
+        plan: &Plan,
+    ) -> Outcome<Sample> {
+        let meter = self.meter.clone();
+        let before = match &meter {
+            Some(meter) => Some((meter, meter.read().await?)),
+            None => None,
+        };
+        let began = Instant::now();
+        let exact = match workload {
+            Workload::PushOne => self.begin(plan.single).push_one(plan).await?,
+            Workload::PushTasks => self.begin(plan.many).push_tasks(plan).await?,
+            Workload::PushBatches => self.begin(plan.many).push_batches(plan).await?,
+            Workload::DrainOne => self.drain(1).await?,
+            Workload::DrainTasks => self.drain(TASKS).await?,
+            Workload::DrainBatches => self.drain(CROWD).await?,
+            Workload::HandOver => self.begin(plan.handed).hand_over(plan).await?,
+        };
+        let took = began.elapsed();
+        let spent = match before {
+            Some((meter, before)) => Some(meter.since(before).await?),
+            None => None,
+        };
+        let latencies = self.tally.latencies();
+        Ok(Sample { jobs: self.pushed, took, latencies, spent, exact })
+    }
+
+    fn begin(&mut self, jobs: u64) -> &mut Self {
+        self.tally = Arc::new(Tally::new(jobs));
+        self.pushed = jobs;
+        self
+    }
+
+    async fn push_one(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+        let numbers = Numbers::below(self.pushed, plan.patience);
+        push(&*self.queue, &self.tally, &numbers, plan.payload).await?;
+        self.pushed = numbers.given();
+        Ok(None)
+    }
+
+    async fn push_tasks(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+        let numbers = Numbers::below(self.pushed, plan.patience);
+        let payload = plan.payload;
+        in_tasks(|| {
+            let (queue, tally) = (Arc::clone(&self.queue), Arc::clone(&self.tally));
+            let numbers = numbers.clone();
+            async move { push(&*queue, &tally, &numbers, payload).await }
+        })
+        .await?;
+        self.pushed = numbers.given();
+        Ok(None)
+    }
+
+    async fn push_batches(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+        let numbers = Numbers::below(self.pushed, plan.patience);
+        while let Some(batch) = numbers.take_many(BATCH) {
+            let job = |number| NewJob::new(self.tally.payload(number, plan.payload));
+            let jobs: Vec<_> = batch.map(job).collect();
+            self.queue.push(&jobs, None).await?;
+        }
+        self.pushed = numbers.given();
+        Ok(None)
+    }
+
+    /// Works all that was pushed, and answers whether each was handled once.
+    async fn drain(&self, concurrency: u32) -> Outcome<Option<bool>> {
+        let (tally, jobs) = (Arc::clone(&self.tally), self.pushed);
+        let done = CancellationToken::new();
+        let all_done = done.clone();
+        let handler = move |job: JobContext| {
+            if tally.handled(job.payload()) >= jobs {
+                done.cancel();
+            }
+            std::future::ready(Ok::<_, worker::Failure>(()))
+        };
+        let worker = Worker::new(self.queue.clone())
+            .concurrency(concurrency)
+            .stop_on(all_done.cancelled_owned())
+            .stop_on(tokio::time::sleep(DRAIN_LIMIT));
+        run(worker, handler).await?;
+        Ok(Some(self.tally.is_exact(jobs)))
+    }
+
+    /// Pushes to an idle worker, one job after the other.
+    async fn hand_over(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+        let (tally, arrived) = (Arc::clone(&self.tally), Arc::new(Notify::new()));
+        let done = CancellationToken::new();
+        let heard = Arc::clone(&arrived);
+        let handler = move |job: JobContext| {
+            tally.arrived(job.payload());
+            heard.notify_one();
+            std::future::ready(Ok::<_, worker::Failure>(()))
+        };
+        let worker = Worker::new(self.queue.clone())
+            .concurrency(TASKS)
+            .stop_on(done.clone().cancelled_owned());
+        let producer = async {
+            tokio::time::sleep(FALLING_ASLEEP).await;
+            let numbers = Numbers::below(self.pushed, plan.patience);
+            while let Some(number) = numbers.take() {
+                tokio::time::sleep(NODDING_OFF).await;
+                let job = NewJob::new(self.tally.payload(number, plan.payload));
+                self.queue.push(&[job], None).await?;
+                while self.tally.so_far() <= number {
+                    arrived.notified().await;
+                }
+            }
+            done.cancel();
+            Ok(numbers.given())
+        };
+        let (ended, pushed): (Outcome, Outcome<u64>) =
+            tokio::join!(run(worker, handler), producer);
+        ended?;
+        self.pushed = pushed?;
+        Ok(Some(self.tally.is_exact(self.pushed)))
+    }
+}
+
+async fn push(
+    queue: &dyn Queue,
+    tally: &Tally,
+    numbers: &Numbers,
+    payload: usize,
+) -> Outcome {
+    while let Some(number) = numbers.take() {
+        queue.push(&[NewJob::new(tally.payload(number, payload))], None).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn run(
+    worker: Worker,
+    handler: impl relq::worker::Handler,
+) -> Outcome {
+    let ended = Box::pin(worker.run(handler)).await;
+    ended.map(drop).map_err(|error| Failure::Failed(format!("the worker: {error}")))
+}

@@ -1,0 +1,105 @@
+//! SQLite without relq, with the same durability: what the same work costs at least.
+
+use std::{path::Path, time::Instant};
+
+use rusqlite::{Connection, params};
+
+use super::{
+    plan::Plan, pushing::Numbers, sample::Sample, tally::Tally, workload::BATCH,
+    workload::Workload,
+};
+use crate::failure::{Failure, Outcome};
+
+/// One table in a file of its own, and one connection to it.
+#[derive(Debug)]
+pub(super) struct RawSqlite {
+    conn: Connection,
+    tally: Tally,
+    pushed: u64,
+}
+
+impl RawSqlite {
+    /// Makes the file. Each commit is synced, as the backend's are by default.
+    pub(super) fn open(file: &Path) -> Outcome<Self> {
+        let conn = Connection::open(file).and_then(|conn| {
+            conn.execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+                 CREATE TABLE jobs (
+                   id INTEGER PRIMARY KEY, payload BLOB, is_leased INTEGER DEFAULT 0);
+                 CREATE INDEX ready ON jobs (id) WHERE is_leased = 0;",
+            )?;
+            Ok(conn)
+        });
+        let conn = conn.map_err(|error| failed(&error))?;
+        Ok(Self { conn, tally: Tally::new(0), pushed: 0 })
+    }
+
+    /// `None` for what SQLite knows no way to do: to wait.
+    pub(super) fn run(
+        &mut self,
+        workload: Workload,
+        plan: &Plan,
+    ) -> Outcome<Option<Sample>> {
+        let began = Instant::now();
+        let ended = match workload {
+            Workload::PushOne => self.push(plan, plan.single, 1),
+            Workload::PushTasks => self.push(plan, plan.many, 1),
+            Workload::PushBatches => self.push(plan, plan.many, BATCH),
+            Workload::DrainOne | Workload::DrainTasks => self.drain(1),
+            Workload::DrainBatches => self.drain(BATCH),
+            Workload::HandOver => return Ok(None),
+        };
+        let is_drain = ended.map_err(|error| failed(&error))?;
+        let took = began.elapsed();
+        let exact = is_drain.then(|| self.tally.is_exact(self.pushed));
+        Ok(Some(Sample { jobs: self.pushed, took, exact, ..Sample::default() }))
+    }
+
+    fn push(&mut self, plan: &Plan, jobs: u64, batch: usize) -> rusqlite::Result<bool> {
+        self.tally = Tally::new(jobs);
+        let numbers = Numbers::below(jobs, plan.patience);
+        while let Some(batch) = numbers.take_many(batch) {
+            let transaction = self.conn.transaction()?;
+            for number in batch {
+                let payload = self.tally.payload(number, plan.payload);
+                transaction
+                    .prepare_cached("INSERT INTO jobs (payload) VALUES (?)")?
+                    .execute(params![payload])?;
+            }
+            transaction.commit()?;
+        }
+        self.pushed = numbers.given();
+        Ok(false)
+    }
+
+    /// Leases in one transaction, removes in another.
+    fn drain(&mut self, batch: usize) -> rusqlite::Result<bool> {
+        loop {
+            let transaction = self.conn.transaction()?;
+            let taken = transaction
+                .prepare_cached(
+                    "UPDATE jobs SET is_leased = 1 WHERE id IN (
+                       SELECT id FROM jobs WHERE is_leased = 0 ORDER BY id LIMIT ?)
+                     RETURNING id, payload",
+                )?
+                .query_map(params![batch], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()?;
+            transaction.commit()?;
+            if taken.is_empty() {
+                return Ok(true);
+            }
+            let transaction = self.conn.transaction()?;
+            for (id, payload) in taken {
+                self.tally.handled(&payload);
+                transaction
+                    .prepare_cached("DELETE FROM jobs WHERE id = ?")?
+                    .execute(params![id])?;
+            }
+            transaction.commit()?;
+        }
+    }
+}
+
+fn failed(error: &rusqlite::Error) -> Failure {
+    Failure::Failed(format!("SQLite does not do as the benchmark asks: {error}"))
+}

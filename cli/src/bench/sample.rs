@@ -1,0 +1,156 @@
+//! What one run of a workload came to, and what several of them come to together.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{meter::Spent, workload::Workload};
+
+/// One run of a workload.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sample {
+    pub(super) jobs: u64,
+    pub(super) took: Duration,
+    /// How long each job took on its way, where that is what is measured.
+    pub(super) latencies: Vec<Duration>,
+    /// What it cost the server, if there is one.
+    pub(super) spent: Option<Spent>,
+    /// Whether each job was handled once and none was missing; `None` where nothing is
+    /// handled.
+    pub(super) exact: Option<bool>,
+}
+
+impl Sample {
+    fn rate(&self) -> f64 {
+        count(self.jobs) / self.took.as_secs_f64().max(1e-9)
+    }
+
+    fn percentile_us(&self, of_100: usize) -> Option<f64> {
+        let mut sorted = self.latencies.clone();
+        sorted.sort_unstable();
+        let last = sorted.len().checked_sub(1)?;
+        Some(sorted[last * of_100 / 100].as_secs_f64() * 1e6)
+    }
+
+    fn per_job(&self, figure: impl Fn(&Spent) -> f64) -> Option<f64> {
+        self.spent.as_ref().map(|spent| figure(spent) / count(self.jobs.max(1)))
+    }
+}
+
+/// One line of the tables: the medians of all repetitions.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Figures {
+    pub(super) backend: String,
+    pub(super) workload: String,
+    pub(super) durability: String,
+    pub(super) jobs_per_s: Option<f64>,
+    /// The slowest and the fastest repetition.
+    pub(super) jobs_per_s_spread: Option<(f64, f64)>,
+    /// The median of the ratios to the raw limit of the same repetition; of `W5`, of
+    /// the medians of the times.
+    pub(super) of_raw: Option<f64>,
+    pub(super) p50_us: Option<f64>,
+    pub(super) p99_us: Option<f64>,
+    pub(super) commands_per_job: Option<f64>,
+    pub(super) round_trips_per_job: Option<f64>,
+    pub(super) bytes_per_job: Option<f64>,
+    pub(super) redis_cpu_us_per_job: Option<f64>,
+    pub(super) memory_bytes_per_job: Option<f64>,
+    pub(super) exact: Option<bool>,
+}
+
+impl Figures {
+    /// The figures of a workload on a backend, `raw` being those of the limit, one for
+    /// each repetition.
+    pub(super) fn of(
+        backend: &str,
+        workload: Workload,
+        durability: &str,
+        samples: &[Sample],
+        raw: &[Sample],
+    ) -> Self {
+        let all = |figure: &dyn Fn(&Sample) -> Option<f64>| {
+            median(samples.iter().filter_map(figure).collect())
+        };
+        let is_timed = workload == Workload::HandOver;
+        let rates: Vec<_> = samples.iter().map(Sample::rate).collect();
+        let ratio = |(sample, raw): (&Sample, &Sample)| {
+            if is_timed {
+                Some(sample.percentile_us(50)? / raw.percentile_us(50)?)
+            } else {
+                Some(sample.rate() / raw.rate())
+            }
+        };
+        let ratios = samples.iter().zip(raw).filter_map(ratio).collect();
+        let least = rates.iter().copied().reduce(f64::min);
+        let spread = least.zip(rates.iter().copied().reduce(f64::max));
+        let exact: Option<Vec<_>> = samples.iter().map(|sample| sample.exact).collect();
+        Self {
+            backend: backend.to_owned(),
+            workload: workload.name().to_owned(),
+            durability: durability.to_owned(),
+            jobs_per_s: median(rates).filter(|_| !is_timed),
+            jobs_per_s_spread: spread.filter(|_| !is_timed),
+            of_raw: median(ratios),
+            p50_us: all(&|sample| sample.percentile_us(50)),
+            p99_us: all(&|sample| sample.percentile_us(99)),
+            commands_per_job: all(&|one| one.per_job(|spent| count(spent.commands))),
+            round_trips_per_job: all(&|one| one.per_job(|spent| count(spent.reads))),
+            bytes_per_job: all(&|one| one.per_job(|spent| count(spent.bytes))),
+            redis_cpu_us_per_job: all(&|one| one.per_job(|spent| spent.cpu_us)),
+            memory_bytes_per_job: all(&|one| match workload {
+                Workload::PushBatches => one.per_job(|spent| spent.memory),
+                _ => None,
+            }),
+            exact: exact.map(|all| all.into_iter().all(|is_exact| is_exact)),
+        }
+    }
+}
+
+/// The middle one; of an even number the mean of the two in the middle.
+pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    match figures.len() {
+        0 => None,
+        even if even.is_multiple_of(2) => {
+            Some(f64::midpoint(figures[middle - 1], figures[middle]))
+        }
+        _ => Some(figures[middle]),
+    }
+}
+
+/// A count as a figure to reckon with.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(super) fn count(of: u64) -> f64 {
+    of as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(jobs: u64, seconds: u64) -> Sample {
+        Sample { jobs, took: Duration::from_secs(seconds), ..Sample::default() }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
+    }
+
+    #[test]
+    fn ratios_are_taken_within_each_repetition() {
+        let samples = [sample(100, 1), sample(10, 1), sample(30, 1)];
+        let raw = [sample(200, 1), sample(10, 1), sample(30, 2)];
+
+        let figures = Figures::of("zset", Workload::PushOne, "none", &samples, &raw);
+
+        assert_eq!(figures.jobs_per_s, Some(30.0));
+        assert_eq!(figures.jobs_per_s_spread, Some((10.0, 100.0)));
+        assert_eq!(figures.of_raw, Some(1.0));
+        assert_eq!((figures.p50_us, figures.exact), (None, None));
+    }
+}

@@ -1,0 +1,227 @@
+//! The Redis server that is measured: the user's, or a private one.
+
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
+use tempfile::TempDir;
+
+use super::meter::failed;
+use crate::failure::{Failure, Outcome};
+
+/// How long a server of our own may take to start.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How a server keeps what it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// In memory alone.
+    Memory,
+    /// In a log, synced every second.
+    EverySecond,
+    /// In a log, synced before each answer.
+    Always,
+}
+
+impl Durability {
+    fn settings(self) -> [&'static str; 6] {
+        let (log, sync) = match self {
+            Self::Memory => ("no", "no"),
+            Self::EverySecond => ("yes", "everysec"),
+            Self::Always => ("yes", "always"),
+        };
+        ["--appendonly", log, "--appendfsync", sync, "--save", ""]
+    }
+}
+
+/// A server to measure on.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// A URL without a backend's name and without a database.
+    base: String,
+    database: u32,
+    /// Ends with this value.
+    _private: Option<Private>,
+}
+
+/// A server of our own, which ends with this value.
+#[derive(Debug)]
+struct Private {
+    child: Child,
+    /// Its log, removed with it.
+    _folder: TempDir,
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        // It may be gone already, and nothing is to be kept.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// The server of a URL, with or without a backend's name.
+    pub(super) fn at(url: &str) -> Outcome<Self> {
+        let address = url.split_once('+').map_or(url, |(_backend, rest)| rest);
+        let unusable = || {
+            Failure::Usage(format!(
+                "the benchmark compares backends on a Redis server, as \
+                 redis://127.0.0.1:6379/0, not on {url}"
+            ))
+        };
+        let (scheme, rest) = address.split_once("://").ok_or_else(unusable)?;
+        if !["redis", "rediss"].contains(&scheme) {
+            return Err(unusable());
+        }
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let database = if path.is_empty() { Ok(0) } else { path.parse() }
+            .map_err(|_| unusable())?;
+        Ok(Self { base: format!("{scheme}://{host}"), database, _private: None })
+    }
+
+    /// A server of our own on a free port.
+    pub(super) async fn start(durability: Durability) -> Outcome<Self> {
+        let folder = TempDir::with_prefix("relq-bench-").map_err(|error| {
+            Failure::Failed(format!("no temporary folder can be made: {error}"))
+        })?;
+        let port = free_port()?;
+        let child = spawn(port, durability, folder.path())?;
+        let server = Self {
+            base: format!("redis://127.0.0.1:{port}"),
+            database: 0,
+            _private: Some(Private { child, _folder: folder }),
+        };
+        server.wait_until_up().await?;
+        Ok(server)
+    }
+
+    /// Where a backend finds it.
+    pub(super) fn url_of(&self, backend: &str, database: u32) -> String {
+        format!("{backend}+{}/{database}", self.base)
+    }
+
+    /// The database of the URL.
+    pub(super) fn database(&self) -> u32 {
+        self.database
+    }
+
+    /// A connection that commands may wait on as long as they like.
+    pub(super) async fn connect(&self) -> Outcome<MultiplexedConnection> {
+        let url = format!("{}/{}", self.base, self.database);
+        let client = redis::Client::open(url).map_err(|error| failed(&error))?;
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let conn = client.get_multiplexed_async_connection_with_config(&config).await;
+        conn.map_err(|error| failed(&error))
+    }
+
+    /// Its name and version.
+    pub(super) async fn version(&self) -> Outcome<String> {
+        let info: String = redis::cmd("INFO")
+            .arg("server")
+            .query_async(&mut self.connect().await?)
+            .await
+            .map_err(|error| failed(&error))?;
+        let mut lines = info.lines();
+        let version = lines.find_map(|line| line.strip_prefix("redis_version:"));
+        Ok(format!("Redis {}", version.unwrap_or("of unknown version")))
+    }
+
+    /// What the server keeps when it dies, in words.
+    pub(super) async fn durability(&self) -> Outcome<String> {
+        let mut conn = self.connect().await?;
+        let mut settings = Vec::new();
+        for name in ["appendonly", "appendfsync", "save"] {
+            let mut ask = redis::cmd("CONFIG");
+            ask.arg("GET").arg(name);
+            let answer: Vec<String> = match ask.query_async(&mut conn).await {
+                Ok(answer) => answer,
+                // Managed servers refuse to tell.
+                Err(_) => return Ok("not told by the server".to_owned()),
+            };
+            settings.push(answer.into_iter().nth(1).unwrap_or_default());
+        }
+        Ok(match &settings[..] {
+            [log, sync, _] if log == "yes" => format!("appendonly, fsync {sync}"),
+            [_, _, save] if save.is_empty() => "memory only".to_owned(),
+            [_, _, save] => format!("snapshots ({save})"),
+            _ => "not told by the server".to_owned(),
+        })
+    }
+
+    /// The number of its last database, if nothing is in there: for the backend that
+    /// wants one for itself.
+    pub(super) async fn empty_database(&self) -> Outcome<Option<u32>> {
+        let mut conn = self.connect().await?;
+        let mut ask = redis::cmd("CONFIG");
+        ask.arg("GET").arg("databases");
+        let answer: Vec<String> = ask.query_async(&mut conn).await.unwrap_or_default();
+        let databases = answer.get(1).and_then(|number| number.parse::<u32>().ok());
+        let Some(last) = databases.unwrap_or(1).checked_sub(1).filter(|last| *last > 0)
+        else {
+            return Ok(None);
+        };
+        let other = Self { base: self.base.clone(), database: last, _private: None };
+        let size: Result<u64, _> = redis::cmd("DBSIZE")
+            .query_async(&mut Box::pin(other.connect()).await?)
+            .await;
+        Ok(size.ok().filter(|size| *size == 0).map(|_| last))
+    }
+
+    async fn wait_until_up(&self) -> Outcome {
+        let began = Instant::now();
+        loop {
+            match self.connect().await {
+                Ok(_) => return Ok(()),
+                Err(error) if began.elapsed() > START_LIMIT => return Err(error),
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+}
+
+fn free_port() -> Outcome<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0");
+    let port = listener.and_then(|listener| listener.local_addr());
+    port.map(|address| address.port()).map_err(|error| {
+        Failure::Failed(format!("no port is free for a server: {error}"))
+    })
+}
+
+fn spawn(port: u16, durability: Durability, folder: &Path) -> Outcome<Child> {
+    Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(durability.settings())
+        .arg("--dir")
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| {
+            Failure::Failed(format!(
+                "redis-server cannot be started: {error}; install it, or name a \
+                 server with --url"
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_taken_out_of_any_backends_url() {
+        for url in ["redis://:p@host:1/2", "zset+redis://:p@host:1/2"] {
+            let server = Server::at(url).unwrap();
+            assert_eq!(server.url_of("circular", 3), "circular+redis://:p@host:1/3");
+            assert_eq!(server.database(), 2);
+        }
+        for url in ["sqlite:jobs.db", "redis://host/x", "host"] {
+            assert!(matches!(Server::at(url), Err(Failure::Usage(_))), "{url}");
+        }
+    }
+}

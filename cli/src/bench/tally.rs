@@ -1,0 +1,115 @@
+//! Proof that each job was handled once, and when.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+/// Counts the handling of jobs that are numbered from 0.
+#[derive(Debug)]
+pub(super) struct Tally {
+    began: Instant,
+    runs: Vec<AtomicU8>,
+    handled: AtomicU64,
+    strangers: AtomicU64,
+    latencies: Mutex<Vec<Duration>>,
+}
+
+/// Bytes of a payload that carry its number, and when it was pushed.
+const NUMBER: usize = 8;
+const STAMP: usize = 8;
+
+/// The smallest payload that can be counted.
+pub(super) const LEAST_PAYLOAD: usize = NUMBER + STAMP;
+
+impl Tally {
+    pub(super) fn new(jobs: u64) -> Self {
+        Self {
+            began: Instant::now(),
+            runs: (0..jobs).map(|_| AtomicU8::new(0)).collect(),
+            handled: AtomicU64::new(0),
+            strangers: AtomicU64::new(0),
+            latencies: Mutex::default(),
+        }
+    }
+
+    /// A payload of so many bytes that says its number and that it is pushed now.
+    pub(super) fn payload(&self, number: u64, bytes: usize) -> Vec<u8> {
+        let mut payload = vec![b'x'; bytes.max(LEAST_PAYLOAD)];
+        payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
+        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        payload[NUMBER..LEAST_PAYLOAD].copy_from_slice(&now.to_be_bytes());
+        payload
+    }
+
+    /// Notes that a job was handled; answers how many have been.
+    pub(super) fn handled(&self, payload: &[u8]) -> u64 {
+        let run = number_at(payload, 0)
+            .and_then(|number| self.runs.get(usize::try_from(number).ok()?));
+        match run {
+            Some(run) => run.fetch_add(1, Relaxed).into(),
+            None => self.strangers.fetch_add(1, Relaxed),
+        };
+        self.handled.fetch_add(1, Relaxed) + 1
+    }
+
+    /// As [`handled`](Self::handled), and how long the job was on its way.
+    pub(super) fn arrived(&self, payload: &[u8]) -> u64 {
+        let now = self.began.elapsed();
+        if let Some(pushed) = number_at(payload, NUMBER) {
+            let latency = now.saturating_sub(Duration::from_nanos(pushed));
+            let latencies = self.latencies.lock();
+            latencies.unwrap_or_else(PoisonError::into_inner).push(latency);
+        }
+        self.handled(payload)
+    }
+
+    /// How many were handled so far.
+    pub(super) fn so_far(&self) -> u64 {
+        self.handled.load(Relaxed)
+    }
+
+    /// Whether the first `jobs` were handled once each and nothing else was.
+    pub(super) fn is_exact(&self, jobs: u64) -> bool {
+        let once = self.runs.iter().zip(0..jobs).all(|(run, _)| run.load(Relaxed) == 1);
+        once && self.so_far() == jobs && self.strangers.load(Relaxed) == 0
+    }
+
+    /// How long the jobs were on their way.
+    pub(super) fn latencies(&self) -> Vec<Duration> {
+        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn number_at(payload: &[u8], at: usize) -> Option<u64> {
+    let bytes = payload.get(at..at + NUMBER)?;
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_handled_twice_or_not_at_all_is_noticed() {
+        let tally = Tally::new(2);
+        let [first, second] = [0, 1].map(|number| tally.payload(number, 32));
+        tally.handled(&first);
+        assert!(!tally.is_exact(2), "one is missing");
+        tally.handled(&second);
+        assert!(tally.is_exact(2));
+        tally.handled(&second);
+        assert!(!tally.is_exact(2), "one came twice");
+    }
+
+    #[test]
+    fn a_job_that_nobody_pushed_is_noticed() {
+        let tally = Tally::new(1);
+        tally.handled(&tally.payload(0, 16));
+        tally.handled(b"short");
+        assert!(!tally.is_exact(1));
+    }
+}

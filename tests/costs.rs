@@ -1,0 +1,253 @@
+//! What a job costs on each Redis backend, in figures that no noise moves. A change
+//! that makes one worse fails here, and `docs/patterns.md` shows what is true.
+//!
+//! `COSTS=write cargo test --test costs` writes the table anew.
+
+use std::{collections::BTreeMap, fs, num::NonZeroU32, path::Path, time::Duration};
+
+use conformance_tests::server::Server;
+use relq::{
+    ClaimRequest, NewJob, Queue, QueueName, Receipt, Settlement, Verdict, WorkerId,
+};
+
+const PAGE: &str = "docs/patterns.md";
+const BEGIN: &str = "<!-- costs: begin -->\n";
+const END: &str = "<!-- costs: end -->";
+
+/// Jobs of each measurement.
+const JOBS: u32 = 1000;
+
+/// Jobs of a call that takes many.
+const BATCH: u32 = 100;
+
+const PAYLOAD: usize = 256;
+
+/// How much a figure may differ from what is written: bytes vary with the digits of a
+/// counter, reads with how the system hands over what was written, and where a key is
+/// drawn by chance, commands too.
+const TOLERANCE: f64 = 0.06;
+
+/// What one stretch of work cost the server for each job.
+#[derive(Clone, Copy)]
+struct Cost {
+    commands: f64,
+    round_trips: f64,
+    bytes: f64,
+}
+
+/// The columns of the table, each with its unit.
+const COLUMNS: [&str; 11] = [
+    "push one: commands",
+    "round trips",
+    "bytes",
+    "work one: commands",
+    "round trips",
+    "bytes",
+    "push 100: commands",
+    "bytes",
+    "work 100: commands",
+    "bytes",
+    "memory waiting",
+];
+
+#[tokio::test]
+async fn no_job_costs_more_than_is_written() {
+    let mut measured = BTreeMap::new();
+    for backend in relq::backends().filter(|backend| *backend != "sqlite") {
+        measured.insert(backend.to_owned(), measure(backend).await);
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = fs::read_to_string(&file).expect("the page is there");
+    if std::env::var("COSTS").is_ok_and(|value| value == "write") {
+        fs::write(file, with_table(&page, &table(&measured))).expect("it is written");
+        return;
+    }
+    let written = read_table(&page);
+    let differences = differences(&measured, &written);
+    assert!(
+        differences.is_empty(),
+        "{PAGE} says otherwise: {differences:#?}\n{}\nif that is meant, write it with \
+         COSTS=write cargo test --test costs",
+        table(&measured)
+    );
+}
+
+/// All figures of a backend, in the order of the columns.
+async fn measure(backend: &str) -> Vec<f64> {
+    let server = Server::start_on_tcp();
+    let url = format!("{backend}+{}", server.url());
+    let name = QueueName::new("costs").expect("the name is allowed");
+    let queue = relq::connect(&url, &name).await.expect("the queue opens");
+    let queue = &*queue;
+
+    let push_one = cost(&server, async {
+        for _ in 0..JOBS {
+            queue.push(&jobs(1), None).await.expect("the push is taken");
+        }
+    })
+    .await;
+    let work_one = cost(&server, work(queue, 1)).await;
+    let push_many = cost(&server, async {
+        for _ in 0..JOBS / BATCH {
+            queue.push(&jobs(BATCH), None).await.expect("the push is taken");
+        }
+    })
+    .await;
+    let work_many = cost(&server, work(queue, BATCH)).await;
+    let waiting = waiting(&server, queue).await;
+
+    // Into how many reads a large call falls is the system's affair.
+    let of_one = |cost: Cost| [cost.commands, cost.round_trips, cost.bytes];
+    let of_many = |cost: Cost| [cost.commands, cost.bytes];
+    let ones = [push_one, work_one].into_iter().flat_map(of_one);
+    let many = [push_many, work_many].into_iter().flat_map(of_many);
+    ones.chain(many).chain([waiting]).collect()
+}
+
+/// Bytes of memory for each of many jobs that wait: so many that those of a client more
+/// or less do not count.
+async fn waiting(server: &Server, queue: &dyn Queue) -> f64 {
+    const MANY: u32 = 20_000;
+    let empty = memory(server);
+    for _ in 0..MANY / BATCH {
+        queue.push(&jobs(BATCH), None).await.expect("the push is taken");
+    }
+    (memory(server) - empty) / f64::from(MANY)
+}
+
+fn jobs(count: u32) -> Vec<NewJob> {
+    (0..count).map(|_| NewJob::new(vec![b'x'; PAYLOAD])).collect()
+}
+
+/// Works all jobs: each turn settles what the one before it claimed.
+async fn work(queue: &dyn Queue, batch: u32) {
+    let worker = WorkerId::new("worker").expect("the id is allowed");
+    let max = NonZeroU32::new(batch).expect("not zero");
+    let ask = ClaimRequest::new(worker, Duration::from_secs(600)).max(max);
+    let done = |receipt: Receipt| Settlement::new(receipt, Verdict::Done);
+    let (mut held, mut worked) = (Vec::new(), 0);
+    loop {
+        let turn = queue.turn(&held, &ask).await;
+        turn.settled.expect("the settlements are taken");
+        let claimed = turn.claimed.expect("the claim is answered");
+        worked += claimed.len();
+        held = claimed.into_iter().map(|delivery| done(delivery.receipt)).collect();
+        if held.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(worked, JOBS as usize, "each job was claimed once");
+}
+
+/// What `work` costs, but for looking.
+async fn cost(server: &Server, work: impl Future<Output = ()>) -> Cost {
+    let looking = {
+        let before = Counters::read(server);
+        Counters::read(server).minus(before)
+    };
+    let before = Counters::read(server);
+    work.await;
+    let spent = Counters::read(server).minus(before).minus(looking);
+    let per_job = |figure: f64| figure / f64::from(JOBS);
+    Cost {
+        commands: per_job(spent.commands),
+        round_trips: per_job(spent.reads),
+        bytes: per_job(spent.bytes),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Counters {
+    commands: f64,
+    /// Times that the server found something to read.
+    reads: f64,
+    bytes: f64,
+}
+
+impl Counters {
+    fn read(server: &Server) -> Self {
+        let info = info(server, "stats");
+        let number = |name: &str| number_in(&info, name);
+        Self {
+            commands: number("total_commands_processed"),
+            reads: number("total_reads_processed"),
+            bytes: number("total_net_input_bytes") + number("total_net_output_bytes"),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            commands: self.commands - other.commands,
+            reads: self.reads - other.reads,
+            bytes: self.bytes - other.bytes,
+        }
+    }
+}
+
+/// Bytes that the server has in use, without those of its clients.
+fn memory(server: &Server) -> f64 {
+    let info = info(server, "memory");
+    number_in(&info, "used_memory_dataset")
+}
+
+fn info(server: &Server, section: &str) -> String {
+    let answer = server.command(&[b"INFO", section.as_bytes()]);
+    String::from_utf8(answer).expect("the server speaks UTF-8")
+}
+
+fn number_in(info: &str, name: &str) -> f64 {
+    let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+    let value = lines.find(|(key, _)| *key == name).map(|(_, value)| value);
+    let value = value.unwrap_or_else(|| panic!("the server tells {name}"));
+    value.trim().parse().expect("it is a number")
+}
+
+fn table(measured: &BTreeMap<String, Vec<f64>>) -> String {
+    let mut table = format!("| | {} |\n", COLUMNS.join(" | "));
+    table.push_str(&format!("|---|{}\n", "--:|".repeat(COLUMNS.len())));
+    for (backend, figures) in measured {
+        let cells: Vec<_> = figures.iter().map(|figure| show(*figure)).collect();
+        table.push_str(&format!("| {backend} | {} |\n", cells.join(" | ")));
+    }
+    table
+}
+
+fn show(figure: f64) -> String {
+    if figure >= 10.0 { format!("{figure:.0}") } else { format!("{figure:.3}") }
+}
+
+fn with_table(page: &str, table: &str) -> String {
+    let (head, rest) = page.split_once(BEGIN).expect("the page has a place for it");
+    let (_, tail) = rest.split_once(END).expect("the place has an end");
+    format!("{head}{BEGIN}{table}{END}{tail}")
+}
+
+fn read_table(page: &str) -> BTreeMap<String, Vec<f64>> {
+    let (_, rest) = page.split_once(BEGIN).expect("the page has a place for it");
+    let (table, _) = rest.split_once(END).expect("the place has an end");
+    let row = |line: &str| {
+        let mut cells = line.trim_matches('|').split('|').map(str::trim);
+        let backend = cells.next().unwrap_or_default().to_owned();
+        (backend, cells.filter_map(|cell| cell.parse().ok()).collect())
+    };
+    table.lines().skip(2).map(row).collect()
+}
+
+fn differences(
+    measured: &BTreeMap<String, Vec<f64>>,
+    written: &BTreeMap<String, Vec<f64>>,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    for (backend, figures) in measured {
+        let expected = written.get(backend).map_or(&[][..], Vec::as_slice);
+        for (at, (column, figure)) in COLUMNS.iter().zip(figures).enumerate() {
+            let expected = expected.get(at).copied().unwrap_or(f64::NAN);
+            let is_near = (figure - expected).abs() <= TOLERANCE * expected.abs();
+            if !is_near {
+                let figure = show(*figure);
+                all.push(format!("{backend}, {column}: {figure}, not {expected}"));
+            }
+        }
+    }
+    all
+}
