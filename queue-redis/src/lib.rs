@@ -1,5 +1,5 @@
 //! What the Redis backends of relq share: a connection that heals, scripts, keys,
-//! the entry codec, errors that say what happened, and a doorbell for waiting.
+//! the entry codec, errors that say what happened, and two ways of waiting.
 //!
 //! Backends reach Redis through this crate only.
 
@@ -13,11 +13,14 @@ mod parts;
 mod reply;
 mod script;
 pub mod shelf;
+mod waiting;
 
 pub use config::{InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};
 pub use doorbell::{Doorbell, Ring};
 pub use keys::KeyPrefix;
 pub use parts::Parts;
+pub use redis::Cmd;
 pub use reply::Reply;
 pub use script::{Call, Script, code_of};
+pub use waiting::WaitingConn;

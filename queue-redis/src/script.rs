@@ -125,6 +125,11 @@ impl Call<'_> {
         }
     }
 
+    /// The call by the script's digest.
+    pub(crate) fn by_digest(&self) -> &Cmd {
+        &self.cmd
+    }
+
     fn in_full(&self) -> Cmd {
         const COMMAND_AND_DIGEST: usize = 2;
         let mut cmd = redis::cmd("EVAL");

@@ -1,0 +1,33 @@
+#!lua flags=allow-oom
+-- End a job that is an element of a list, ready or leased.
+--
+-- KEYS[1...] the shelf's, then the pattern's, then
+-- KEYS[last] list  LIST  the one that it was seen in
+-- ARGV[1] the element
+-- ARGV[2] the session whose list it is, or empty
+-- ARGV[3] how long ids are remembered after their job (ms)
+-- ARGV[4] how long a cancelled lease is remembered after its end (ms)
+--
+-- Returns 1 if it was there, else 0.
+local keys = bind_keys()
+local list = KEYS[#KEYS]
+local element, session = ARGV[1], ARGV[2]
+local window_ms, remember_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+redis.call('HLEN', keys.totals)
+redis.call('ZCARD', keys.cancelled)
+local name, entry = read_element(list, element)
+local end_ms = name and (redis.call('ZSCORE', keys.leased, name)
+  or redis.call('ZSCORE', keys.workers, session))
+if redis.call('LREM', list, 1, element) == 0 then return 0 end
+if name then
+  local forget_at = math.max(now_ms, tonumber(end_ms or 0)) + remember_ms
+  redis.call('ZADD', keys.cancelled, forget_at, name)
+  redis.call('ZREM', keys.leased, name)
+end
+local job = read_entry(entry)
+if job then close_books(keys, job, now_ms, window_ms) end
+redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+return 1

@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- Remove every job and all that the queue remembers; it stays paused if it is.
+--
+-- KEYS[1] workers  ZSET  sessions
+-- KEYS[2] retired  ZSET  sessions that ended
+-- KEYS[3] later    ZSET  scheduled jobs
+-- KEYS[4] dead     ZSET  dead jobs
+-- KEYS[5...]       lists of ready and leased jobs, then all other keys of the queue
+--                  but `paused`
+-- ARGV[1] how many of them are lists
+-- ARGV[2...] the sessions whose lists are among them
+--
+-- Returns how many jobs there were, or false when there is a session that is not
+-- among them: then nothing was done.
+local workers, retired, later, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local FIRST_LIST, lists = 5, tonumber(ARGV[1])
+
+local is_known = {}
+for i = 2, #ARGV do is_known[ARGV[i]] = true end
+for _, key in ipairs({workers, retired}) do
+  for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+    if not is_known[session] then return false end
+  end
+end
+local jobs = redis.call('ZCARD', later) + redis.call('ZCARD', dead)
+for i = FIRST_LIST, FIRST_LIST + lists - 1 do jobs = jobs + redis.call('LLEN', KEYS[i]) end
+redis.call('UNLINK', unpack(KEYS))
+return jobs

@@ -1,0 +1,19 @@
+#!lua flags=no-writes
+-- Name what may have to be taken back.
+--
+-- KEYS[1] leased   ZSET  lease -> end (ms), where it is not its worker's
+-- KEYS[2] workers  ZSET  session -> end of its heartbeat (ms)
+-- KEYS[3] retired  ZSET  session that ended -> until when its list is watched (ms)
+-- ARGV[1] how many leases at most
+-- ARGV[2] how many sessions of each kind at most
+--
+-- Returns {{leases that are over, the last first}, {sessions, the first to end first},
+-- {sessions that ended}}.
+local leased, workers, retired = KEYS[1], KEYS[2], KEYS[3]
+local page, sessions = tonumber(ARGV[1]), tonumber(ARGV[2])
+
+return {
+  redis.call('ZRANGE', leased, server_ms(), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page),
+  redis.call('ZRANGE', workers, 0, sessions - 1),
+  redis.call('ZRANGE', retired, 0, sessions - 1),
+}

@@ -1,0 +1,120 @@
+#!lua flags=allow-oom
+-- Take jobs back: a page of those whose lease is over, or of those of a worker that
+-- leaves.
+--
+-- KEYS[1...] the shelf's, then the pattern's, then
+-- KEYS[...]  lists  LIST  processing lists
+-- ARGV[1] 'over' to take what is over, counted; 'left' to take all that is named here,
+--         uncounted
+-- ARGV[2] how many at most
+-- ARGV[3] for how long the list of a session that ended is watched (ms)
+-- ARGV[4] how many leases are named
+-- ARGV[5...] for each of them: its name, the number of its list; the first is to be
+--            foremost. Then for each list its session, or empty for the shared one.
+--
+-- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
+-- ends or -1}.
+local keys = bind_keys()
+local how, page, watch_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local leases = tonumber(ARGV[4])
+local FIRST_LEASE, FIRST_SESSION = 5, 5 + 2 * leases
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+check_ready(keys)
+redis.call('HLEN', keys.jobs)
+for _, key in ipairs({keys.leased, keys.workers, keys.retired, keys.dead}) do
+  redis.call('ZCARD', key)
+end
+local counts, room, has_more, next_ms = {requeued = 0, buried = 0}, page, 0, -1
+
+local function is_over(end_ms)
+  return how == 'left' or not end_ms or tonumber(end_ms) <= now_ms
+end
+
+local function bring_back(name, entry)
+  room = room - 1
+  local job = name and read_entry(entry)
+  if not job then
+    redis.call('RPUSH', keys.ready, entry)
+    counts.requeued = counts.requeued + 1
+    return
+  end
+  local outcome = 'requeued'
+  if how == 'left' then
+    hold_until_expiry(keys.unique, job)
+    make_ready(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)), 'front')
+  else
+    outcome = recover_job(keys, job, entry, now_ms)
+  end
+  counts[outcome] = counts[outcome] + 1
+end
+
+-- Which of the named leases are to be taken from which list.
+local function named_by_list()
+  local by_list = {}
+  for i = 1, leases do
+    local name, list = ARGV[FIRST_LEASE + 2 * (i - 1)], list_of(tonumber(ARGV[FIRST_LEASE + 2 * i - 1]))
+    local end_ms = redis.call('ZSCORE', keys.leased, name)
+    if end_ms and is_over(end_ms) then
+      by_list[list] = by_list[list] or {names = {}, is_wanted = {}}
+      by_list[list].is_wanted[name] = true
+      table.insert(by_list[list].names, name)
+    end
+  end
+  return by_list
+end
+
+local function take_named(list, names, is_wanted)
+  local found = find_elements(list, is_wanted, #names)
+  for i = #names, 1, -1 do
+    local element = found[names[i]]
+    if element then
+      bring_back(read_element(list, element))
+      redis.call('LREM', list, -1, element)
+    end
+    redis.call('ZREM', keys.leased, names[i])
+  end
+end
+
+-- From then on its list is only watched: a move that was waiting may still fill it.
+local function retire(session, end_ms)
+  if end_ms then
+    redis.call('ZADD', keys.retired, now_ms + watch_ms, session)
+    redis.call('ZREM', keys.workers, session)
+  elseif tonumber(redis.call('ZSCORE', keys.retired, session) or 0) <= now_ms then
+    redis.call('ZREM', keys.retired, session)
+  end
+end
+
+-- From the newest on, so that the oldest is at the very front in the end.
+local function adopt(list, session, end_ms)
+  for _, element in ipairs(room > 0 and redis.call('LRANGE', list, 0, room - 1) or {}) do
+    local name, entry = read_element(list, element)
+    bring_back(name, entry)
+    redis.call('LPOP', list)
+    if name then redis.call('ZREM', keys.leased, name) end
+  end
+  if redis.call('EXISTS', list) == 1 then has_more = 1 else retire(session, end_ms) end
+end
+
+local function look_at(list, session)
+  local end_ms = redis.call('ZSCORE', keys.workers, session)
+  if is_over(end_ms) then
+    adopt(list, session, end_ms)
+  elseif redis.call('EXISTS', list) == 1 then
+    local left_ms = math.ceil(end_ms - now_ms)
+    next_ms = next_ms < 0 and left_ms or math.min(next_ms, left_ms)
+  end
+end
+
+for list, named in pairs(named_by_list()) do take_named(list, named.names, named.is_wanted) end
+for i = #ARGV - FIRST_SESSION + 1, 1, -1 do
+  local session = ARGV[FIRST_SESSION + i - 1]
+  if session ~= '' then look_at(list_of(i), session) end
+end
+
+local lease_ms = next_in_ms(keys.leased, now_ms)
+if lease_ms == 0 and how == 'over' then has_more = 1 end
+if lease_ms >= 0 then next_ms = next_ms < 0 and lease_ms or math.min(next_ms, lease_ms) end
+return {counts.requeued, counts.buried, has_more, next_ms}

@@ -1,0 +1,79 @@
+//! Proving that each job is in exactly one place (R23).
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use queue_core::{Audit, Error, Operation};
+use queue_redis::{
+    command,
+    shelf::{self, Seen},
+};
+
+use crate::{lease::Lease, scripts::Store, session::Site};
+
+/// Elements read at once.
+const PAGE: usize = 500;
+
+pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
+    shelf::audit(|| Box::pin(read(store))).await
+}
+
+async fn read(store: &Store) -> Result<Seen, Error> {
+    let (keys, shelf) = (&store.keys, &store.shelf);
+    let mut seen = Seen::default();
+    seen.read_scheduled(shelf).await?;
+    seen.read_list(shelf, &keys.ready).await?;
+    seen.read_list(shelf, &keys.handed).await?;
+    let mut leases = BTreeSet::new();
+    for site in store.sites(Operation::Audit).await? {
+        leases.extend(read_leased(store, &site, &mut seen).await?);
+    }
+    read_ends(store, &leases, &mut seen).await?;
+    seen.read_rest(shelf).await?;
+    Ok(seen)
+}
+
+/// Reads a processing list; answers the names of its leases.
+async fn read_leased(
+    store: &Store,
+    site: &Site,
+    seen: &mut Seen,
+) -> Result<Vec<Bytes>, Error> {
+    let (list, mut start, mut names) = (store.keys.list(site), 0, Vec::new());
+    loop {
+        let mut cmd = command("LRANGE");
+        cmd.arg(&list).arg(start).arg(start + PAGE - 1);
+        let elements = store.conn.call(Operation::Audit, &cmd).await?.list()?;
+        let count = elements.len();
+        for element in elements {
+            let element = element.bytes()?;
+            let lease = Lease::parse(&element).filter(|lease| lease.site == *site);
+            seen.element(lease.as_ref().map_or(&element, |lease| &lease.entry));
+            names.extend(lease.map(|lease| lease.name));
+        }
+        if count < PAGE {
+            return Ok(names);
+        }
+        start += PAGE;
+    }
+}
+
+/// Every end belongs to a lease, and every lease of the shared list has its end.
+async fn read_ends(
+    store: &Store,
+    leases: &BTreeSet<Bytes>,
+    seen: &mut Seen,
+) -> Result<(), Error> {
+    let ends = store.shelf.scan("ZSCAN", &store.keys.leased).await?;
+    let ends: BTreeSet<_> = ends.into_iter().map(|(name, _)| name).collect();
+    for name in ends.difference(leases) {
+        seen.problem(format!("an end of no lease: {}", name.escape_ascii()));
+    }
+    let is_shared = |name: &&Bytes| {
+        Lease::of_name(name).is_some_and(|lease| lease.site == Site::Shared)
+    };
+    for name in leases.difference(&ends).filter(is_shared) {
+        seen.problem(format!("a lease without an end: {}", name.escape_ascii()));
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Ending a job that may be anywhere.
+//!
+//! A scheduled job is found by its id. All others are elements of lists, and no index
+//! of them is kept: a job is looked for from the newest on, page by page, so cancelling
+//! it costs a reading of the lists.
+
+use bytes::Bytes;
+use queue_core::{Cancelled, Error, JobId, JobState, Operation};
+use queue_redis::{
+    command,
+    entry::{Entry, id_of},
+};
+
+use crate::{lease::Lease, scripts::Store, session::Site};
+
+/// Elements read at once.
+const PAGE: usize = 500;
+
+/// How often all places are searched: a job may be on its way from one that is still
+/// to be searched to one that was.
+const ROUNDS: usize = 2;
+
+/// A list, and whose it is.
+struct Place {
+    list: String,
+    state: JobState,
+    site: Site,
+}
+
+/// Ends the job wherever it is.
+pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<Cancelled, Error> {
+    for _ in 0..ROUNDS {
+        if store.shelf.cancel(job, None).await?.is_some() {
+            return Ok(Cancelled::Removed(JobState::Scheduled));
+        }
+        for place in places(store).await? {
+            if cancel_in(store, &place, job).await? {
+                return Ok(Cancelled::Removed(place.state));
+            }
+        }
+    }
+    Ok(Cancelled::NotFound)
+}
+
+async fn places(store: &Store) -> Result<Vec<Place>, Error> {
+    let ready = [&store.keys.ready, &store.keys.handed].map(|list| Place {
+        list: list.clone(),
+        state: JobState::Ready,
+        site: Site::Shared,
+    });
+    let sites = store.sites(Operation::Cancel).await?.into_iter();
+    let leased = sites.map(|site| Place {
+        list: store.keys.list(&site),
+        state: JobState::Leased,
+        site,
+    });
+    Ok(ready.into_iter().chain(leased).collect())
+}
+
+/// From the left, where pushes only shift what was not read yet to later pages, so
+/// that nothing that stays in the list is missed.
+async fn cancel_in(store: &Store, place: &Place, job: &JobId) -> Result<bool, Error> {
+    let mut start = 0;
+    loop {
+        let mut cmd = command("LRANGE");
+        cmd.arg(&place.list).arg(start).arg(start + PAGE - 1);
+        let elements = store.conn.call(Operation::Cancel, &cmd).await?.list()?;
+        let read = elements.len();
+        for element in elements {
+            let element = element.bytes()?;
+            if is_it(&element, job) {
+                return store.cancel_listed(&place.list, &place.site, &element).await;
+            }
+        }
+        if read < PAGE {
+            return Ok(false);
+        }
+        start += PAGE;
+    }
+}
+
+fn is_it(element: &Bytes, job: &JobId) -> bool {
+    let entry =
+        Lease::parse(element).map_or_else(|| element.clone(), |lease| lease.entry);
+    Entry::is_marked(&entry) && id_of(&entry) == job.as_str().as_bytes()
+}

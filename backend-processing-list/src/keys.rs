@@ -1,0 +1,93 @@
+//! The keys of a queue, and what is in them.
+//!
+//! ```text
+//!  ready        LIST  Q itself: oldest on the right
+//!  handed       LIST  the few that a waiting claim of the shared mode has moved; older
+//!  w:SESSION    LIST  what one worker works on, oldest on the right
+//!  processing   LIST  what workers of the shared mode work on, oldest on the right
+//!  leased       ZSET  lease -> end (ms): every lease of the shared mode, and those of
+//!                     workers that do not end with their heartbeat
+//!  workers      ZSET  session -> end of its heartbeat (ms)
+//!  retired      ZSET  session that ended -> until when its list is watched (ms)
+//! ```
+//!
+//! All else is the shelf's ([`queue_redis::shelf`]). A key is there only while
+//! something is in it. A ready job costs one list element and nothing else, and so does
+//! a leased one of a worker.
+
+use queue_core::QueueName;
+use queue_redis::{KeyPrefix, shelf::ShelfKeys};
+
+use crate::session::{Session, Site};
+
+/// The names of all keys of one queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    pub(crate) queue: QueueName,
+    pub(crate) shelf: ShelfKeys,
+    pub(crate) ready: String,
+    pub(crate) handed: String,
+    pub(crate) processing: String,
+    pub(crate) leased: String,
+    pub(crate) workers: String,
+    pub(crate) retired: String,
+    prefix: KeyPrefix,
+}
+
+impl Keys {
+    pub(crate) fn new(queue: QueueName) -> Self {
+        let prefix = KeyPrefix::new(queue.clone());
+        Self {
+            queue,
+            shelf: ShelfKeys::new(&prefix),
+            ready: prefix.producer(),
+            handed: prefix.part("handed"),
+            processing: prefix.part("processing"),
+            leased: prefix.part("leased"),
+            workers: prefix.part("workers"),
+            retired: prefix.part("retired"),
+            prefix,
+        }
+    }
+
+    /// Those that `pattern.lua` binds, in its order.
+    pub(crate) fn of_pattern(&self) -> Vec<String> {
+        [&self.ready, &self.leased, &self.workers, &self.retired]
+            .map(String::clone)
+            .into()
+    }
+
+    /// The list in which a lease's element is.
+    pub(crate) fn list(&self, site: &Site) -> String {
+        match site {
+            Site::Shared => self.processing.clone(),
+            Site::Own(session) => self.own_list(session),
+        }
+    }
+
+    /// A worker's own list.
+    pub(crate) fn own_list(&self, session: &Session) -> String {
+        self.prefix.part(&format!("w:{session}"))
+    }
+
+    /// What matches every worker's own list, whether or not it is registered.
+    pub(crate) fn every_own_list(&self) -> String {
+        escape_glob(&self.prefix.part("w:")) + "*"
+    }
+
+    /// The session whose list this key is.
+    pub(crate) fn session_of(&self, list: &[u8]) -> Option<Session> {
+        Session::parse(list.strip_prefix(self.prefix.part("w:").as_bytes())?)
+    }
+}
+
+fn escape_glob(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for symbol in text.chars() {
+        if r"*?[]^\-".contains(symbol) {
+            escaped.push('\\');
+        }
+        escaped.push(symbol);
+    }
+    escaped
+}

@@ -1,0 +1,119 @@
+//! A lease: a stamped element of a processing list, and the token of a receipt.
+//!
+//! ```text
+//!  F5 52 51 01 FF | n | name, n bytes | entry with this delivery counted
+//!
+//!  name:  worker / nonce of the queue / since (us) / nonce of the claim - number kind
+//!         \________ session ________/
+//! ```
+//!
+//! The pattern's author removes a job by its value, which removes the next equal one
+//! when it comes late. No two leases share a name, so that no two elements are equal
+//! and removal by value is a fence (R7). The kind is `t` for a job with something to
+//! clean up behind it (a unique key, an id of the client's, an earlier failure) and `p`
+//! for a plain one. A job of the shared list has no nonce of a queue in its name.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{Receipt, Timestamp, WorkerId};
+
+use crate::session::{Session, Site};
+
+/// What a stamp begins with: the mark of an entry, with flags that no entry has.
+const STAMP: [u8; 5] = [0xF5, b'R', b'Q', 1, 0xFF];
+
+/// What an element of a processing list says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// How the sorted sets call it.
+    pub(crate) name: Bytes,
+    pub(crate) site: Site,
+    pub(crate) worker: WorkerId,
+    pub(crate) since: Timestamp,
+    /// What sorts leases of one worker by their age.
+    pub(crate) order: String,
+    /// The job as it is leased.
+    pub(crate) entry: Bytes,
+}
+
+impl Lease {
+    /// Reads an element, or `None` when it has no stamp.
+    pub(crate) fn parse(element: &Bytes) -> Option<Self> {
+        let rest = element.strip_prefix(&STAMP)?;
+        let (length, rest) = rest.split_first()?;
+        let (name, entry) = rest.split_at_checked(usize::from(*length))?;
+        Self::named(&element.slice_ref(name), element.slice_ref(entry))
+    }
+
+    /// Reads a lease's name alone.
+    pub(crate) fn of_name(name: &Bytes) -> Option<Self> {
+        Self::named(name, Bytes::new())
+    }
+
+    fn named(name: &Bytes, entry: Bytes) -> Option<Self> {
+        let text = std::str::from_utf8(name).ok()?;
+        let mut parts = text.splitn(4, '/');
+        let (worker, nonce) = (WorkerId::new(parts.next()?).ok()?, parts.next()?);
+        let (since_us, claim) = (parts.next()?.parse::<u64>().ok()?, parts.next()?);
+        let session = &text[..worker.as_str().len() + 1 + nonce.len()];
+        let site = if nonce.is_empty() {
+            Site::Shared
+        } else {
+            Site::Own(Session::parse(session.as_bytes())?)
+        };
+        Some(Self {
+            name: name.clone(),
+            site,
+            worker,
+            since: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+            order: format!("{since_us:020}/{claim}"),
+            entry,
+        })
+    }
+
+    /// What the token of a receipt says, if this backend gave it out.
+    pub(crate) fn of(receipt: &Receipt) -> Option<Self> {
+        Self::parse(receipt.token())
+    }
+
+    /// Whether ending the job touches more than the job itself.
+    pub(crate) fn has_ties(&self) -> bool {
+        self.name.ends_with(b"t")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn element(name: &str) -> Bytes {
+        let length = u8::try_from(name.len()).unwrap();
+        [&STAMP, &[length][..], name.as_bytes(), b"entry"].concat().into()
+    }
+
+    #[test]
+    fn a_stamp_is_read() {
+        let lease = Lease::parse(&element("w/abc/17/n-10001t")).unwrap();
+
+        assert_eq!(lease.site.session(), "w/abc");
+        assert_eq!(
+            (&lease.name[..], &lease.entry[..]),
+            (&b"w/abc/17/n-10001t"[..], &b"entry"[..])
+        );
+        assert!(lease.has_ties());
+        let shared = Lease::parse(&element("w//17/n-10001p")).unwrap();
+        assert_eq!((shared.site, shared.worker.as_str()), (Site::Shared, "w"));
+    }
+
+    #[test]
+    fn what_is_no_stamp_is_never_a_panic() {
+        let whole = element("w/abc/17/n-10001t");
+        for length in 0..whole.len() - b"entry".len() {
+            assert_eq!(Lease::parse(&whole.slice(..length)), None, "{length}");
+        }
+        for name in ["", "w", "w/a*/1/n", "w/abc/x/n", "/abc/1/n", "w/abc/1"] {
+            assert_eq!(Lease::parse(&element(name)), None, "{name}");
+        }
+    }
+}

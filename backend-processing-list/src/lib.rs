@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod audit;
+mod cancel;
+mod config;
+mod keys;
+mod lease;
+mod operator;
+mod peek;
+mod queue;
+mod scripts;
+mod session;
+mod settle;
+mod wait;
+
+pub use config::{InvalidUrl, Mode, ProcessingListConfig, RedisConfig};
+pub use queue::ProcessingListQueue;
+pub use scripts::script_names;

@@ -1,0 +1,113 @@
+//! Looking at jobs without touching them.
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use queue_core::{
+    Error, JobState, JobView, Operation, Page, PeekRequest, StateDetail, Timestamp,
+};
+use queue_redis::{
+    Reply, command,
+    shelf::{self, Look},
+};
+
+use crate::{lease::Lease, scripts::Store, session::Site};
+
+/// One place where jobs of a state are, in the order in which they are served.
+#[derive(Debug, Clone, Copy)]
+enum Section<'a> {
+    Handed,
+    Ready,
+    Later,
+    Leased(&'a Site),
+    Dead,
+}
+
+pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
+    let sites = match ask.state {
+        JobState::Leased => store.sites(Operation::Peek).await?,
+        _ => Vec::new(),
+    };
+    let sections = match ask.state {
+        JobState::Ready => vec![Section::Handed, Section::Ready],
+        JobState::Scheduled => vec![Section::Later],
+        JobState::Leased => sites.iter().map(Section::Leased).collect(),
+        JobState::Dead => vec![Section::Dead],
+    };
+    shelf::page(&sections, ask, |section, look| look_at(store, section, look).boxed())
+        .await
+}
+
+async fn look_at(
+    store: &Store,
+    section: Section<'_>,
+    look: Look,
+) -> Result<Vec<JobView>, Error> {
+    let (keys, shelf) = (&store.keys, &store.shelf);
+    match section {
+        Section::Handed => shelf.peek_list(&keys.handed, look).await,
+        Section::Ready => shelf.peek_list(&keys.ready, look).await,
+        Section::Later => shelf.peek_scheduled(look).await,
+        Section::Leased(site) => leased(store, site, look).await,
+        Section::Dead => shelf.peek_dead(look).await,
+    }
+}
+
+/// From the right end, where the oldest are.
+async fn leased(store: &Store, site: &Site, look: Look) -> Result<Vec<JobView>, Error> {
+    let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let Look { offset, count } = look;
+    let mut cmd = command("LRANGE");
+    cmd.arg(store.keys.list(site))
+        .arg(-signed(offset + count))
+        .arg(-signed(offset + 1));
+    let elements = store.conn.call(Operation::Peek, &cmd).await?.list()?;
+    let elements = elements.into_iter().rev().map(Reply::bytes);
+    let elements = elements.collect::<Result<Vec<_>, _>>()?;
+    let leases: Vec<_> = elements.iter().map(Lease::parse).collect();
+    let names: Vec<_> =
+        leases.iter().flatten().map(|lease| lease.name.clone()).collect();
+    let beats_until = beats_until(store, site).await?;
+    let mut ends = ends(store, &names).await?.into_iter();
+    let views = elements.into_iter().zip(leases).map(|(element, lease)| match lease {
+        Some(Lease { worker, since, entry, .. }) => {
+            let until = ends.next().flatten().unwrap_or(beats_until);
+            (entry, StateDetail::Leased { worker, since, until })
+        }
+        None => (element, moved(site, beats_until)),
+    });
+    store.shelf.views_of(views.collect()).await
+}
+
+/// What is known of an element that a move has put there and that nobody has seen: a
+/// move leaves no time behind.
+fn moved(site: &Site, until: Timestamp) -> StateDetail {
+    match site {
+        Site::Own(session) => {
+            StateDetail::Leased { worker: session.worker(), since: until, until }
+        }
+        Site::Shared => StateDetail::Ready,
+    }
+}
+
+/// The end of the heartbeat of the worker whose list it is.
+async fn beats_until(store: &Store, site: &Site) -> Result<Timestamp, Error> {
+    let mut cmd = command("ZSCORE");
+    cmd.arg(&store.keys.workers).arg(site.session());
+    let end = store.conn.call(Operation::Peek, &cmd).await?.optional_number()?;
+    Ok(Timestamp::from_unix_ms(end.unwrap_or(0)))
+}
+
+/// The ends of those leases that have their own.
+async fn ends(store: &Store, names: &[Bytes]) -> Result<Vec<Option<Timestamp>>, Error> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut cmd = command("ZMSCORE");
+    cmd.arg(&store.keys.leased);
+    names.iter().for_each(|name| {
+        cmd.arg(&name[..]);
+    });
+    let ends = store.conn.call(Operation::Peek, &cmd).await?.list()?.into_iter();
+    let end = |end: Reply| Ok(end.optional_number()?.map(Timestamp::from_unix_ms));
+    ends.map(end).collect()
+}

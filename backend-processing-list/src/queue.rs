@@ -1,0 +1,420 @@
+//! The worker's side.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use queue_core::{
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
+    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
+    WorkerId,
+};
+use queue_redis::{
+    Conn, Parts, Reply, command, entry,
+    shelf::{self, Failure},
+};
+
+use crate::{
+    Mode, ProcessingListConfig,
+    lease::Lease,
+    scripts::{Asked, Beat, Claimed, From, How, Store, Taken},
+    session::{Nonce, Session, Site},
+    wait::{Outlook, RECHECK, Waits},
+};
+
+/// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
+pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+
+/// Keys of the server that one recovery looks at, in search of lists of no session.
+const SCANNED: u32 = 500;
+
+const PER_WORKER: Capabilities = Capabilities {
+    backend: "processing-list",
+    claimed: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=Priority::NORMAL,
+    lateness: RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Worker,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits {
+        max_payload: 16 * 1024 * 1024,
+        max_headers: 64 * 1024,
+        max_batch: MAX_BATCH,
+    },
+};
+
+static OF_PER_WORKER: Capabilities = PER_WORKER;
+static OF_SHARED: Capabilities =
+    Capabilities { lease_scope: LeaseScope::Job, ..PER_WORKER };
+
+/// A queue on Redis whose jobs move into processing lists.
+///
+/// Cheap to share: put it in an [`Arc`].
+pub struct ProcessingListQueue {
+    pub(crate) store: Store,
+    mode: Mode,
+    nonce: Nonce,
+    waits: Waits,
+    /// Where the search for lists of no session goes on.
+    scan: AtomicU64,
+}
+
+impl ProcessingListQueue {
+    /// Connects to the server and opens the queue of that name. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
+    /// older than 7.0 or a database that does not exist.
+    pub async fn connect(
+        config: ProcessingListConfig,
+        queue: QueueName,
+    ) -> Result<Self, Error> {
+        let ProcessingListConfig { redis, mode } = config;
+        let conn = Conn::open(PER_WORKER.backend, redis).await?;
+        let nonce = Nonce::random(conn.environment().random());
+        Self::on(conn, queue, mode, nonce).await
+    }
+
+    async fn on(
+        conn: Conn,
+        queue: QueueName,
+        mode: Mode,
+        nonce: Nonce,
+    ) -> Result<Self, Error> {
+        let store = Store::new(conn, queue);
+        store.load_scripts(mode).await?;
+        Ok(Self {
+            waits: Waits::new(&store),
+            store,
+            mode,
+            nonce,
+            scan: AtomicU64::new(0),
+        })
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &QueueName {
+        &self.store.keys.queue
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for ProcessingListQueue {
+    fn capabilities(&self) -> &Capabilities {
+        match self.mode {
+            Mode::PerWorker => &OF_PER_WORKER,
+            Mode::Shared => &OF_SHARED,
+        }
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.capabilities().check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.store.shelf.ids_for(jobs, token);
+        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
+            return self.store.shelf.push(jobs, ids, token).await;
+        }
+        let encode = |(job, id)| entry::encode(job, id);
+        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
+        self.store.append(&entries).await?;
+        Ok(ids.into_iter().map(Pushed::Stored).collect())
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.capabilities().check_claim(ask)?;
+        let clock = self.store.conn.environment().clock();
+        let deadline = clock.elapsed() + ask.wait;
+        let (mut parts, mut moving) = (Parts::default(), None);
+        loop {
+            let how = if ask.wait.is_zero() { How::Now } else { How::Waiting };
+            let (deliveries, outlook) = self.claim_now(ask, how, &mut parts).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            if !deliveries.is_empty() || left.is_zero() {
+                return Ok(deliveries);
+            }
+            let asked = self.asked(ask, How::Moved);
+            let moved = self.waits.wait(&mut moving, &asked, outlook, left).await;
+            if let Some(claimed) = moved {
+                let deliveries = self.deliver(ask, claimed, &mut parts).await?;
+                if !deliveries.is_empty() {
+                    return Ok(deliveries);
+                }
+            }
+        }
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.capabilities().check_batch(Operation::Settle, done.len())?;
+        shelf::settle(&self.store, done).await
+    }
+
+    /// Both are written to the connection together, the settlements first, so they
+    /// share a round trip. Only when the server forgot a script since it was loaded
+    /// may the claim come first.
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let claim = async {
+            self.capabilities().check_claim(ask)?;
+            let claimed = self.claim_now(ask, How::Now, &mut Parts::default()).await;
+            claimed.map(|(deliveries, _)| deliveries)
+        };
+        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
+        Turn { settled, claimed }
+    }
+
+    /// Where the lease is the worker's, also what is not named here keeps the end that
+    /// it had, and no longer (R10).
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        self.capabilities().check_lease(Operation::Extend, lease)?;
+        self.capabilities().check_batch(Operation::Extend, held.len())?;
+        let mut by_site = BTreeMap::<_, Vec<_>>::new();
+        if self.mode == Mode::PerWorker {
+            by_site.insert(Site::Own(Session::own(worker, &self.nonce)), Vec::new());
+        }
+        for (at, receipt) in held.iter().enumerate() {
+            if let Some(lease) = Lease::of(receipt) {
+                by_site.entry(lease.site).or_default().push((at, lease.name));
+            }
+        }
+        let calls =
+            by_site.into_iter().map(|(site, named)| self.beat(site, named, lease));
+        let answers = join_all(calls).await;
+        let parts = Parts::of(&answers);
+        let mut extended = vec![Extended::LeaseLost; held.len()];
+        for answer in answers {
+            for (at, one) in answer.map_err(|error| parts.whole(error))? {
+                extended[at] = one;
+            }
+        }
+        Ok(extended)
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let (leases, sessions) = tokio::try_join!(
+            self.store.leases_of(worker),
+            self.store.sessions_of(worker),
+        )?;
+        let (mut released, mut parts) = (Released::default(), Parts::default());
+        // The last page first, so that the job held longest is foremost in the end.
+        for page in leases.rchunks(MAX_BATCH.get() as usize) {
+            let taken = Taken { leases: page, sessions: &[], from: From::ALeaver };
+            let page = parts.then(self.store.release(taken).await)?;
+            released.jobs += u64::from(page.requeued);
+        }
+        let taken = Taken { leases: &[], sessions: &sessions, from: From::ALeaver };
+        let mut has_more = !sessions.is_empty();
+        while has_more {
+            let page = parts.then(self.store.release(taken).await)?;
+            released.jobs += u64::from(page.requeued);
+            has_more = page.more;
+        }
+        Ok(released)
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let page = page.min(MAX_BATCH).get();
+        let (leases, sessions) = self.suspects(page).await?;
+        let taken = Taken { leases: &leases, sessions: &sessions, from: From::TheDead };
+        let (over, due, forgot) = tokio::join!(
+            self.store.take_back(Operation::Recover, taken, page),
+            self.store.shelf.promote(Operation::Recover, page),
+            self.store.shelf.forget(page),
+        );
+        let mut parts = Parts::default();
+        parts.add(&over);
+        parts.add(&due);
+        parts.add(&forgot);
+        let whole = |error| parts.whole(error);
+        let (over, due) = (over.map_err(whole)?, due.map_err(whole)?);
+        Ok(Recovered {
+            promoted: due.promoted,
+            more: over.more || due.more || forgot.map_err(whole)?,
+            next_in: over.next_in.into_iter().chain(due.next_in).min(),
+            ..over
+        })
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.sibling().await?;
+        let (queue, nonce) = (self.name().clone(), self.nonce.clone());
+        Ok(Arc::new(Self::on(conn, queue, self.mode, nonce).await?))
+    }
+}
+
+impl fmt::Display for ProcessingListQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "processing-list queue {} at {}", self.name(), self.store.conn)
+    }
+}
+
+impl fmt::Debug for ProcessingListQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProcessingListQueue({self})")
+    }
+}
+
+impl ProcessingListQueue {
+    fn asked(&self, ask: &ClaimRequest, how: How) -> Asked {
+        let (session, site) = match self.mode {
+            Mode::Shared => (Session::shared(&ask.worker), Site::Shared),
+            Mode::PerWorker => {
+                let session = Session::own(&ask.worker, &self.nonce);
+                (session.clone(), Site::Own(session))
+            }
+        };
+        let max = ask.max.min(MAX_BATCH).get();
+        let nonce = self.store.conn.environment().random().text(12);
+        Asked { session, site, lease: ask.lease, max, nonce, how }
+    }
+
+    /// Claims without waiting, promoting what is due on the way. Its errors speak for
+    /// all of `parts`, to which it adds what it changes.
+    async fn claim_now(
+        &self,
+        ask: &ClaimRequest,
+        how: How,
+        parts: &mut Parts,
+    ) -> Result<(Vec<Delivery>, Outlook), Error> {
+        loop {
+            let asked = self.asked(ask, how);
+            let claimed = self.store.claim(&asked).await;
+            let claimed = claimed.map_err(|error| parts.whole(error))?;
+            let outlook =
+                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+            let found = claimed.elements.len();
+            let deliveries = self.deliver(ask, claimed, parts).await?;
+            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
+            if !deliveries.is_empty() {
+                if is_due {
+                    self.promote_beside(asked.max).await;
+                }
+                return Ok((deliveries, outlook));
+            }
+            if is_due {
+                let promoted =
+                    self.store.shelf.promote(Operation::Claim, asked.max).await;
+                parts.then(promoted)?;
+            } else if found == 0 {
+                return Ok((deliveries, outlook));
+            }
+        }
+    }
+
+    /// Promotes while deliveries are on their way already. Should it fail, they are
+    /// not to be lost for it: the next claim finds the same jobs due.
+    async fn promote_beside(&self, page: u32) {
+        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
+            tracing::debug!(%error, "due jobs are left to the next claim");
+        }
+    }
+
+    /// Turns leased elements into deliveries. What has expired or cannot be read is
+    /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
+    async fn deliver(
+        &self,
+        ask: &ClaimRequest,
+        claimed: Claimed,
+        parts: &mut Parts,
+    ) -> Result<Vec<Delivery>, Error> {
+        if !claimed.elements.is_empty() {
+            *parts = Parts::Begun;
+        }
+        let mut deliveries = Vec::with_capacity(claimed.elements.len());
+        let mut failures = Vec::new();
+        for element in claimed.elements {
+            let entry =
+                Lease::parse(&element).map(|lease| lease.entry).unwrap_or_default();
+            match shelf::read(&entry, claimed.now) {
+                Ok(entry) => {
+                    deliveries.push(shelf::delivery(entry, element, ask.lease))
+                }
+                Err(shelf::Undeliverable { why, error }) => {
+                    let lease = element.into();
+                    failures.push(Failure { lease, after: None, why, error });
+                }
+            }
+        }
+        if !failures.is_empty() {
+            let buried = self.store.fail(Operation::Claim, &failures).await;
+            shelf::bury_beside(&deliveries, buried)
+                .map_err(|error| parts.whole(error))?;
+        }
+        Ok(deliveries)
+    }
+
+    /// One heartbeat for the leases of one list; answers for each, by its position in
+    /// the call.
+    async fn beat(
+        &self,
+        site: Site,
+        named: Vec<(usize, Bytes)>,
+        lease: Duration,
+    ) -> Result<Vec<(usize, Extended)>, Error> {
+        let (positions, names): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+        let beat = match &site {
+            Site::Own(session) => self.store.beat(session, &names, lease).await?,
+            Site::Shared => self.store.extend(&names, lease).await?,
+        };
+        let Beat { until, lost, cancelled } = beat;
+        let mut answers = vec![Extended::Until(until); names.len()];
+        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
+        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
+        Ok(positions.into_iter().zip(answers).collect())
+    }
+
+    /// What may have to be recovered, and a page of lists that may belong to nobody.
+    async fn suspects(&self, page: u32) -> Result<(Vec<Lease>, Vec<Session>), Error> {
+        let ((leases, mut sessions), found) =
+            tokio::try_join!(self.store.suspects(page), self.scan_lists())?;
+        for session in found {
+            if !sessions.contains(&session) {
+                sessions.push(session);
+            }
+        }
+        Ok((leases, sessions))
+    }
+
+    /// A page of the sessions whose lists are there, whether or not they are known.
+    async fn scan_lists(&self) -> Result<Vec<Session>, Error> {
+        let keys = &self.store.keys;
+        let mut cmd = command("SCAN");
+        cmd.arg(self.scan.load(Ordering::Relaxed));
+        cmd.arg("MATCH").arg(keys.every_own_list()).arg("COUNT").arg(SCANNED);
+        let mut reply = self.store.conn.call(Operation::Recover, &cmd).await?.list()?;
+        let (Some(found), Some(next)) = (reply.pop(), reply.pop()) else {
+            return Ok(Vec::new());
+        };
+        self.scan.store(next.text()?.parse().unwrap_or(0), Ordering::Relaxed);
+        let lists = found.list()?.into_iter().map(Reply::bytes);
+        let lists = lists.collect::<Result<Vec<_>, _>>()?;
+        Ok(lists.iter().filter_map(|list| keys.session_of(list)).collect())
+    }
+}

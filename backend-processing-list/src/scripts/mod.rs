@@ -1,0 +1,111 @@
+//! Every script, and a typed function to call it by.
+
+mod operator;
+mod worker;
+
+use std::sync::LazyLock;
+
+use futures_util::future::try_join_all;
+use queue_core::{Error, Operation, QueueName};
+use queue_redis::{
+    Conn, Reply, Script, command,
+    shelf::{Shelf, ShelfScripts, library},
+};
+
+use crate::{
+    Mode,
+    keys::Keys,
+    session::{Session, Site},
+};
+
+pub(crate) use worker::{Asked, Beat, Claimed, From, How, Taken};
+
+queue_redis::scripts! {
+    /// The pattern's own scripts.
+    struct Scripts in "../../lua/";
+    beat, cancel_listed, claim, extend, finish, purge, stats, suspects, take_back,
+}
+
+static LIBRARY: LazyLock<String> =
+    LazyLock::new(|| library(include_str!("../../lua/pattern.lua")));
+static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
+static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
+    LazyLock::new(|| ShelfScripts::new(&LIBRARY));
+
+/// The scripts that a queue of that mode sends.
+fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
+    let others = match mode {
+        Mode::PerWorker => &SCRIPTS.extend,
+        Mode::Shared => &SCRIPTS.beat,
+    };
+    let all = SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all());
+    all.filter(|script| script.name() != others.name())
+}
+
+/// The names of all scripts that a queue of this backend sends, for who watches the
+/// server or judges the backend.
+pub fn script_names(mode: Mode) -> impl Iterator<Item = &'static str> {
+    scripts(mode).map(Script::name)
+}
+
+/// A queue's keys on a connection: what the scripts are called on.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) conn: Conn,
+    pub(crate) keys: Keys,
+    pub(crate) shelf: Shelf,
+}
+
+impl Store {
+    pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
+        let keys = Keys::new(queue);
+        let shelf = Shelf {
+            conn: conn.clone(),
+            keys: keys.shelf.clone(),
+            pattern_keys: keys.of_pattern(),
+            scripts: &SHELF_SCRIPTS,
+        };
+        Self { conn, keys, shelf }
+    }
+
+    /// Loads every script in one round trip, so that calls that are sent together
+    /// run in their order from the first on.
+    pub(crate) async fn load_scripts(&self, mode: Mode) -> Result<(), Error> {
+        let load = |script: &'static Script| script.load(&self.conn);
+        try_join_all(scripts(mode).map(load)).await.map(drop)
+    }
+
+    /// Where leased jobs are: the shared list, and those of all sessions that are
+    /// known.
+    pub(crate) async fn sites(&self, operation: Operation) -> Result<Vec<Site>, Error> {
+        let sessions = |set| self.sessions(operation, set);
+        let (working, retired) = tokio::try_join!(
+            sessions(&self.keys.workers),
+            sessions(&self.keys.retired)
+        )?;
+        let own = working.into_iter().chain(retired).map(Site::Own);
+        Ok(std::iter::once(Site::Shared).chain(own).collect())
+    }
+
+    async fn sessions(
+        &self,
+        operation: Operation,
+        set: &str,
+    ) -> Result<Vec<Session>, Error> {
+        let mut cmd = command("ZRANGE");
+        cmd.arg(set).arg(0).arg(-1);
+        sessions(self.conn.call(operation, &cmd).await?)
+    }
+
+    /// The lists of these sites, as scripts take them behind the pattern's keys.
+    fn lists(&self, sites: &[Site]) -> Vec<String> {
+        sites.iter().map(|site| self.keys.list(site)).collect()
+    }
+}
+
+/// Reads a list of sessions.
+fn sessions(reply: Reply) -> Result<Vec<Session>, Error> {
+    let members = reply.list()?.into_iter().map(Reply::bytes);
+    let members = members.collect::<Result<Vec<_>, _>>()?;
+    Ok(members.iter().filter_map(|member| Session::parse(member)).collect())
+}

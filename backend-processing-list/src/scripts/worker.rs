@@ -1,0 +1,317 @@
+//! The calls of producers, workers and reapers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{Error, Operation, Recovered, Timestamp, WorkerId};
+use queue_redis::{
+    Call, Reply, command, entry,
+    entry::millis,
+    shelf::{Failure, Finish, Shelf},
+};
+
+use super::{SCRIPTS, Store, sessions};
+use crate::{
+    lease::Lease,
+    queue::MAX_BATCH,
+    session::{Session, Site},
+};
+
+/// For how long the list of a session that ended is watched: by far longer than a
+/// command of its may still be on its way, or wait at the server.
+const WATCH: Duration = Duration::from_secs(60);
+
+/// Sessions of each kind that one recovery looks at.
+const SESSIONS: u32 = 1000;
+
+/// Who claims, and where the jobs go.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) session: Session,
+    pub(crate) site: Site,
+    pub(crate) lease: Duration,
+    pub(crate) max: u32,
+    pub(crate) nonce: String,
+    pub(crate) how: How,
+}
+
+/// What a claim takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// What is ready.
+    Now,
+    /// What is ready; and if nothing is, the worker waits, and has to be known by then.
+    Waiting,
+    /// What a blocking move has brought.
+    Moved,
+}
+
+impl How {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Waiting => "waiting",
+            Self::Moved => "moved",
+        }
+    }
+}
+
+/// What the claim script found.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) now: Timestamp,
+    pub(crate) is_paused: bool,
+    pub(crate) due_in: Option<Duration>,
+    pub(crate) elements: Vec<Bytes>,
+}
+
+/// What became of the leases that a heartbeat named.
+#[derive(Debug)]
+pub(crate) struct Beat {
+    pub(crate) until: Timestamp,
+    pub(crate) lost: Vec<usize>,
+    pub(crate) cancelled: Vec<usize>,
+}
+
+/// What is to be taken back from whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'a> {
+    /// Leases by name, the one that is to be foremost first.
+    pub(crate) leases: &'a [Lease],
+    /// Sessions whose lists are looked through.
+    pub(crate) sessions: &'a [Session],
+    /// Whether only what is over is meant.
+    pub(crate) from: From,
+}
+
+/// Whose jobs are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// Those whose lease is over; the attempt counts.
+    TheDead,
+    /// All that is named: their worker leaves. The attempt does not count.
+    ALeaver,
+}
+
+impl Store {
+    /// Appends plain entries: the pattern's own producer command, atomic as it is.
+    pub(crate) async fn append(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
+        let mut cmd = command("LPUSH");
+        cmd.arg(&self.keys.ready).arg(entries);
+        self.conn.call(Operation::Push, &cmd).await.map(drop)
+    }
+
+    pub(crate) async fn claim(&self, asked: &Asked) -> Result<Claimed, Error> {
+        let reply = self.claim_call(asked).run(&self.conn, Operation::Claim).await?;
+        self.claimed(reply)
+    }
+
+    /// The claim as it is sent, by the queue's connection or by one that waits.
+    pub(crate) fn claim_call(&self, asked: &Asked) -> Call<'static> {
+        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let is_own = asked.site != Site::Shared;
+        SCRIPTS
+            .claim
+            .keys(&[
+                &keys.ready,
+                &keys.handed,
+                &keys.list(&asked.site),
+                &keys.leased,
+                &keys.workers,
+                &keys.retired,
+                &shelf.later,
+                &shelf.unique,
+                &shelf.paused,
+            ])
+            .arg(asked.session.as_str())
+            .arg(if is_own { "worker" } else { "job" })
+            .arg(&asked.nonce)
+            .arg(millis(asked.lease))
+            .arg(asked.max)
+            .arg(asked.how.word())
+            .arg(entry::bare_header())
+    }
+
+    /// Reads what the claim script answers.
+    pub(crate) fn claimed(&self, reply: Reply) -> Result<Claimed, Error> {
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let now_us = Duration::from_micros(part().count()?);
+        let is_paused = part().number()? == 1;
+        let due_in = part().optional_ms()?;
+        let elements = parts.map(Reply::bytes).collect::<Result<_, _>>()?;
+        let now = Timestamp::from_unix_ms(0).plus(now_us);
+        Ok(Claimed { now, is_paused, due_in, elements })
+    }
+
+    /// Ends jobs of one list; answers the positions of the leases that were lost.
+    pub(crate) async fn finish(
+        &self,
+        finish: Finish,
+        site: &Site,
+        tokens: Vec<&Bytes>,
+    ) -> Result<Vec<usize>, Error> {
+        let mut call = self
+            .shelf
+            .with_keys([self.keys.list(site)])
+            .call(&SCRIPTS.finish)
+            .arg(finish.how.total())
+            .arg(if finish.is_tied { "tied" } else { "plain" })
+            .arg(Shelf::memory_ms());
+        tokens.iter().for_each(|token| call.push_arg(&token[..]));
+        call.run(&self.conn, Operation::Settle).await?.positions()
+    }
+
+    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    pub(crate) async fn fail(
+        &self,
+        operation: Operation,
+        failures: &[Failure<'_>],
+    ) -> Result<Vec<usize>, Error> {
+        let lists = failures.iter().map(|failure| self.list_of(&failure.lease));
+        self.shelf.with_keys(lists).fail(operation, failures).await
+    }
+
+    /// Puts jobs back uncounted; answers the positions of the lost leases.
+    pub(crate) async fn give_back(
+        &self,
+        operation: Operation,
+        leases: &[Vec<u8>],
+    ) -> Result<Vec<usize>, Error> {
+        let lists = leases.iter().map(|lease| self.list_of(lease));
+        self.shelf.with_keys(lists).give_back(operation, leases).await
+    }
+
+    /// The list in which an element is. One that nobody gave out is in none, and so
+    /// not in the shared one either.
+    fn list_of(&self, element: &[u8]) -> String {
+        let lease = Lease::parse(&Bytes::copy_from_slice(element));
+        self.keys.list(&lease.map_or(Site::Shared, |lease| lease.site))
+    }
+
+    /// Lets leases of jobs run on.
+    pub(crate) async fn extend(
+        &self,
+        names: &[Bytes],
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        let mut call = SCRIPTS
+            .extend
+            .keys(&[&self.keys.leased, &self.keys.shelf.cancelled])
+            .arg(millis(lease));
+        names.iter().for_each(|name| call.push_arg(&name[..]));
+        self.beaten(call.run(&self.conn, Operation::Extend).await?)
+    }
+
+    /// Lets a worker's heartbeat run on, and what is named of its list with it.
+    pub(crate) async fn beat(
+        &self,
+        session: &Session,
+        names: &[Bytes],
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        let keys = &self.keys;
+        let mut call = SCRIPTS
+            .beat
+            .keys(&[
+                &keys.ready,
+                &keys.leased,
+                &keys.workers,
+                &keys.shelf.cancelled,
+                &keys.own_list(session),
+            ])
+            .arg(session.as_str())
+            .arg(millis(lease));
+        names.iter().for_each(|name| call.push_arg(&name[..]));
+        self.beaten(call.run(&self.conn, Operation::Extend).await?)
+    }
+
+    fn beaten(&self, reply: Reply) -> Result<Beat, Error> {
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let until = Timestamp::from_unix_ms(part().number()?);
+        Ok(Beat { until, lost: part().positions()?, cancelled: part().positions()? })
+    }
+
+    /// Takes a page of jobs back.
+    pub(crate) async fn take_back(
+        &self,
+        operation: Operation,
+        taken: Taken<'_>,
+        page: u32,
+    ) -> Result<Recovered, Error> {
+        let Taken { leases, sessions, from } = taken;
+        let mut sites: Vec<_> = sessions.iter().cloned().map(Site::Own).collect();
+        sites.extend(leases.iter().map(|lease| lease.site.clone()));
+        let mut call = self
+            .shelf
+            .with_keys(self.lists(&sites))
+            .call(&SCRIPTS.take_back)
+            .arg(if from == From::TheDead { "over" } else { "left" })
+            .arg(page)
+            .arg(millis(WATCH))
+            .arg(leases.len());
+        for (at, lease) in leases.iter().enumerate() {
+            call.push_arg(&lease.name[..]);
+            call.push_arg(sessions.len() + 1 + at);
+        }
+        sessions.iter().for_each(|session| call.push_arg(session.as_str()));
+        Shelf::recovered(call.run(&self.conn, operation).await?)
+    }
+
+    /// Takes a page of a leaving worker's jobs back.
+    pub(crate) async fn release(&self, taken: Taken<'_>) -> Result<Recovered, Error> {
+        self.take_back(Operation::Leave, taken, MAX_BATCH.get()).await
+    }
+
+    /// What may have to be taken back: leases that are over, the first to end first,
+    /// and the sessions that end first or have ended lately.
+    pub(crate) async fn suspects(
+        &self,
+        page: u32,
+    ) -> Result<(Vec<Lease>, Vec<Session>), Error> {
+        let keys = &self.keys;
+        let call = SCRIPTS
+            .suspects
+            .keys(&[&keys.leased, &keys.workers, &keys.retired])
+            .arg(page)
+            .arg(SESSIONS);
+        let reply = call.run(&self.conn, Operation::Recover).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let names = part().list()?.into_iter().rev().map(Reply::bytes);
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        let leases = names.iter().filter_map(Lease::of_name).collect();
+        Ok((leases, [sessions(part())?, sessions(part())?].concat()))
+    }
+
+    /// The leases of a worker in the shared list, the oldest first.
+    pub(crate) async fn leases_of(
+        &self,
+        worker: &WorkerId,
+    ) -> Result<Vec<Lease>, Error> {
+        let pattern = format!("{}/*", Session::shared(worker));
+        let leased = self
+            .shelf
+            .scan_matching(Operation::Leave, "ZSCAN", &self.keys.leased, &pattern)
+            .await?;
+        let mut leases: Vec<_> =
+            leased.iter().filter_map(|(name, _)| Lease::of_name(name)).collect();
+        leases.sort_unstable_by(|a, b| a.order.cmp(&b.order));
+        Ok(leases)
+    }
+
+    /// All sessions of a worker, also those that ended lately.
+    pub(crate) async fn sessions_of(
+        &self,
+        worker: &WorkerId,
+    ) -> Result<Vec<Session>, Error> {
+        let pattern = format!("{worker}/*");
+        let scan =
+            |set| self.shelf.scan_matching(Operation::Leave, "ZSCAN", set, &pattern);
+        let (working, retired) =
+            tokio::try_join!(scan(&self.keys.workers), scan(&self.keys.retired))?;
+        let all = working.iter().chain(&retired);
+        Ok(all.filter_map(|(session, _)| Session::parse(session)).collect())
+    }
+}

@@ -1,0 +1,65 @@
+//! Carrying out verdicts.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use queue_core::{Error, Operation, Receipt};
+use queue_redis::{
+    Parts,
+    shelf::{Failure, Finish, Settles},
+};
+
+use crate::{lease::Lease, scripts::Store, session::Site};
+
+#[async_trait]
+impl Settles for Store {
+    fn has_ties(&self, receipt: &Receipt) -> bool {
+        Lease::of(receipt).is_some_and(|lease| lease.has_ties())
+    }
+
+    fn lease(&self, receipt: &Receipt) -> Vec<u8> {
+        receipt.token().to_vec()
+    }
+
+    /// One call for each list in which they are, nearly always one.
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error> {
+        let (by_site, mut lost) = by_site(receipts);
+        let calls = by_site.iter().map(|(site, positions)| {
+            let tokens = positions.iter().map(|at| receipts[*at].token());
+            self.finish(finish, site, tokens.collect())
+        });
+        let answers = join_all(calls).await;
+        let parts = Parts::of(&answers);
+        for (answer, positions) in answers.into_iter().zip(by_site.values()) {
+            let answer = answer.map_err(|error| parts.whole(error))?;
+            lost.extend(answer.into_iter().filter_map(|at| positions.get(at)));
+        }
+        Ok(lost)
+    }
+
+    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error> {
+        self.fail(Operation::Settle, failures).await
+    }
+
+    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error> {
+        self.give_back(Operation::Settle, leases).await
+    }
+}
+
+/// The positions of receipts by where their jobs are, and of those that nobody gave
+/// out.
+fn by_site(receipts: &[&Receipt]) -> (BTreeMap<Site, Vec<usize>>, Vec<usize>) {
+    let (mut by_site, mut lost) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    for (at, receipt) in receipts.iter().enumerate() {
+        match Lease::of(receipt) {
+            Some(lease) => by_site.entry(lease.site).or_default().push(at),
+            None => lost.push(at),
+        }
+    }
+    (by_site, lost)
+}
