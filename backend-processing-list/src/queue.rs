@@ -354,7 +354,7 @@ impl ProcessingListQueue {
                 Lease::parse(&element).map(|lease| lease.entry).unwrap_or_default();
             match shelf::read(&entry, claimed.now) {
                 Ok(entry) => {
-                    deliveries.push(shelf::delivery(entry, element, ask.lease))
+                    deliveries.push(shelf::delivery(entry, element, ask.lease));
                 }
                 Err(shelf::Undeliverable { why, error }) => {
                     let lease = element.into();

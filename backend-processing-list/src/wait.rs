@@ -38,8 +38,8 @@ const BLOCK: Duration = Duration::from_secs(5);
 /// bounds what a waiter's death at the wrong instant can cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// The pause before a lost connection is opened again.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The pause before a move is sent again that was refused, or whose connection was lost.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What an empty claim knows of the time to come.
 #[derive(Debug, Clone, Copy)]
@@ -207,9 +207,12 @@ impl Movers {
             Some(conn) => conn,
             None => WaitingConn::open(&self.store.conn).await?,
         };
-        let moved = self.wait_on(&mut conn, asked, unwanted).await?;
-        lock(&self.idle).push(conn);
-        Ok(moved)
+        let moved = self.wait_on(&mut conn, asked, unwanted).await;
+        // A server without memory refuses moves; the connection is as good as before.
+        if matches!(moved, Ok(_) | Err(Error::Full { .. })) {
+            lock(&self.idle).push(conn);
+        }
+        moved
     }
 
     /// One move, and what the script behind it says.

@@ -44,12 +44,6 @@ mod per_worker {
     }
 
     conformance_tests::conformance!(PerWorker, redis);
-
-    /// Depth 2: random sequences of operations, held against the reference model.
-    #[test]
-    fn every_sequence_goes_by_the_rules() {
-        conformance_tests::model::run::<PerWorker>(conformance_tests::Profile::Redis);
-    }
 }
 
 mod shared {
@@ -75,10 +69,4 @@ mod shared {
     }
 
     conformance_tests::conformance!(Shared, redis);
-
-    /// Depth 2: random sequences of operations, held against the reference model.
-    #[test]
-    fn every_sequence_goes_by_the_rules() {
-        conformance_tests::model::run::<Shared>(conformance_tests::Profile::Redis);
-    }
 }
