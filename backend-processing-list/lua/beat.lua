@@ -30,7 +30,7 @@ for i = FIRST, #ARGV do is_named[ARGV[i]] = true end
 local function look_at(element, not_seen)
   local name = read_element(list, element)
   if not name then
-    not_seen[#not_seen + 1] = element
+    table.insert(not_seen, 1, element)
   elseif is_named[name] then
     is_held[name] = true
     redis.call('ZREM', leased, name)

@@ -1,0 +1,13 @@
+//! What is special to this pattern: see the suite for what all backends share.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "pattern/fixture.rs"]
+mod fixture;
+#[path = "pattern/moves.rs"]
+mod moves;
+#[path = "pattern/server.rs"]
+mod server;
+#[path = "pattern/sessions.rs"]
+mod sessions;
+#[path = "pattern/stamps.rs"]
+mod stamps;

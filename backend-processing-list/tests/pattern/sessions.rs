@@ -1,0 +1,188 @@
+//! Workers that die, freeze, come back, and bear each other's names.
+
+use backend_processing_list::Mode;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// R9: a worker froze while its move waited and was given up; then the move fills its
+/// list. The list is watched, so that the job is back at once, and not counted: nobody
+/// saw it.
+#[tokio::test]
+async fn a_move_into_the_list_of_a_worker_given_up_is_found() {
+    let server = Server::start();
+    let (frozen, other) =
+        (open(&server, Mode::PerWorker).await, open(&server, Mode::PerWorker).await);
+    frozen.push_one("lost to it".into()).await.unwrap();
+    take(&frozen, &ask_briefly("w")).await;
+    let list = list_of_the_worker(&server);
+    recover(&other, 1).await;
+    assert_eq!(say(&server, &[b"ZCARD", b"{q}:workers"]), [":0"]);
+
+    let again = take(&other, &ask("other")).await;
+    other.ack(&again.receipt).await.unwrap();
+    other.push_one("late".into()).await.unwrap();
+    move_to(&server, &list);
+
+    assert_eq!(other.stats().await.unwrap().leased, 1);
+    assert_sound(&other).await;
+    assert_eq!(other.recover(many(10)).await.unwrap().requeued, 1);
+    let late = take(&other, &ask("other")).await;
+    assert_eq!((&late.payload[..], late.attempt()), (&b"late"[..], 1));
+    assert_sound(&other).await;
+}
+
+/// R9: a list that has lost its entry in the registry is found all the same, and its
+/// jobs are counted as delivered.
+#[tokio::test]
+async fn a_list_of_no_session_is_found() {
+    let server = Server::start();
+    let queue = open(&server, Mode::PerWorker).await;
+    queue.push(&["1".into(), "2".into()], None).await.unwrap();
+    queue.claim(&ask("w").max(many(2))).await.unwrap();
+    say(&server, &[b"DEL", b"{q}:workers"]);
+
+    recover(&queue, 2).await;
+
+    let again = queue.claim(&ask("other").max(many(2))).await.unwrap();
+    let got: Vec<_> =
+        again.iter().map(|one| (&one.payload[..], one.attempt())).collect();
+    assert_eq!(got, [(&b"1"[..], 2), (b"2", 2)]);
+    assert_sound(&queue).await;
+}
+
+/// R9: the search for such lists goes on over a server full of other keys, one page with
+/// each recovery, and comes around.
+#[tokio::test]
+async fn the_search_for_lists_comes_around() {
+    let server = Server::start();
+    let queue = open(&server, Mode::PerWorker).await;
+    for key in 0..5_000 {
+        say(&server, &[b"SET", format!("foreign:{key}").as_bytes(), b"1"]);
+    }
+    for round in 0..3 {
+        queue.push_one("job".into()).await.unwrap();
+        take(&queue, &ask("w")).await;
+        say(&server, &[b"DEL", b"{q}:workers"]);
+
+        recover(&queue, 1).await;
+
+        let again = take(&queue, &ask("other")).await;
+        assert_eq!(
+            queue.ack(&again.receipt).await.unwrap(),
+            Settled::Applied,
+            "{round}"
+        );
+    }
+}
+
+/// R6, R9: two processes bear one name. Neither takes the other's list for its own, and
+/// the heartbeat of the one does not keep what the other left behind.
+#[tokio::test]
+async fn a_name_used_again_hides_nothing_and_takes_nothing() {
+    let server = Server::start();
+    let (dead, reborn) =
+        (open(&server, Mode::PerWorker).await, open(&server, Mode::PerWorker).await);
+    dead.push(&["old".into(), "new".into()], None).await.unwrap();
+    let old = take(&dead, &ask_briefly("w")).await;
+    let new = take(&reborn, &ask("w")).await;
+    assert_eq!(own_lists(&server).len(), 2);
+
+    let named = std::slice::from_ref(&new.receipt);
+    reborn.extend(&worker("w"), named, LEASE).await.unwrap();
+
+    recover(&reborn, 1).await;
+    assert_eq!(dead.ack(&old.receipt).await.unwrap(), Settled::LeaseLost);
+    assert_eq!(reborn.ack(&new.receipt).await.unwrap(), Settled::Applied);
+    assert_sound(&reborn).await;
+}
+
+/// R24: who leaves by name leaves for all processes of that name.
+#[tokio::test]
+async fn leaving_gives_back_by_name() {
+    for mode in MODES {
+        let server = Server::start();
+        let (first, second) = (open(&server, mode).await, open(&server, mode).await);
+        first.push(&["1".into(), "2".into()], None).await.unwrap();
+        take(&first, &ask("w")).await;
+        take(&second, &ask("w")).await;
+
+        assert_eq!(second.leave(&worker("w")).await.unwrap().jobs, 2);
+
+        let again = first.claim(&ask("w").max(many(2))).await.unwrap();
+        assert!(again.iter().all(|one| one.attempt() == 1), "{again:?}");
+        assert_sound(&first).await;
+    }
+}
+
+/// R7: a worker that was frozen, given up and wakes up finds its job gone, also when
+/// it claims the same job once more, into the same list.
+#[tokio::test]
+async fn a_worker_that_wakes_up_finds_its_leases_lost() {
+    for mode in MODES {
+        let server = Server::start();
+        let (frozen, other) = (open(&server, mode).await, open(&server, mode).await);
+        frozen.push_one("job".into()).await.unwrap();
+        let stale = take(&frozen, &ask_briefly("w")).await;
+        recover(&other, 1).await;
+
+        let current = take(&frozen, &ask("w")).await;
+
+        assert_eq!(frozen.ack(&stale.receipt).await.unwrap(), Settled::LeaseLost);
+        let named = [stale.receipt, current.receipt.clone()];
+        let heard = frozen.extend(&worker("w"), &named, LEASE).await.unwrap();
+        assert!(
+            matches!(heard[..], [Extended::LeaseLost, Extended::Until(_)]),
+            "{heard:?}"
+        );
+        assert_eq!(frozen.ack(&current.receipt).await.unwrap(), Settled::Applied);
+        assert_sound(&frozen).await;
+    }
+}
+
+/// R6, R23: workers of both modes work on one queue: each job has one holder, and each
+/// recovers what the other lost.
+#[tokio::test]
+async fn both_modes_share_a_queue() {
+    let server = Server::start();
+    let [own, shared] = [open(&server, MODES[0]).await, open(&server, MODES[1]).await];
+    own.push(&["1".into(), "2".into(), "3".into(), "4".into()], None).await.unwrap();
+    take(&own, &ask_briefly("a")).await;
+    take(&shared, &ask_briefly("b")).await;
+    let held = [take(&own, &ask("c")).await, take(&shared, &ask("d")).await];
+    assert_eq!(shared.stats().await.unwrap().leased, 4);
+    assert_sound(&own).await;
+
+    recover(&own, 2).await;
+
+    let again = shared.claim(&ask("e").max(many(4))).await.unwrap();
+    assert_eq!(again.len(), 2);
+    for one in held.iter().chain(&again) {
+        assert_eq!(shared.ack(&one.receipt).await.unwrap(), Settled::Applied);
+    }
+    assert_sound(&shared).await;
+    assert_eq!(own.stats().await.unwrap().finished, 4);
+}
+
+/// R11: being given up counts, also when the worker died before it could begin.
+#[tokio::test]
+async fn a_job_that_kills_every_worker_is_buried() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        let poison = NewJob::new("poison").max_attempts(2.try_into().unwrap());
+        queue.push_one(poison).await.unwrap();
+        take(&queue, &ask_briefly("w1")).await;
+        recover(&queue, 1).await;
+        take(&queue, &ask_briefly("w2")).await;
+
+        let mut recovered = queue.recover(many(10)).await.unwrap();
+        while recovered.buried == 0 {
+            recovered = queue.recover(many(10)).await.unwrap();
+        }
+
+        assert_eq!(queue.stats().await.unwrap().dead, 1);
+        assert_sound(&queue).await;
+    }
+}

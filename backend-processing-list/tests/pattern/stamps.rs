@@ -1,0 +1,116 @@
+//! Elements that are told apart: equal ones, and those that look like others.
+
+use backend_processing_list::Mode;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// R7, R20: `LREM` by value, sent late, would remove the next equal job. Stamped
+/// elements are never equal.
+#[tokio::test]
+async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        say(&server, &[b"LPUSH", b"q", b"same"]);
+        let stale = take(&queue, &ask_briefly("w")).await;
+        recover(&queue, 1).await;
+        say(&server, &[b"LPUSH", b"q", b"same"]);
+        let held = queue.claim(&ask("w").max(many(2))).await.unwrap();
+        assert_eq!(held.len(), 2);
+
+        assert_eq!(queue.ack(&stale.receipt).await.unwrap(), Settled::LeaseLost);
+
+        for one in &held {
+            assert_eq!(queue.ack(&one.receipt).await.unwrap(), Settled::Applied);
+        }
+        assert_sound(&queue).await;
+    }
+}
+
+/// R3: what looks like a stamp and was pushed by somebody is malformed, wherever it is
+/// found: behind a claim, or in a list where a move has put it.
+#[tokio::test]
+async fn a_forged_stamp_is_buried_and_never_delivered() {
+    let server = Server::start();
+    let queue = open(&server, Mode::PerWorker).await;
+    queue.push_one("job".into()).await.unwrap();
+    let held = take(&queue, &ask("w")).await;
+    let forged = |name: &[u8]| {
+        let length = [u8::try_from(name.len()).unwrap()];
+        [&b"\xf5RQ\x01\xff"[..], &length, name, b"forged"].concat()
+    };
+    let list = list_of_the_worker(&server);
+    let names: [&[u8]; 4] = [b"", b"w", b"w/", b"other/abc/17/n-10001p"];
+    for name in names {
+        say(&server, &[b"LPUSH", b"q", &forged(name)]);
+        move_to(&server, &list);
+    }
+    say(&server, &[b"LPUSH", b"q", &forged(b"w/")]);
+    assert_sound(&queue).await;
+
+    let named = std::slice::from_ref(&held.receipt);
+    queue.extend(&worker("w"), named, LEASE).await.unwrap();
+
+    assert_eq!(queue.claim(&ask("w").max(many(10))).await.unwrap(), []);
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.dead, stats.leased, stats.ready), (5, 1, 0));
+    assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
+    assert_sound(&queue).await;
+}
+
+/// The whole life of a job with every option.
+#[tokio::test]
+async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
+    for (mode, left) in [
+        (Mode::PerWorker, &["{q}:totals", "{q}:wake", "{q}:workers"][..]),
+        (Mode::Shared, &["{q}:totals", "{q}:wake"]),
+    ] {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        let job = NewJob::new("x")
+            .unique(UniqueKey::new("k").unwrap())
+            .expires_in(LEASE)
+            .header("a", "b");
+        queue.push_one(job).await.unwrap();
+
+        let first = take(&queue, &ask("w")).await;
+        queue
+            .retry(&first.receipt, std::time::Duration::ZERO, "no luck")
+            .await
+            .unwrap();
+        let second = take(&queue, &ask("w")).await;
+        assert_eq!(second.attempt(), 2);
+        assert_sound(&queue).await;
+        assert_eq!(queue.ack(&second.receipt).await.unwrap(), Settled::Applied);
+
+        assert_sound(&queue).await;
+        assert_eq!(keys(&server), left);
+    }
+}
+
+/// One element of the list is all that a plain job costs, waiting or leased.
+#[tokio::test]
+async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        let jobs: Vec<_> = (0..1000).map(|n: u32| NewJob::new(n.to_string())).collect();
+        queue.push(&jobs, None).await.unwrap();
+
+        let taken = queue.claim(&ask("w").max(many(1000))).await.unwrap();
+        let payloads: Vec<_> = taken.iter().map(|d| d.payload.clone()).collect();
+        let pushed: Vec<_> = jobs.iter().map(|job| job.payload.clone()).collect();
+        assert_eq!(payloads, pushed);
+
+        let done = |d: Delivery| Settlement::new(d.receipt, Verdict::Done);
+        let done: Vec<_> = taken.into_iter().map(done).collect();
+        let settled = queue.settle(&done).await.unwrap();
+        assert!(settled.iter().all(|answer| *answer == Settled::Applied));
+        let again = queue.settle(&done).await.unwrap();
+        assert!(again.iter().all(|answer| *answer == Settled::LeaseLost));
+        assert_eq!(queue.stats().await.unwrap().finished, 1000);
+        assert_sound(&queue).await;
+    }
+}
