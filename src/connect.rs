@@ -2,6 +2,8 @@
 
 mod error;
 mod guess;
+#[cfg(feature = "processing-list")]
+mod processing_list;
 mod redact;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -60,6 +62,11 @@ const BACKENDS: &[Backend] = &[
         name: "sqlite",
         place: Place::File,
         open: if_compiled_in!("sqlite", sqlite::open),
+    },
+    Backend {
+        name: "processing-list",
+        place: Place::Redis,
+        open: if_compiled_in!("processing-list", processing_list::open),
     },
     Backend {
         name: "zset",
@@ -168,7 +175,7 @@ fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
     ConnectError::NotCompiledIn { scheme: scheme.to_owned(), feature }
 }
 
-#[cfg(any(feature = "sqlite", feature = "zset"))]
+#[cfg(any(feature = "processing-list", feature = "sqlite", feature = "zset"))]
 fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
     ConnectError::BadUrl { url: redacted(url), reason: reason.into() }
 }
@@ -214,6 +221,13 @@ mod tests {
     fn a_missing_zset_names_its_feature() {
         assert!(refusal("redis://host").contains("--features zset"));
         assert!(refusal("zset+rediss://host").contains("--features zset"));
+    }
+
+    #[cfg(not(feature = "processing-list"))]
+    #[test]
+    fn a_missing_processing_list_names_its_feature() {
+        let refusal = refusal("processing-list+redis://host?mode=shared");
+        assert!(refusal.contains("--features processing-list"), "{refusal}");
     }
 
     #[cfg(all(feature = "zset", not(feature = "tls")))]

@@ -45,8 +45,9 @@
 //! | `zset+redis://…`, `redis://…` | `zset` | Redis 7.0 or later |
 //! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted |
 //! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
+//! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
 //!
-//! Each is a feature of this crate, on by default but for `tls`. The types of the
+//! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of the
 //! backends are in [`sqlite`] and [`zset`], for those who know at compile time which
 //! they want.
 
@@ -68,6 +69,13 @@ pub mod worker {
 pub mod sqlite {
     #[doc(inline)]
     pub use backend_sqlite::*;
+}
+
+/// The backend on Redis whose jobs move into their worker's own list.
+#[cfg(feature = "processing-list")]
+pub mod processing_list {
+    #[doc(inline)]
+    pub use backend_processing_list::*;
 }
 
 /// The backend on Redis: a list of ready jobs, a sorted set of leased ones.

@@ -7,6 +7,10 @@ use clap::ValueEnum;
 pub(crate) enum Backend {
     /// On Redis: a list of ready jobs, a sorted set of leased ones
     Zset,
+    /// On Redis: a list for each worker
+    ProcessingList,
+    /// The same with one list for all workers
+    ProcessingListShared,
     /// Embedded: a SQLite file
     Sqlite,
 }
@@ -15,7 +19,19 @@ impl Backend {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Zset => "zset",
+            Self::ProcessingList => "processing-list",
+            Self::ProcessingListShared => "processing-list-shared",
             Self::Sqlite => "sqlite",
+        }
+    }
+
+    /// The URL of a backend on Redis by that of its server.
+    pub(crate) fn on(self, server: &str) -> String {
+        match self {
+            Self::ProcessingListShared => {
+                format!("processing-list+{server}?mode=shared")
+            }
+            other => format!("{}+{server}", other.name()),
         }
     }
 }

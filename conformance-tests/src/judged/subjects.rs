@@ -6,25 +6,44 @@ use conformance_tests::{Subject, async_trait};
 use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
 use relq::{ConnectError, connect_in};
 
-/// The backend on Redis.
+use crate::backend::Backend;
+
+/// The backend on Redis with a sorted set of leased jobs.
 #[derive(Default)]
 pub(super) struct Zset;
+
+/// The one with a list for each worker.
+#[derive(Default)]
+pub(super) struct ProcessingList;
+
+/// The same with one list for all workers.
+#[derive(Default)]
+pub(super) struct ProcessingListShared;
 
 /// The embedded backend.
 #[derive(Default)]
 pub(super) struct Sqlite;
 
-#[async_trait]
-impl Subject for Zset {
-    async fn connect(
-        &self,
-        endpoint: &str,
-        queue: &QueueName,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Queue>, Error> {
-        open("zset", &format!("zset+{endpoint}"), queue, environment).await
-    }
+macro_rules! on_redis {
+    ($name:ident) => {
+        #[async_trait]
+        impl Subject for $name {
+            async fn connect(
+                &self,
+                endpoint: &str,
+                queue: &QueueName,
+                environment: &Environment,
+            ) -> Result<Arc<dyn Queue>, Error> {
+                let backend = Backend::$name;
+                open(backend.name(), &backend.on(endpoint), queue, environment).await
+            }
+        }
+    };
 }
+
+on_redis!(Zset);
+on_redis!(ProcessingList);
+on_redis!(ProcessingListShared);
 
 #[async_trait]
 impl Subject for Sqlite {
