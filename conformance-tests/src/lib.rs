@@ -122,6 +122,8 @@ pub mod report;
 mod room;
 mod run;
 pub mod server;
+#[cfg(feature = "runner")]
+pub mod sqlite;
 pub mod steps;
 mod store;
 mod subject;

@@ -7,6 +7,7 @@ mod soak;
 use std::process::ExitCode;
 
 use clap::Parser;
+use conformance_tests::{processes, sqlite};
 use queue_core::BoxError;
 
 /// What a command came to: whether all was well, or why it could not tell.
@@ -28,6 +29,9 @@ enum Command {
     SoakWorker(soak::WorkerArgs),
     #[command(hide = true)]
     SoakProducer(soak::ProducerArgs),
+    /// A process that a report kills
+    #[command(hide = true, name = sqlite::CHILD[0])]
+    SqliteChild,
 }
 
 fn main() -> ExitCode {
@@ -49,5 +53,6 @@ fn run(command: Command) -> Outcome<bool> {
         Command::Soak(args) => runtime.block_on(Box::pin(args.run())),
         Command::SoakWorker(args) => runtime.block_on(args.run()).map(|()| true),
         Command::SoakProducer(args) => runtime.block_on(args.run()).map(|()| true),
+        Command::SqliteChild => processes::live(sqlite::SQLITE),
     }
 }

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use async_trait::async_trait;
 use queue_core::{Environment, Error, Queue, QueueName};
 
-use crate::{fault::Gate, room::Room};
+use crate::{fault::Gate, processes::Embedded, room::Room};
 
 /// The backend under test. Each case makes one of its own, by `Default`.
 ///
@@ -72,6 +72,12 @@ pub trait Subject: Send + Sync + 'static {
     /// first comment, so that the suite can say which of them no act has reached.
     fn scripts(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Embedded: how its processes are killed at each step, if a report is to strike
+    /// its acts, too.
+    fn processes(&self) -> Option<Embedded> {
+        None
     }
 }
 

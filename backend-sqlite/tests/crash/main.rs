@@ -5,23 +5,25 @@
 
 mod broken;
 mod mutants;
-mod sqlite;
 
-use conformance_tests::processes::every_step;
-
-use sqlite::{SQLITE, statements};
+use conformance_tests::{
+    processes::{Child, Embedded, every_step},
+    sqlite::{SQLITE, statements},
+};
 
 /// R1, R3, R5, R7, R8, R9, R21, R23: each call is whole or not at all, nothing is
 /// lost, invented or left behind, whatever happens at whichever statement.
 #[test]
 fn every_statement_bears_every_fault() {
-    let tally = every_step(SQLITE);
+    let child = Child::Test("every_statement_bears_every_fault");
+    let tally = every_step(Embedded { child, ..SQLITE });
 
     assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));
     assert!(tally.unclaimed.is_empty(), "{:?}", tally.unclaimed);
     assert_eq!(tally.faults_fired, tally.runs);
     assert!(tally.is_covered(), "{:#?}", tally.coverage);
     // COVERAGE: no statement is passed by.
+    assert_ne!(statements().count(), 0);
     for name in statements() {
         assert!(tally.coverage.contains_key(name), "{name} was never struck");
     }

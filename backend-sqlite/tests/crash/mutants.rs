@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use conformance_tests::processes::{Embedded, every_step};
-use queue_core::Queue;
-
-use crate::{
-    broken::{Broken, Flaw},
+use conformance_tests::{
+    processes::{Child, Embedded, every_step},
     sqlite::{SQLITE, open},
 };
+use queue_core::Queue;
+
+use crate::broken::{Broken, Flaw};
 
 macro_rules! mutant {
     ($(#[$rule:meta])* $test:ident: $flaw:ident, $act:literal, $words:literal) => {
@@ -17,7 +17,7 @@ macro_rules! mutant {
         #[test]
         fn $test() {
             let tally = every_step(Embedded {
-                test: concat!("mutants::", stringify!($test)),
+                child: Child::Test(concat!("mutants::", stringify!($test))),
                 open: |folder, queue, environment, watch| {
                     Box::pin(async move {
                         let queue = open(folder, queue, environment, watch).await?;

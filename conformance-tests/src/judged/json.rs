@@ -1,6 +1,9 @@
 //! A report for programs.
 
-use conformance_tests::report::{Counts, Judged, Report, Verdict};
+use conformance_tests::{
+    model::Summary,
+    report::{Counts, Judged, Report, Verdict},
+};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -12,7 +15,16 @@ struct Object<'a> {
     unclaimed: usize,
     steps: u64,
     faults_fired: u64,
+    model: Option<Model>,
     list: Vec<Case<'a>>,
+}
+
+/// What the model played.
+#[derive(Serialize)]
+struct Model {
+    sequences: u64,
+    operations: u64,
+    faults_fired: u64,
 }
 
 #[derive(Serialize)]
@@ -41,8 +53,14 @@ pub(super) fn of(report: &Report) -> serde_json::Result<String> {
         unclaimed,
         steps,
         faults_fired,
+        model: report.played().map(of_model),
         list,
     })
+}
+
+fn of_model(played: Summary) -> Model {
+    let Summary { sequences, operations, faults_fired } = played;
+    Model { sequences, operations, faults_fired }
 }
 
 fn of_case<'a>(report: &Report, case: &'a Judged) -> Case<'a> {

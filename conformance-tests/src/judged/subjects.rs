@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conformance_tests::{Subject, async_trait};
+use conformance_tests::{Subject, async_trait, processes::Embedded, sqlite::SQLITE};
 use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
 use relq::{ConnectError, connect_in};
 
@@ -56,6 +56,10 @@ impl Subject for Sqlite {
         // Nobody cuts the power here, so that nothing has to wait for the disk.
         let url = format!("sqlite:{endpoint}/jobs.db?synchronous=normal");
         open("sqlite", &url, queue, environment).await
+    }
+
+    fn processes(&self) -> Option<Embedded> {
+        Some(SQLITE)
     }
 }
 

@@ -58,3 +58,12 @@ mod strategy;
 mod world;
 
 pub use run::{Summary, judge, run};
+
+/// What its one test is called.
+pub(crate) const NAME: &str = "every_sequence_goes_by_the_rules";
+
+/// What the model judges by: all but what it does not draw.
+pub(crate) const RULES: &[&str] = &[
+    "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
+    "R15", "R16", "R17", "R21", "R22", "R23", "R24",
+];

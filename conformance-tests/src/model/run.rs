@@ -30,7 +30,7 @@ const SHRINKS: u32 = 1000;
 const REPLAY: &str = "RELQ_REPLAY";
 
 /// What was played.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Sequences.
     pub sequences: u64,

@@ -5,6 +5,7 @@ use std::{
     io::{Write as _, stdout},
     path::Path,
     process::exit,
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
 };
 
@@ -28,20 +29,29 @@ pub(super) const CHILD: &str = "RELQ_CONFORMANCE_CHILD";
 /// What every line begins with that a child says: the test harness says more.
 pub(super) const SAYS: &str = "relq: ";
 
-/// The folder of this process's order, if it is a child.
-pub(super) fn folder() -> Option<OsString> {
+/// Whether this process is a child.
+pub(super) fn is_child() -> bool {
+    folder().is_some()
+}
+
+/// Where the order is.
+fn folder() -> Option<OsString> {
     std::env::var_os(CHILD)
 }
 
-/// Does what the order says, and does not return.
-pub(super) fn live(subject: Embedded, folder: &Path) -> ! {
+/// Does one act as a child, and does not return.
+///
+/// # Panics
+/// When this process was not started as a child by [`every_step`](super::every_step).
+pub fn live(subject: Embedded) -> ! {
+    let folder = folder().unwrap_or_else(|| panic!("{CHILD} says where the order is"));
+    let folder = Path::new(&folder);
     let order = Order::read(folder);
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("the system gives a runtime").block_on(obey(subject, folder, order));
-    exit(0)
+    runtime.expect("the system gives a runtime").block_on(obey(subject, folder, order))
 }
 
-async fn obey(subject: Embedded, folder: &Path, order: Order) {
+async fn obey(subject: Embedded, folder: &Path, order: Order) -> ! {
     let clock = VirtualClock::new();
     clock.advance(order.elapsed);
     let count = Count::default();
@@ -51,10 +61,7 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) {
             say(&format!("step {}", (subject.label)(text)));
         }
         if spot == Some(at) {
-            say("struck");
-            loop {
-                thread::park();
-            }
+            stand_still();
         }
         Ok(())
     });
@@ -72,9 +79,27 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) {
         done = acted => done,
         () = asleep => unreachable!("time does not end"),
     };
+    let _last = last_word();
     match done {
         Ok(()) => say("done"),
         Err(error) => say(&format!("failed {}", error.full_message())),
+    }
+    exit(0)
+}
+
+/// Who has it says the last thing that the parent hears: a worker has threads that go on
+/// while one of them stands still at its step.
+static LAST_WORD: Mutex<()> = Mutex::new(());
+
+fn last_word() -> MutexGuard<'static, ()> {
+    LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn stand_still() -> ! {
+    let _last = last_word();
+    say("struck");
+    loop {
+        thread::park();
     }
 }
 

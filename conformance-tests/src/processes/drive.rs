@@ -1,6 +1,6 @@
 //! Strikes every scenario at every step, several at once.
 
-use std::{path::Path, sync::Arc, thread};
+use std::{sync::Arc, thread};
 
 use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet};
 
@@ -11,7 +11,7 @@ use super::{
     refused,
     start::Start,
 };
-use crate::steps::{Again, Outcome, Parts, SCENARIOS, Tally};
+use crate::steps::{Again, Outcome, Parts, SCENARIOS, Scenario, Tally};
 
 /// What is done in a store that does not exist yet, too.
 const FIRST_ACT: &str = "push";
@@ -30,11 +30,31 @@ enum Store {
 /// # Panics
 /// When the operating system gives no folder, thread or process.
 pub fn every_step(subject: Embedded) -> Tally {
-    if let Some(folder) = child::folder() {
-        child::live(subject, Path::new(&folder));
+    if child::is_child() {
+        child::live(subject);
     }
     let runtime = Builder::new_multi_thread().enable_all().build();
     runtime.expect("the system gives a runtime").block_on(strike_all(subject))
+}
+
+/// Strikes the backend at every step of one act: for a report.
+pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
+    let mut tally = Tally::default();
+    let acts = SCENARIOS.iter().enumerate().filter(|(_, act)| act.name == name);
+    for (index, act) in acts {
+        for store in stores(act) {
+            tally.add(strike(subject, index, *store).await);
+        }
+    }
+    tally
+}
+
+/// Which stores an act is done in.
+fn stores(act: &Scenario) -> &'static [Store] {
+    match act.name {
+        FIRST_ACT => &[Store::Prepared, Store::New],
+        _ => &[Store::Prepared],
+    }
 }
 
 async fn strike_all(subject: Embedded) -> Tally {
@@ -46,14 +66,11 @@ async fn strike_all(subject: Embedded) -> Tally {
         if !(subject.chosen)(scenario.name) {
             continue;
         }
-        for store in [Store::Prepared, Store::New] {
-            if store == Store::New && scenario.name != FIRST_ACT {
-                continue;
-            }
+        for store in stores(scenario) {
             let room = room.clone();
             runs.spawn(async move {
                 let _permit = room.acquire().await;
-                strike(subject, index, store).await
+                strike(subject, index, *store).await
             });
         }
     }

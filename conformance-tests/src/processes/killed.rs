@@ -97,14 +97,16 @@ async fn have_acted(
     Ok((heard?, stage))
 }
 
-/// This test once more, as a child that dies with its parent's interest in it.
+/// This program once more, as a child that dies with its parent's interest in it.
 fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
-    command
-        .args([start.subject.test, "--exact", "--include-ignored", "--test-threads=1"])
-        .env(CHILD, folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+    match start.subject.child {
+        super::Child::Test(name) => {
+            command.args([name, "--exact", "--include-ignored", "--test-threads=1"])
+        }
+        super::Child::Program(arguments) => command.args(arguments),
+    };
+    command.env(CHILD, folder).stdin(Stdio::null()).stdout(Stdio::piped());
     tokio::process::Command::from(command).kill_on_drop(true).spawn()
 }
 

@@ -16,7 +16,7 @@
 //! end. The backend's configuration takes a [`Watch`] that it calls before and after
 //! each.
 //!
-//! The child is the test's own program, started again. Its database thread stands
+//! The child is the parent's own program, started again. Its database thread stands
 //! still at the step while the parent kills it, so the death falls exactly there;
 //! and it needs no signal of its own, so the suite runs wherever processes can be
 //! killed.
@@ -34,7 +34,9 @@ use std::{path::PathBuf, sync::Arc};
 
 use queue_core::{Environment, Error, Queue, QueueName};
 
+pub use child::live;
 pub use drive::every_step;
+pub(crate) use drive::one_act;
 
 use crate::steps::BoxFuture;
 
@@ -65,9 +67,8 @@ pub type Opening = BoxFuture<'static, Result<Arc<dyn Queue>, Error>>;
 /// for a few milliseconds at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Embedded {
-    /// The full name of the test that calls [`every_step`], which is started again
-    /// for each child.
-    pub test: &'static str,
+    /// What is started again for each child.
+    pub child: Child,
     /// Opens an actor.
     pub open: Open,
     /// Names a step in the tally, in one line, by its text.
@@ -76,6 +77,15 @@ pub struct Embedded {
     pub refusals: &'static [Refusal],
     /// Which scenarios are run, by their names.
     pub chosen: fn(&str) -> bool,
+}
+
+/// How this program becomes a child when it is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// It runs the test of that full name, which calls [`every_step`].
+    Test(&'static str),
+    /// It calls [`live`] when it is given these arguments.
+    Program(&'static [&'static str]),
 }
 
 /// A way in which a step of the store can fail.

@@ -9,9 +9,9 @@ use queue_core::Capabilities;
 
 use super::{Judged, Report, Verdict};
 use crate::{
-    Case, Profile, Scope, Subject, cases,
+    Case, Profile, Scope, Subject, cases, model,
     parallel::in_parallel,
-    steps::{self, Tally},
+    steps::{self, Blow, Tally},
     store::Store,
 };
 
@@ -33,7 +33,8 @@ impl Chosen {
     }
 }
 
-/// Judges the backend by all cases that are chosen and concern it.
+/// Judges the backend by all cases that are chosen and concern it, by every act that
+/// can be struck, and by the model.
 ///
 /// # Panics
 /// When the backend cannot be opened at all, or the system gives no runtime.
@@ -41,9 +42,10 @@ pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report 
     let capabilities = capabilities::<S>(profile);
     let concerned = cases().iter().filter(|case| concerns(case, profile));
     let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
-    if profile == Profile::Redis {
-        tasks.extend(steps::names().map(Task::Act));
+    if let Some(blow) = blow::<S>(profile) {
+        tasks.extend(steps::names().map(|name| Task::Act(name, blow)));
     }
+    tasks.push(Task::Model);
     tasks.retain(|task| chosen.has(&task.id()));
     let run = |task: &Task| task.judge::<S>(profile, &capabilities);
     Report { backend: capabilities.backend, cases: in_parallel(&tasks, run) }
@@ -54,6 +56,15 @@ fn concerns(case: &Case, profile: Profile) -> bool {
         Scope::Redis => profile != Profile::Embedded,
         Scope::Embedded => profile == Profile::Embedded,
         _ => true,
+    }
+}
+
+/// How its acts are struck, if they can be.
+fn blow<S: Subject + Default>(profile: Profile) -> Option<Blow> {
+    match profile {
+        Profile::Redis => Some(Blow::AtTheGate),
+        Profile::Embedded => S::default().processes().map(Blow::ToProcesses),
+        Profile::Bare => None,
     }
 }
 
@@ -68,14 +79,16 @@ fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
 /// Something to be judged.
 enum Task {
     Case(&'static Case),
-    Act(&'static str),
+    Act(&'static str, Blow),
+    Model,
 }
 
 impl Task {
     fn id(&self) -> String {
         match self {
             Self::Case(case) => case.id.to_owned(),
-            Self::Act(name) => format!("steps::{name}"),
+            Self::Act(name, _) => format!("steps::{name}"),
+            Self::Model => format!("model::{}", model::NAME),
         }
     }
 
@@ -92,14 +105,23 @@ impl Task {
                 let verdict = caught(run).map_or_else(Verdict::Failed, |()| well);
                 self.judged(case.rules, verdict, &Tally::default())
             }
-            Self::Act(name) => match caught(|| steps::tally::<S>(name)) {
+            Self::Act(name, blow) => match caught(|| steps::tally::<S>(name, *blow)) {
                 Ok(tally) => self.judged(steps::RULES, of_tally(&tally), &tally),
                 Err(words) => {
                     let verdict = Verdict::Failed(words);
                     self.judged(steps::RULES, verdict, &Tally::default())
                 }
             },
+            Self::Model => self.played(caught(|| model::judge(S::default(), profile))),
         }
+    }
+
+    fn played(&self, ended: Result<Result<model::Summary, String>, String>) -> Judged {
+        let (verdict, played) = match ended.flatten() {
+            Ok(summary) => (Verdict::Passed, Some(summary)),
+            Err(words) => (Verdict::Failed(words), None),
+        };
+        Judged { played, ..self.judged(model::RULES, verdict, &Tally::default()) }
     }
 
     fn judged(
@@ -109,7 +131,7 @@ impl Task {
         tally: &Tally,
     ) -> Judged {
         let Tally { steps, faults_fired, .. } = *tally;
-        Judged { id: self.id(), rules, verdict, steps, faults_fired }
+        Judged { id: self.id(), rules, verdict, steps, faults_fired, played: None }
     }
 }
 

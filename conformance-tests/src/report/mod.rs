@@ -1,7 +1,9 @@
 //! What the whole suite says of a backend.
 //!
-//! [`judge`] runs every case that concerns a kind of store, and every act of
-//! [depth 1](crate::steps) for one on Redis, and answers with a verdict on each.
+//! [`judge`] runs every case that concerns a kind of store, every act of
+//! [depth 1](crate::steps) for one on Redis, or for an embedded one that says how its
+//! [processes](crate::processes) are killed, and the [model](crate::model), and answers
+//! with a verdict on each.
 
 mod gather;
 mod table;
@@ -9,6 +11,8 @@ mod table;
 use std::collections::BTreeSet;
 
 pub use gather::{Chosen, judge};
+
+use crate::model::Summary;
 
 /// What became of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct Judged {
     pub steps: u64,
     /// Faults that fired at them.
     pub faults_fired: u64,
+    /// What the model played, if this is its verdict.
+    pub played: Option<Summary>,
 }
 
 impl Judged {
@@ -84,6 +90,11 @@ impl Report {
             .filter(|topic| seen.insert(*topic))
             .map(|topic| (topic, Counts::of(of(topic))))
             .collect()
+    }
+
+    /// What the model played, if it was asked.
+    pub fn played(&self) -> Option<Summary> {
+        self.cases.iter().find_map(|case| case.played)
     }
 
     /// Nothing failed, and something was judged.

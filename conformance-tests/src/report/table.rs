@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Counts, Judged, Report, Verdict};
+use crate::model::Summary;
 
 /// All counts of each topic, the whole at the end, then each failure with its words.
 impl fmt::Display for Report {
@@ -16,6 +17,13 @@ impl fmt::Display for Report {
             line(f, topic, &counts)?;
         }
         line(f, "all", &self.counts())?;
+        if let Some(Summary { sequences, operations, faults_fired }) = self.played() {
+            writeln!(
+                f,
+                "\nthe model played {sequences} sequences of {operations} operations, \
+                 struck by {faults_fired} faults"
+            )?;
+        }
         self.failures().try_for_each(|(case, words)| {
             writeln!(f, "\n{} ({}): {words}", case.id, case.rules.join(", "))?;
             writeln!(f, "  {}", self.replay(case))
@@ -69,7 +77,7 @@ mod tests {
 
     fn judged(id: &str, verdict: Verdict) -> Judged {
         let (id, rules) = (id.to_owned(), &["R1"][..]);
-        Judged { id, rules, verdict, steps: 2, faults_fired: 3 }
+        Judged { id, rules, verdict, steps: 2, faults_fired: 3, played: None }
     }
 
     fn report() -> Report {
@@ -99,6 +107,20 @@ mod tests {
                         | **all** | 3 | 1 | 1 | 1 |\n";
         assert_eq!(report().markdown(), expected);
         assert_eq!(report().counts().faults_fired, 9);
+    }
+
+    #[test]
+    fn what_the_model_played_is_told() {
+        let played = Some(Summary { sequences: 66, operations: 1900, faults_fired: 7 });
+        let mut report = report();
+        report.cases.push(Judged { played, ..judged("model::all", Verdict::Passed) });
+
+        let text = report.to_string();
+
+        assert!(
+            text.contains("66 sequences of 1900 operations, struck by 7"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use reach::reach;
 pub use run::{failures, run};
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub use tallied::names;
-pub(crate) use tallied::{RULES, tally};
+pub(crate) use tallied::{Blow, RULES, tally};
 pub use tally::Tally;
 pub(crate) use victim::{Part, Ran, Victim};
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::{Tally, drive::one_act, scenarios::SCENARIOS};
-use crate::{Profile, Subject, probe, server::Server, store::Store};
+use crate::{
+    Profile, Subject, probe, processes, processes::Embedded, server::Server,
+    store::Store,
+};
 
 /// What an act is judged by, however it was struck: nothing lost, nothing changed,
 /// all or nothing, one holder, and recovery.
@@ -19,16 +22,30 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// # Panics
 /// When no act has that name, the gate does not run, or what the backend does not
 /// claim is not refused.
-pub(crate) fn tally<S: Subject + Default>(name: &str) -> Tally {
+pub(crate) fn tally<S: Subject + Default>(name: &str, how: Blow) -> Tally {
     let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
     runtime.block_on(Box::pin(async {
-        let tally = struck::<S>(name).await;
+        let (tally, profile) = match how {
+            Blow::AtTheGate => (struck::<S>(name).await, Profile::Redis),
+            Blow::ToProcesses(subject) => {
+                (processes::one_act(subject, name).await, Profile::Embedded)
+            }
+        };
         for (_, need) in &tally.unclaimed {
-            let store = Store::start(S::default(), Profile::Redis);
+            let store = Store::start(S::default(), profile);
             probe::instead(&store, *need).await;
         }
         tally
     }))
+}
+
+/// By what an act is struck.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Blow {
+    /// Faults at the gate, for a backend on Redis.
+    AtTheGate,
+    /// Deaths, failures and frost, for an embedded one.
+    ToProcesses(Embedded),
 }
 
 async fn struck<S: Subject + Default>(name: &str) -> Tally {

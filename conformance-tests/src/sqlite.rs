@@ -1,4 +1,5 @@
-//! How the suite opens this backend, and what can go wrong in a file.
+//! relq's embedded backend, as the suite kills its processes: how it is opened, and
+//! what can go wrong in a file.
 
 use std::{
     collections::BTreeMap,
@@ -8,9 +9,10 @@ use std::{
     time::Duration,
 };
 
-use backend_sqlite::{Durability, Side as Here, SqliteConfig, SqliteQueue};
-use conformance_tests::processes::{Embedded, Refusal, Side, Watch};
 use queue_core::{Environment, Error, Queue, QueueName};
+use relq::sqlite::{Durability, Side as Here, SqliteConfig, SqliteQueue};
+
+use crate::processes::{Child, Embedded, Refusal, Side, Watch};
 
 /// Result codes of SQLite (`sqlite3.h`).
 const BUSY: i32 = 5;
@@ -20,8 +22,12 @@ const IOERR_WRITE: i32 = 778;
 /// How long a call waits for a lock that another actor of the suite may hold for good.
 const BRIEFLY: Duration = Duration::from_millis(20);
 
-pub(crate) const SQLITE: Embedded = Embedded {
-    test: "every_statement_bears_every_fault",
+/// The arguments by which the program `conformance` becomes a child.
+pub const CHILD: &[&str] = &["sqlite-child"];
+
+/// SQLite, with the program `conformance` for a child.
+pub const SQLITE: Embedded = Embedded {
+    child: Child::Program(CHILD),
     open: |folder, queue, environment, watch| {
         Box::pin(async move {
             let queue = open(folder, queue, environment, watch).await?;
@@ -51,12 +57,16 @@ pub(crate) const SQLITE: Embedded = Embedded {
     chosen: |_| true,
 };
 
-/// The names of the statements that there are.
-pub(crate) fn statements() -> impl Iterator<Item = &'static String> {
+/// The names of all statements: COVERAGE is judged by them.
+pub fn statements() -> impl Iterator<Item = &'static String> {
     STATEMENTS.values()
 }
 
-pub(crate) async fn open(
+/// Opens a queue in a folder.
+///
+/// # Errors
+/// Those of [`SqliteQueue::open`].
+pub async fn open(
     folder: PathBuf,
     queue: QueueName,
     environment: Environment,
@@ -77,12 +87,15 @@ pub(crate) async fn open(
     SqliteQueue::open(watched, queue).await
 }
 
-/// The names of the statements' files by their texts.
+/// The names of the statements' files by their texts. Where the sources are not at
+/// hand, there are none, and a statement is called by its text.
 static STATEMENTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
-    let named = |path: &Path| {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        (fs::read_to_string(path).unwrap(), name)
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../backend-sqlite/sql");
+    let Ok(files) = fs::read_dir(folder) else { return BTreeMap::new() };
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let named = |path: PathBuf| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        Some((fs::read_to_string(&path).ok()?, name))
     };
-    fs::read_dir(folder).unwrap().map(|file| named(&file.unwrap().path())).collect()
+    paths.filter_map(named).collect()
 });
