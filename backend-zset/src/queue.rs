@@ -162,7 +162,9 @@ impl ReliableQueue for ZsetQueue {
         let leases: Vec<_> =
             leases.into_iter().map(|(member, _)| member.into()).collect();
         let mut jobs = leases.len();
-        // The last page first, so that the job held longest is foremost in the end.
+        // The last page first, so that the job held longest is foremost in the end. Which
+        // of two claims in one microsecond came first is not kept: no server runs two
+        // scripts in one.
         let mut parts = Parts::default();
         for page in leases.rchunks(MAX_BATCH.get() as usize) {
             let lost = self.store.shelf.give_back(Operation::Leave, page).await;
