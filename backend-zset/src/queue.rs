@@ -11,7 +11,7 @@ use queue_core::{
     Turn, WorkerId,
 };
 use queue_redis::{
-    Conn, Parts, entry,
+    Conn, Gather, Parts, entry,
     shelf::{self, Failure},
 };
 
@@ -54,6 +54,7 @@ static CAPABILITIES: Capabilities = Capabilities {
 pub struct ZsetQueue {
     pub(crate) store: Store,
     bells: Bells,
+    pushes: Gather,
 }
 
 impl ZsetQueue {
@@ -70,7 +71,8 @@ impl ZsetQueue {
     async fn on(conn: Conn, queue: QueueName) -> Result<Self, Error> {
         let store = Store::new(conn, queue);
         store.load_scripts().await?;
-        Ok(Self { bells: Bells::new(&store), store })
+        let pushes = Gather::new(store.conn.clone(), store.keys.ready.clone());
+        Ok(Self { bells: Bells::new(&store), store, pushes })
     }
 
     /// The name of the queue.
@@ -100,7 +102,7 @@ impl ReliableQueue for ZsetQueue {
         }
         let encode = |(job, id)| entry::encode(job, id);
         let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
-        self.store.append(&entries).await?;
+        self.pushes.push(entries).await?;
         Ok(ids.into_iter().map(Pushed::Stored).collect())
     }
 

@@ -328,6 +328,26 @@ async fn a_waiting_job_costs_little_more_than_a_list_element() {
     assert!(ours * 100 <= plain * 115, "{ours} bytes against {plain}");
 }
 
+/// Pushes that are under way at once share commands, and each is stored once.
+#[tokio::test]
+async fn concurrent_pushes_share_commands() {
+    let server = Server::start();
+    let queue = std::sync::Arc::new(open(&server, "q").await);
+    server.command(&[b"CONFIG", b"RESETSTAT"]);
+
+    let push = |number: u32| {
+        let queue = std::sync::Arc::clone(&queue);
+        async move { queue.push_one(number.to_string().into()).await }
+    };
+    let pushes: tokio::task::JoinSet<_> = (0..64).map(push).collect();
+    let pushed = pushes.join_all().await;
+
+    assert!(pushed.iter().all(|answer| matches!(answer, Ok(Pushed::Stored(_)))));
+    assert_eq!(queue.stats().await.unwrap().ready, 64);
+    let sent = calls(&server, "lpush");
+    assert!((1..=16).contains(&sent), "{sent} commands for 64 pushes");
+}
+
 /// Idle workers leave the server alone.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {

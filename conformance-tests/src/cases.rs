@@ -202,6 +202,7 @@ macro_rules! __with_cases {
                 a_dropped_waiter_takes_nothing: R22;
                 dropped_claims_lose_nothing: R22;
                 dropped_pushes_are_whole_or_not: R22 R5;
+                a_dropped_push_takes_no_other_with_it: R22 R1;
                 dropped_settlements_are_carried_out_or_not: R22 R8;
                 dropped_recoveries_lose_nothing: R22 R12;
                 dropped_turns_lose_nothing: R22;

@@ -62,6 +62,25 @@ pub(crate) async fn dropped_pushes_are_whole_or_not(store: &Store) {
     }
 }
 
+/// R22, R1: of pushes under way at the same time, one that is dropped leaves the others
+/// alone, also where they share a command.
+pub(crate) async fn a_dropped_push_takes_no_other_with_it(store: &Store) {
+    let actor = store.actor("producer").await;
+    let mut names = Vec::new();
+
+    for (round, moment) in moments().enumerate() {
+        let kept = ["a", "b", "c"].map(|name| format!("{round} {name}"));
+        let [a, b, c] = kept.clone().map(|name| actor.store_one(name));
+        let gone = || timeout(moment, actor.offer("gone"));
+        let _ = tokio::join!(a, gone(), b, gone(), c);
+        names.extend(kept);
+    }
+
+    let mut found = payloads(&drain(&store.actor("other").await).await);
+    found.retain(|payload| payload != "gone");
+    expect_exactly(found, names.into_iter().map(bytes::Bytes::from));
+}
+
 /// R22, R8: settlements dropped at any moment are carried out or not.
 pub(crate) async fn dropped_settlements_are_carried_out_or_not(store: &Store) {
     let actor = store.actor("worker").await;

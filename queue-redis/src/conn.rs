@@ -51,6 +51,30 @@ struct Live {
     is_broken: Arc<AtomicBool>,
 }
 
+/// Why a command has no answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Failed {
+    /// There was no connection to send it on.
+    BeforeSend(RedisError),
+    AfterSend(RedisError),
+}
+
+impl Failed {
+    /// The answer of a command that others shared is not to be had: it may have run.
+    pub(crate) fn unheard() -> Self {
+        let lost = std::io::Error::other("the command's sender is gone");
+        Self::AfterSend(lost.into())
+    }
+
+    /// What that means to a caller.
+    pub(crate) fn at(self, at: At) -> Error {
+        match self {
+            Self::BeforeSend(error) => error::before_send(at, error),
+            Self::AfterSend(error) => error::after_send(at, error),
+        }
+    }
+}
+
 impl Live {
     fn is_usable(&self) -> bool {
         !self.is_broken.load(Ordering::Acquire)
@@ -97,16 +121,21 @@ impl Conn {
     /// Says whether the command surely did not happen or may have (R21).
     pub async fn call(&self, operation: Operation, cmd: &Cmd) -> Result<Reply, Error> {
         let at = self.at(operation);
-        let mut live = self.live(at).await?;
-        match cmd.query_async::<Value>(&mut live.conn).await {
+        match self.send(cmd).await {
             Ok(value) => Ok(Reply::new(at, value)),
-            Err(error) => {
-                if error::condemns_connection(&error) {
-                    live.is_broken.store(true, Ordering::Release);
-                }
-                Err(error::after_send(at, error))
-            }
+            Err(failed) => Err(failed.at(at)),
         }
+    }
+
+    /// As [`call`](Self::call), for who has to tell several of a failure.
+    pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Value, Failed> {
+        let mut live = self.live().await.map_err(Failed::BeforeSend)?;
+        cmd.query_async(&mut live.conn).await.map_err(|error| {
+            if error::condemns_connection(&error) {
+                live.is_broken.store(true, Ordering::Release);
+            }
+            Failed::AfterSend(error)
+        })
     }
 
     /// Whether there is a connection that is not known to be broken. Without one, the
@@ -138,7 +167,7 @@ impl Conn {
             .map_err(|error| error::before_send(self.at(Operation::Claim), error))
     }
 
-    async fn live(&self, at: At) -> Result<Live, Error> {
+    async fn live(&self) -> Result<Live, RedisError> {
         if let Some(live) = self.usable() {
             return Ok(live);
         }
@@ -152,7 +181,7 @@ impl Conn {
         if self.0.failures.load(Ordering::Acquire) != failures
             && let Some(failure) = &attempts.failure
         {
-            return Err(error::before_send(at, failure.clone()));
+            return Err(failure.clone());
         }
         match self.connect().await {
             Ok(live) => {
@@ -162,7 +191,7 @@ impl Conn {
             Err(failure) => {
                 attempts.failure = Some(failure.clone());
                 self.0.failures.fetch_add(1, Ordering::AcqRel);
-                Err(error::before_send(at, failure))
+                Err(failure)
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
 use queue_redis::{
-    Reply, command, entry,
+    Reply, entry,
     entry::millis,
     shelf::{Ended, Shelf},
 };
@@ -23,13 +23,6 @@ pub(crate) struct Claimed {
 }
 
 impl Store {
-    /// Appends plain entries: the pattern's own producer command, atomic as it is.
-    pub(crate) async fn append(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
-        let mut cmd = command("LPUSH");
-        cmd.arg(&self.keys.ready).arg(entries);
-        self.conn.call(Operation::Push, &cmd).await.map(drop)
-    }
-
     pub(crate) async fn claim(
         &self,
         ask: &ClaimRequest,
