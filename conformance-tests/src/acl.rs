@@ -169,6 +169,10 @@ impl<S: Subject> Subject for Restricted<S> {
         self.subject.plain_push(queue, payload)
     }
 
+    fn plain_pushes_wake(&self) -> bool {
+        self.subject.plain_pushes_wake()
+    }
+
     fn room(&self) -> Room {
         self.subject.room()
     }
