@@ -1,0 +1,16 @@
+#!lua
+-- Store plain jobs: all of them, or none when an id is taken.
+--
+-- KEYS[1] wake  LIST  at most one token, for the doorbells
+-- KEYS[2...]    their item keys
+-- ARGV[1...] their entries
+--
+-- Returns 1 if they are stored, else 0.
+local keys = {wake = KEYS[1]}
+
+redis.call('LLEN', keys.wake)
+local words = {}
+for i, entry in ipairs(ARGV) do words[2 * i - 1], words[2 * i] = KEYS[i + 1], entry end
+if redis.call('MSETNX', unpack(words)) == 0 then return 0 end
+ring(keys)
+return 1

@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- End a ready job.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[last] STRING  its item key
+-- ARGV[1] id
+-- ARGV[2] how long ids are remembered after their job (ms)
+--
+-- Returns 1 if it was there, else 0.
+local keys = bind_keys()
+local item, id, window_ms = KEYS[#KEYS], ARGV[1], tonumber(ARGV[2])
+local now_ms = server_ms()
+
+-- A key of another type fails here, before the first write.
+for _, key in ipairs({keys.totals, keys.unique, keys.errors}) do redis.call('HLEN', key) end
+redis.call('ZCARD', keys.ids)
+if not is_item(item) then return 0 end
+
+local job = read_entry(redis.call('GETRANGE', item, 0, LONGEST_HEAD))
+redis.call('UNLINK', item)
+if job then close_books(keys, job, now_ms, window_ms) end
+redis.call('HDEL', keys.errors, id)
+redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+return 1

@@ -1,0 +1,66 @@
+#!lua flags=allow-oom
+-- Lease jobs that were picked, as far as they are still ready.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs; then for each job picked:
+-- KEYS[n]     STRING  its item key, an entry or a bare payload
+-- KEYS[n + 1] STRING  its processing key, which nobody else has
+-- ARGV[1] how many jobs at most
+-- ARGV[2] lease (ms)
+-- ARGV[3] header of an entry for a bare payload, up to the id's length
+-- ARGV[4] how many keys are known to be no ready job
+-- ARGV[5...] the ids, in the order of the keys
+--
+-- Returns {now (ms), how many keys are unclaimed now, entry or false, ...}: for each
+-- job the entry as it is leased now, or false where it was not taken.
+local keys = bind_keys()
+local wanted, lease_ms, bare_header = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local strangers, FIRST_ID = tonumber(ARGV[4]), 5
+local now_ms = server_ms()
+
+-- A key of another type fails here, before the first write.
+redis.call('ZCARD', keys.leased)
+redis.call('HLEN', keys.unique)
+redis.call('LLEN', keys.wake)
+
+-- A job of relq's own is counted in place. All else is a bare payload and gets a header;
+-- so does what cannot be read, or stands under another id than its own.
+local function count_delivery(processing, value, job, id)
+  if not job then
+    local entry = bare_header .. string.char(#id) .. id .. value
+    redis.call('SET', processing, entry)
+    return entry
+  end
+  -- While it is leased it cannot expire, so its key is not free then either.
+  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  redis.call('SETRANGE', processing, 6, struct.pack('>H', job.attempt + 1))
+  return with_attempt(value, job.attempt + 1)
+end
+
+local function lease(item, processing, id)
+  local value = redis.pcall('GET', item)
+  if type(value) ~= 'string' then return false end
+  local job = read_entry(value)
+  if job and job.id ~= id then job = nil end
+  redis.call('ZADD', keys.leased, now_ms + (job and job.lease_ms or lease_ms), processing)
+  -- The lock, as the pattern has it: who renames first has the job.
+  if redis.call('RENAMENX', item, processing) == 0 then
+    redis.call('ZREM', keys.leased, processing)
+    return false
+  end
+  return count_delivery(processing, value, job, id)
+end
+
+local entries, taken = {}, 0
+local is_paused = redis.call('EXISTS', keys.paused) == 1
+for i = 0, #ARGV - FIRST_ID do
+  local at = first_job_key() + 2 * i
+  local entry = not is_paused and taken < wanted
+    and lease(KEYS[at], KEYS[at + 1], ARGV[FIRST_ID + i])
+  entries[i + 1] = entry
+  if entry then taken = taken + 1 end
+end
+
+-- One ring wakes one worker: who leaves other jobs behind rings for the next.
+local left = unclaimed(keys)
+if taken > 0 and left > strangers then ring(keys) end
+return {math.floor(now_ms), left, unpack(entries)}

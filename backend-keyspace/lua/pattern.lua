@@ -1,0 +1,87 @@
+-- How this pattern keeps ready and leased jobs: a key each. Needs queue-redis's
+-- books.lua.
+--
+-- The keys of jobs are those of the whole database. A script gets the ones that were
+-- known before it ran among its KEYS, behind all others; those that it finds out by
+-- itself, for a job that was scheduled or dead, it makes of the job's id.
+
+local ITEM, PROCESSING = 'item_', 'processing_'
+
+-- The shelf's keys and these are all that a queue has beside those of jobs.
+local PATTERN_KEYS = 2
+
+-- The longest beginning of an entry that `read_entry` looks at: the fixed part, an id,
+-- two times and a unique key. So no payload is copied where only its job is asked for.
+local LONGEST_HEAD = 540
+
+local function pattern_keys(first)
+  return {leased = KEYS[first], database = KEYS[first + 1]}
+end
+
+-- Where in KEYS those of jobs begin.
+local function first_job_key()
+  return SHELF_KEYS + PATTERN_KEYS + 1
+end
+
+-- Whether the key is one of a ready job. Another type of value is nobody's job.
+local function is_item(name)
+  return name:sub(1, #ITEM) == ITEM and redis.call('TYPE', name).ok == 'string'
+end
+
+-- How many keys there are beside the queue's own and those of leased jobs: ready jobs,
+-- and what is none of the queue's. Exact, without a look at any of them.
+local function unclaimed(keys)
+  return redis.call('DBSIZE') - redis.call('ZCARD', keys.leased)
+    - redis.call('EXISTS', unpack(KEYS, 1, SHELF_KEYS + PATTERN_KEYS))
+end
+
+-- Makes sure that a doorbell rings, or that the next one to listen does.
+local function ring(keys)
+  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
+end
+
+-- A ready job has a key of its own, so there is no key of another type to fail on.
+local function check_ready()
+end
+
+-- An id that no ready job has: the given one, unless some client has set it meanwhile.
+local function free_id(id)
+  local free, number = id, 1
+  while redis.call('EXISTS', ITEM .. free) == 1 do
+    number = number + 1
+    free = id:sub(1, 120) .. '~' .. number
+  end
+  return free
+end
+
+-- The entry by that other id, which was not the client's choice. See `keep`.
+local function renamed(keys, job, entry, id)
+  if holds_key(keys.unique, job) then
+    redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
+  end
+  if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
+  return with_id(entry, job, id)
+end
+
+local function make_ready(keys, job, entry)
+  local id = free_id(job.id)
+  if id ~= job.id then entry = renamed(keys, read_entry(entry), entry, id) end
+  redis.call('SET', ITEM .. id, entry)
+  ring(keys)
+end
+
+local function append(keys, entries)
+  for _, entry in ipairs(entries) do make_ready(keys, read_entry(entry), entry) end
+end
+
+-- A lease is the name of its processing key.
+local function find_leased(keys, lease)
+  local end_ms = redis.call('ZSCORE', keys.leased, lease)
+  if not end_ms then return nil end
+  return redis.call('GET', lease) or '', end_ms
+end
+
+local function drop_leased(keys, lease)
+  redis.call('UNLINK', lease)
+  redis.call('ZREM', keys.leased, lease)
+end

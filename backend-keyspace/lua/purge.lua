@@ -1,0 +1,33 @@
+#!lua flags=allow-oom
+-- Remove every scheduled and dead job, all that the queue remembers, and the ready and
+-- leased jobs of some pages of the database; the queue stays paused if it is.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] cursor of the first page, '0' to begin
+-- ARGV[2] how many keys are a page
+-- ARGV[3] how many pages at most
+--
+-- Returns {how many jobs there were, cursor of the next page or '0'}.
+local keys = bind_keys()
+local cursor, count, pages = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local function is_job(name)
+  return is_item(name)
+    or name:sub(1, #PROCESSING) == PROCESSING and redis.call('TYPE', name).ok == 'string'
+end
+
+local removed = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
+redis.call('UNLINK', keys.later, keys.dead, keys.jobs, keys.errors, keys.unique, keys.ids,
+  keys.calls, keys.answers, keys.cancelled, keys.totals, keys.wake)
+for _ = 1, pages do
+  local page = redis.call('SCAN', cursor, 'COUNT', count)
+  for _, name in ipairs(page[2]) do
+    if is_job(name) then
+      removed = removed + redis.call('UNLINK', name)
+      redis.call('ZREM', keys.leased, name)
+    end
+  end
+  cursor = page[1]
+  if cursor == '0' then break end
+end
+return {removed, cursor}

@@ -1,0 +1,15 @@
+#!lua flags=no-writes
+-- Count the jobs in each place, all at one instant.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+--
+-- Returns {unclaimed keys, leased, overdue, then the shelf's figures}.
+local keys = bind_keys()
+local now_ms = server_ms()
+
+return {
+  unclaimed(keys),
+  redis.call('ZCARD', keys.leased),
+  redis.call('ZCOUNT', keys.leased, '-inf', now_ms),
+  shelf_figures(keys, now_ms),
+}

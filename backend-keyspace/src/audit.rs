@@ -1,0 +1,74 @@
+//! Proving that each job is in exactly one place (R23).
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use queue_core::{Audit, Error, Operation};
+use queue_redis::shelf::{self, Seen};
+
+use crate::{config::Strangers, keys::id_of_item, lease, pick::Sweep, scripts::Store};
+
+/// Leases that are looked at together.
+const PAGE: usize = 500;
+
+pub(crate) async fn audit(store: &Store, strangers: Strangers) -> Result<Audit, Error> {
+    shelf::audit(|| Box::pin(read(store, strangers))).await
+}
+
+/// What a whole turn of the database showed, each key once.
+#[derive(Default)]
+struct Shown {
+    items: BTreeSet<Bytes>,
+    orphans: BTreeSet<Bytes>,
+    strangers: BTreeSet<Bytes>,
+}
+
+async fn read(store: &Store, strangers: Strangers) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    seen.read_scheduled(&store.shelf).await?;
+    let shown = look_at_all(store).await?;
+    for item in &shown.items {
+        seen.job(id_of_item(item));
+    }
+    read_leased(store, &mut seen).await?;
+    seen.read_rest(&store.shelf).await?;
+    for key in &shown.orphans {
+        seen.problem(format!("{} has no lease", text(key)));
+    }
+    if strangers == Strangers::Refused {
+        for key in &shown.strangers {
+            seen.problem(format!("the key {} is none of the queue's", text(key)));
+        }
+    }
+    Ok(seen)
+}
+
+async fn look_at_all(store: &Store) -> Result<Shown, Error> {
+    let mut shown = Shown::default();
+    let mut sweep = Sweep::from_start();
+    while let Some(page) = sweep.next_page(store, Operation::Audit).await? {
+        shown.items.extend(page.items);
+        shown.orphans.extend(page.orphans);
+        shown.strangers.extend(page.named);
+    }
+    Ok(shown)
+}
+
+/// Every lease has its processing key.
+async fn read_leased(store: &Store, seen: &mut Seen) -> Result<(), Error> {
+    let leases = store.shelf.scan("ZSCAN", &store.keys.leased).await?;
+    let leases: Vec<_> = leases.into_iter().map(|(lease, _)| lease).collect();
+    for page in leases.chunks(PAGE) {
+        for (lease, is_there) in page.iter().zip(store.are_there(page).await?) {
+            seen.job(lease::id_of(lease));
+            if !is_there {
+                seen.problem(format!("the lease {} is of no job", text(lease)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text(key: &Bytes) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}

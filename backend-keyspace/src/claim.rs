@@ -1,0 +1,259 @@
+//! From names that were picked to deliveries.
+
+use bytes::Bytes;
+use queue_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
+use queue_redis::{
+    Parts,
+    entry::Entry,
+    shelf::{self, Failure, Undeliverable},
+};
+
+use crate::{
+    KeyspaceQueue,
+    keys::id_of_item,
+    lease::{self, Claim},
+    pick::with_spare,
+    queue::MAX_BATCH,
+    scripts::{Ask, Picked, Wanted},
+    wait::Outlook,
+};
+
+/// Pages that a claim which has got something looks at for more: some ten milliseconds.
+const FURTHER_PAGES: usize = 50;
+
+/// How often a claim looks again because others took all that it saw.
+const CONTENDED: usize = 100;
+
+/// One claim under way.
+#[derive(Debug)]
+struct Hunt<'a> {
+    ask: &'a ClaimRequest,
+    /// How many jobs at most.
+    most: u32,
+    /// When it began, by the server's clock (us).
+    since_us: String,
+    /// How many keys were known to be no ready job.
+    strangers: u64,
+    /// How many keys are unclaimed, as last told.
+    unclaimed: u64,
+    /// How many jobs were leased, whether or not they can be delivered.
+    leased: u32,
+    /// Whether there was any to be leased, before another took it.
+    saw_some: bool,
+    deliveries: Vec<Delivery>,
+    parts: Parts,
+}
+
+/// Why a leased job goes to the dead letters.
+struct Burial {
+    lease: String,
+    why: char,
+    error: String,
+}
+
+impl Burial {
+    fn failure(&self) -> Failure<'_> {
+        let lease = self.lease.clone().into();
+        Failure { lease, after: None, why: self.why, error: &self.error }
+    }
+}
+
+impl<'a> Hunt<'a> {
+    fn new(ask: &'a ClaimRequest, most: u32, picked: &Picked, parts: Parts) -> Self {
+        Self {
+            ask,
+            most,
+            since_us: picked.now_us.clone(),
+            strangers: 0,
+            unclaimed: picked.unclaimed,
+            leased: 0,
+            saw_some: false,
+            deliveries: Vec::new(),
+            parts,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.leased >= self.most || self.unclaimed <= self.strangers
+    }
+
+    /// Whether there is no use in looking again. Others that took all it saw leave
+    /// room for hope: each of them got on.
+    fn is_in_vain(&self) -> bool {
+        self.leased == 0 && (!self.saw_some || self.unclaimed <= self.strangers)
+    }
+}
+
+impl KeyspaceQueue {
+    /// Claims without waiting, promoting what is due on the way. Its errors speak for
+    /// all of `parts`, to which it adds what it changes.
+    pub(crate) async fn claim_now(
+        &self,
+        ask: &ClaimRequest,
+        parts: &mut Parts,
+    ) -> Result<(Vec<Delivery>, Outlook), Error> {
+        let mut contended = 0;
+        loop {
+            let most = ask.max.min(MAX_BATCH).get();
+            let picked = self.store.pick(self.finder.wanted(most)).await;
+            let picked = picked.map_err(|error| parts.whole(error))?;
+            let outlook =
+                Outlook { is_paused: picked.is_paused, due_in: picked.due_in };
+            if picked.is_paused {
+                return Ok((Vec::new(), outlook));
+            }
+            let hunt = self.hunt(Hunt::new(ask, most, &picked, *parts), picked).await?;
+            *parts = hunt.parts;
+            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
+            if !hunt.deliveries.is_empty() {
+                if is_due {
+                    self.promote_beside(most).await;
+                }
+                return Ok((hunt.deliveries, outlook));
+            }
+            if is_due {
+                parts.then(self.store.shelf.promote(Operation::Claim, most).await)?;
+            } else if hunt.is_in_vain() || contended == CONTENDED {
+                return Ok((hunt.deliveries, outlook));
+            }
+            contended += usize::from(hunt.leased == 0);
+        }
+    }
+
+    /// Promotes while deliveries are on their way already. Should it fail, they are
+    /// not to be lost for it: the next claim finds the same jobs due.
+    async fn promote_beside(&self, page: u32) {
+        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
+            tracing::debug!(%error, "due jobs are left to the next claim");
+        }
+    }
+
+    /// Takes what was picked, and looks for more where that is not enough.
+    async fn hunt<'a>(
+        &self,
+        mut hunt: Hunt<'a>,
+        picked: Picked,
+    ) -> Result<Hunt<'a>, Error> {
+        self.finder.know(picked.unclaimed);
+        hunt.strangers = self.finder.strangers();
+        match self.look_for_all(&mut hunt, picked.items).await {
+            Ok(()) => Ok(hunt),
+            // What was taken is on its way, and must not be lost for what was not.
+            Err(error) if !hunt.deliveries.is_empty() => {
+                tracing::debug!(%error, "a claim got less than it might have");
+                Ok(hunt)
+            }
+            Err(error) => Err(hunt.parts.whole(error)),
+        }
+    }
+
+    async fn look_for_all(
+        &self,
+        hunt: &mut Hunt<'_>,
+        picked: Vec<Bytes>,
+    ) -> Result<(), Error> {
+        let has_strangers_only = hunt.is_over();
+        self.take(hunt, picked).await?;
+        let mut sweep = self.finder.sweep();
+        if has_strangers_only && hunt.strangers > 0 {
+            let page = self.finder.next_page(&self.store, &mut sweep).await?;
+            return self
+                .take(hunt, page.map_or_else(Vec::new, |page| page.items))
+                .await;
+        }
+        let mut further = 0;
+        while !hunt.is_over() && further < FURTHER_PAGES {
+            let Some(page) = self.finder.next_page(&self.store, &mut sweep).await?
+            else {
+                if !hunt.saw_some {
+                    self.finder.learn(&sweep, hunt.unclaimed);
+                }
+                return Ok(());
+            };
+            self.take(hunt, self.finder.turned(&self.store, page.items)).await?;
+            further += usize::from(hunt.leased > 0);
+        }
+        Ok(())
+    }
+
+    /// Leases as many of these jobs as are wanted and still ready.
+    async fn take(&self, hunt: &mut Hunt<'_>, items: Vec<Bytes>) -> Result<(), Error> {
+        let room = hunt.most - hunt.leased;
+        if items.is_empty() || room == 0 {
+            return Ok(());
+        }
+        hunt.saw_some = true;
+        let nonce = self.store.conn.environment().random().text(12);
+        let claim =
+            Claim { worker: &hunt.ask.worker, since_us: &hunt.since_us, nonce: &nonce };
+        let most = usize::try_from(with_spare(room)).unwrap_or(usize::MAX);
+        let picked = items.into_iter().take(most).enumerate();
+        let asked: Vec<_> = picked.map(|(at, item)| claim.ask(at, item)).collect();
+        let wanted = Wanted { jobs: room, draws: 0, strangers: hunt.strangers };
+        let claimed = self.store.claim(&asked, wanted, hunt.ask.lease).await;
+        let claimed = claimed.map_err(|error| hunt.parts.whole(error))?;
+        if claimed.entries.iter().any(Option::is_some) {
+            hunt.parts = Parts::Begun;
+        }
+        hunt.unclaimed = claimed.unclaimed;
+        let mut burials = Vec::new();
+        for (at, (ask, entry)) in asked.iter().zip(claimed.entries).enumerate() {
+            let Some(entry) = entry else { continue };
+            hunt.leased += 1;
+            match read(ask, &entry, claimed.now) {
+                Ok(entry) => {
+                    let token = lease::receipt_token(&claim.token(at), &entry);
+                    hunt.deliveries.push(shelf::delivery(
+                        entry,
+                        token.into(),
+                        hunt.ask.lease,
+                    ));
+                }
+                Err(burial) => burials.push(burial),
+            }
+        }
+        self.bury(&burials).await
+    }
+
+    /// Buries what has expired or cannot be read. It is leased by now, so it cannot be
+    /// lost on its way to the dead letters (R3, R17).
+    async fn bury(&self, burials: &[Burial]) -> Result<(), Error> {
+        if burials.is_empty() {
+            return Ok(());
+        }
+        let failures: Vec<_> = burials.iter().map(Burial::failure).collect();
+        self.store.fail(Operation::Claim, &failures).await.map(drop)
+    }
+}
+
+impl Claim<'_> {
+    /// How the job at `position` is leased. A key that holds no valid id is leased by
+    /// one of the claim's own, and buried.
+    fn ask(&self, position: usize, item: Bytes) -> Ask {
+        let id = id_in(&item);
+        let id = id.map_or_else(
+            || format!("{}-bare-{position}", self.nonce),
+            |id| id.as_str().to_owned(),
+        );
+        let processing = lease::key(&id, &self.token(position)).into();
+        Ask { item, id, processing }
+    }
+}
+
+fn id_in(item: &Bytes) -> Option<JobId> {
+    JobId::new(std::str::from_utf8(&id_of_item(item)).ok()?).ok()
+}
+
+/// The entry, unless it cannot be delivered.
+fn read(ask: &Ask, element: &Bytes, now: Timestamp) -> Result<Entry, Burial> {
+    let lease = || String::from_utf8_lossy(&ask.processing).into_owned();
+    if id_in(&ask.item).is_none() {
+        let error = format!("{} holds no valid job id", ask.item.escape_ascii());
+        return Err(Burial { lease: lease(), why: 'm', error });
+    }
+    shelf::read(element, now).map_err(|Undeliverable { why, error }| Burial {
+        lease: lease(),
+        why,
+        error: error.to_owned(),
+    })
+}

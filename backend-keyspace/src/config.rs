@@ -1,0 +1,49 @@
+//! How a queue of this backend is set up.
+
+use queue_core::Environment;
+
+pub use queue_redis::{InvalidUrl, RedisConfig};
+
+/// Where the server is, and what the queue runs on.
+#[derive(Debug, Clone)]
+pub struct KeyspaceConfig {
+    pub(crate) redis: RedisConfig,
+    pub(crate) strangers: Strangers,
+}
+
+/// What becomes of a database with keys that are none of the queue's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strangers {
+    Refused,
+    Tolerated,
+}
+
+impl KeyspaceConfig {
+    /// The database at `url`: see [`RedisConfig::new`]. It is all the queue's own.
+    ///
+    /// # Errors
+    /// When the URL does not name a Redis server.
+    pub fn new(url: &str) -> Result<Self, InvalidUrl> {
+        RedisConfig::new(url).map(Self::from)
+    }
+
+    /// Sets the time and randomness to run on.
+    #[must_use]
+    pub fn environment(self, environment: Environment) -> Self {
+        Self { redis: self.redis.environment(environment), ..self }
+    }
+
+    /// Works in a database that has keys of others in it too, which is refused unless
+    /// this is said. They are never touched, but each makes it harder to find the
+    /// ready jobs among them: see the README for the cost.
+    #[must_use]
+    pub fn tolerate_foreign_keys(self) -> Self {
+        Self { strangers: Strangers::Tolerated, ..self }
+    }
+}
+
+impl From<RedisConfig> for KeyspaceConfig {
+    fn from(redis: RedisConfig) -> Self {
+        Self { redis, strangers: Strangers::Refused }
+    }
+}

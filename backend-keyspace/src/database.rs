@@ -1,0 +1,91 @@
+//! Whether a database may be the queue's: it is the whole of it.
+
+use bytes::Bytes;
+use queue_core::{BoxError, Error, Operation};
+use queue_redis::command;
+
+use crate::{config::Strangers, pick::Sweep, scripts::Store};
+
+/// Pages that are looked at for foreign keys, a thousand keys each. In a larger database
+/// they are a sample by hash, in which a share of one in a thousand is missed once in
+/// twenty thousand times.
+const PAGES: usize = 10;
+
+/// Makes the database the queue's, or says why it cannot be.
+pub(crate) async fn take(store: &Store, strangers: Strangers) -> Result<(), Error> {
+    refuse_cluster(store).await?;
+    let owner = owner(store).await?;
+    if strangers == Strangers::Refused {
+        refuse_strangers(store).await?;
+    }
+    if owner.is_none() {
+        let owner = store.open().await?;
+        refuse_other(store, &owner)?;
+    }
+    Ok(())
+}
+
+/// A node of a cluster has a part of the keys, and RANDOMKEY and SCAN show no other.
+async fn refuse_cluster(store: &Store) -> Result<(), Error> {
+    let mut info = command("INFO");
+    info.arg("cluster");
+    let info = store.conn.call(Operation::Connect, &info).await?.text()?;
+    if info.lines().any(|line| line.trim() == "cluster_enabled:1") {
+        let why = "it is a node of a Redis Cluster, and this pattern needs a whole \
+                   database on one server: RANDOMKEY and SCAN see the keys of one node";
+        return Err(unusable(store, why));
+    }
+    Ok(())
+}
+
+/// Whose database it is, if it is one's.
+async fn owner(store: &Store) -> Result<Option<Bytes>, Error> {
+    let mut get = command("GET");
+    get.arg(&store.keys.database);
+    let owner = store.conn.call(Operation::Connect, &get).await?.optional_bytes()?;
+    if let Some(owner) = &owner {
+        refuse_other(store, owner)?;
+    }
+    Ok(owner)
+}
+
+fn refuse_other(store: &Store, owner: &Bytes) -> Result<(), Error> {
+    if owner == store.keys.queue.as_str() {
+        return Ok(());
+    }
+    let owner = String::from_utf8_lossy(owner);
+    let why = format!(
+        "the database at {} is that of the queue {owner:?}, and a queue of this \
+         pattern needs one of its own: name another in the URL, as redis://host/2",
+        store.conn
+    );
+    Err(unusable(store, why))
+}
+
+/// Where nothing is unclaimed there is no foreign key, for certain.
+async fn refuse_strangers(store: &Store) -> Result<(), Error> {
+    if store.stats(Operation::Connect).await?.ready == 0 {
+        return Ok(());
+    }
+    let mut sweep = Sweep::from_start();
+    for _ in 0..PAGES {
+        let Some(page) = sweep.next_page(store, Operation::Connect).await? else {
+            return Ok(());
+        };
+        if let Some(key) = page.named.first() {
+            let key = String::from_utf8_lossy(key);
+            let why = format!(
+                "the database at {} holds keys that are none of the queue's, such as \
+                 {key:?}: give the queue a database of its own, or say that foreign \
+                 keys are tolerated",
+                store.conn
+            );
+            return Err(unusable(store, why));
+        }
+    }
+    Ok(())
+}
+
+fn unusable(store: &Store, why: impl Into<BoxError>) -> Error {
+    Error::Unusable { at: store.conn.at(Operation::Connect), source: why.into() }
+}

@@ -1,0 +1,136 @@
+//! The name of a lease: the key of the job while it is leased, a member of the sorted
+//! set, and, without the id, the token of a receipt.
+//!
+//! ```text
+//!  processing_ id _ nonce of the claim - number / since (us) / worker
+//!                   \___________ token of the receipt, and its kind __/
+//! ```
+//!
+//! No two leases share a name (R7): the nonce is the claim call's own, so RENAMENX onto
+//! it cannot clash. It is read from its end, because an id may be any text. The worker
+//! comes last, so that `leave` finds all that is its own. The kind, which only receipts
+//! have, is `t` for a job with something to clean up behind it (a unique key, an id of
+//! the client's, an earlier failure) and `p` for a plain one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{Receipt, Timestamp, WorkerId};
+use queue_redis::entry::Entry;
+
+use crate::keys::PROCESSING;
+
+/// What all leases of one claim share.
+#[derive(Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) worker: &'a WorkerId,
+    pub(crate) since_us: &'a str,
+    pub(crate) nonce: &'a str,
+}
+
+impl Claim<'_> {
+    /// What tells the lease at `position` from all others.
+    pub(crate) fn token(&self, position: usize) -> String {
+        let Self { worker, since_us, nonce } = self;
+        format!("{nonce}-{position}/{since_us}/{worker}")
+    }
+}
+
+/// The processing key of a job by that lease.
+pub(crate) fn key(id: &str, token: &str) -> String {
+    format!("{PROCESSING}{id}_{token}")
+}
+
+/// The token of the receipt for an entry that was leased by `token`.
+pub(crate) fn receipt_token(token: &str, entry: &Entry) -> String {
+    let has_ties = entry.has_ties() || entry.attempt > 1;
+    format!("{token}{}", if has_ties { 't' } else { 'p' })
+}
+
+/// The processing key that a receipt stands for.
+pub(crate) fn key_of(receipt: &Receipt) -> String {
+    let token = String::from_utf8_lossy(receipt.token());
+    let mut token = token.chars();
+    token.next_back();
+    key(receipt.job().as_str(), token.as_str())
+}
+
+/// Whether ending the job touches more than the job itself.
+pub(crate) fn has_ties(receipt: &Receipt) -> bool {
+    receipt.token().ends_with(b"t")
+}
+
+/// The end of every processing key that the worker holds.
+pub(crate) fn suffix(worker: &WorkerId) -> String {
+    format!("/{worker}")
+}
+
+/// What a processing key says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) worker: WorkerId,
+    pub(crate) since: Timestamp,
+    pub(crate) id: Bytes,
+}
+
+impl Lease {
+    /// Reads a processing key, or `None` when relq did not make it.
+    pub(crate) fn parse(key: &Bytes) -> Option<Self> {
+        let rest = key.strip_prefix(PROCESSING.as_bytes())?;
+        let mut parts = rest.rsplitn(3, |byte| *byte == b'/');
+        let mut text = || std::str::from_utf8(parts.next()?).ok();
+        let (worker, since_us) = (text()?, text()?);
+        let named = parts.next()?;
+        let end = named.iter().rposition(|byte| *byte == b'_')?;
+        let since_us: u64 = since_us.parse().ok()?;
+        Some(Self {
+            worker: WorkerId::new(worker).ok()?,
+            since: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+            id: key.slice_ref(&named[..end]),
+        })
+    }
+}
+
+/// The id of the job that has this processing key, whoever made the key.
+pub(crate) fn id_of(key: &Bytes) -> Bytes {
+    let whole = || key.slice(PROCESSING.len().min(key.len())..);
+    Lease::parse(key).map_or_else(whole, |lease| lease.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(id: &str, worker: &str) -> Bytes {
+        let worker = WorkerId::new(worker).unwrap();
+        let claim = Claim { worker: &worker, since_us: "1500000", nonce: "n0nce" };
+        key(id, &claim.token(7)).into()
+    }
+
+    #[test]
+    fn any_id_and_worker_are_read_as_they_were_written() {
+        for id in ["7", "a_b", "_", "a/b", "x/1/w", "processing_1_n-0/2/w", "ü~2"] {
+            for worker in ["w", "host:1:abc", "_", "a_b.c-d"] {
+                let read = Lease::parse(&lease(id, worker)).unwrap();
+
+                assert_eq!(
+                    (&read.id[..], read.worker.as_str()),
+                    (id.as_bytes(), worker)
+                );
+                assert_eq!(read.since, Timestamp::from_unix_ms(1500));
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_of_some_other_client_is_no_lease_and_has_an_id() {
+        for (key, id) in [("processing_7", "7"), ("processing_", ""), ("item_7", "")] {
+            let key = Bytes::from(key);
+
+            assert_eq!(Lease::parse(&key), None);
+            if key.starts_with(b"processing_") {
+                assert_eq!(id_of(&key), id);
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod audit;
+mod cancel;
+mod claim;
+mod config;
+mod database;
+mod keys;
+mod lease;
+mod operator;
+mod peek;
+mod pick;
+mod purge;
+mod queue;
+mod recover;
+mod scripts;
+mod settle;
+mod wait;
+
+pub use config::{InvalidUrl, KeyspaceConfig, RedisConfig};
+pub use queue::KeyspaceQueue;
+pub use scripts::script_names;

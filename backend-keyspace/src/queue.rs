@@ -1,0 +1,232 @@
+//! The worker's side.
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use queue_core::{
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
+    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
+    WorkerId,
+};
+use queue_redis::{Conn, Parts, entry, shelf};
+
+use crate::{
+    KeyspaceConfig,
+    config::Strangers,
+    database, lease,
+    lease::Lease,
+    pick::Finder,
+    recover::Adoption,
+    scripts::Store,
+    wait::{Bells, RECHECK, Woken},
+};
+
+/// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
+pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+
+static CAPABILITIES: Capabilities = Capabilities {
+    backend: "keyspace",
+    claimed: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=Priority::NORMAL,
+    lateness: RECHECK,
+    order: Order::Unordered,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits {
+        max_payload: 16 * 1024 * 1024,
+        max_headers: 64 * 1024,
+        max_batch: MAX_BATCH,
+    },
+};
+
+/// A queue that is a whole database of a Redis server: each job is a key.
+///
+/// Cheap to share: put it in an [`Arc`].
+pub struct KeyspaceQueue {
+    pub(crate) store: Store,
+    pub(crate) strangers: Strangers,
+    pub(crate) finder: Finder,
+    pub(crate) adoption: Adoption,
+    bells: Bells,
+}
+
+impl KeyspaceQueue {
+    /// Connects to the server and opens the queue of that name in the URL's database,
+    /// which is the queue's alone from then on: its name is written there.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
+    /// older than 7.0, a node of a Redis Cluster, a database that does not exist, is
+    /// that of another queue, or holds keys that are none of the queue's.
+    pub async fn connect(
+        config: KeyspaceConfig,
+        queue: QueueName,
+    ) -> Result<Self, Error> {
+        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
+        let opened = Self::on(conn, queue, config.strangers).await?;
+        database::take(&opened.store, config.strangers).await?;
+        Ok(opened)
+    }
+
+    async fn on(
+        conn: Conn,
+        queue: QueueName,
+        strangers: Strangers,
+    ) -> Result<Self, Error> {
+        let store = Store::new(conn, queue);
+        store.load_scripts().await?;
+        Ok(Self {
+            bells: Bells::new(&store),
+            finder: Finder::new(),
+            adoption: Adoption::new(),
+            store,
+            strangers,
+        })
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &QueueName {
+        &self.store.keys.queue
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for KeyspaceQueue {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        CAPABILITIES.check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.store.shelf.ids_for(jobs, token);
+        if token.is_none() && jobs.iter().all(shelf::is_plain) {
+            let encode = |(job, id)| entry::encode(job, id);
+            let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
+            // A random id that is taken all the same is left to the other script.
+            if self.store.append(&ids, &entries).await? {
+                return Ok(ids.into_iter().map(Pushed::Stored).collect());
+            }
+        }
+        self.store.push(jobs, ids, token).await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        CAPABILITIES.check_claim(ask)?;
+        let clock = self.store.conn.environment().clock();
+        let deadline = clock.elapsed() + ask.wait;
+        let mut parts = Parts::default();
+        loop {
+            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            if !deliveries.is_empty() || left.is_zero() {
+                return Ok(deliveries);
+            }
+            if self.bells.wait(outlook, left).await == Woken::ByRing {
+                self.finder.forget();
+            }
+        }
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        CAPABILITIES.check_batch(Operation::Settle, done.len())?;
+        shelf::settle(&self.store, done).await
+    }
+
+    /// The settlements and the picking of jobs are written to the connection together,
+    /// so they share a round trip; the claim of what was picked is a second one.
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let claim = async {
+            CAPABILITIES.check_claim(ask)?;
+            let claimed = self.claim_now(ask, &mut Parts::default()).await;
+            claimed.map(|(deliveries, _)| deliveries)
+        };
+        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
+        Turn { settled, claimed }
+    }
+
+    async fn extend(
+        &self,
+        _worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        CAPABILITIES.check_lease(Operation::Extend, lease)?;
+        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
+        let mut answers = vec![Extended::Until(until); held.len()];
+        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
+        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
+        Ok(answers)
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let pattern = format!("*{}", lease::suffix(worker));
+        let leases = self.find_leases(Operation::Leave, &pattern).await?;
+        let leases: Vec<_> = leases.into_iter().map(|(key, _)| key.into()).collect();
+        let mut jobs = leases.len();
+        let mut parts = Parts::default();
+        for page in leases.chunks(MAX_BATCH.get() as usize) {
+            jobs -=
+                parts.then(self.store.give_back(Operation::Leave, page).await)?.len();
+        }
+        Ok(Released { jobs: jobs as u64 })
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let page = page.min(MAX_BATCH).get();
+        self.recover_page(page).await
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.sibling().await?;
+        Ok(Arc::new(Self::on(conn, self.name().clone(), self.strangers).await?))
+    }
+}
+
+impl fmt::Display for KeyspaceQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "keyspace queue {} at {}", self.name(), self.store.conn)
+    }
+}
+
+impl fmt::Debug for KeyspaceQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyspaceQueue({self})")
+    }
+}
+
+impl KeyspaceQueue {
+    /// All leases whose processing key matches a glob pattern.
+    pub(crate) async fn find_leases(
+        &self,
+        operation: Operation,
+        pattern: &str,
+    ) -> Result<Vec<(Bytes, Lease)>, Error> {
+        let leases = self
+            .store
+            .shelf
+            .scan_matching(operation, "ZSCAN", &self.store.keys.leased, pattern)
+            .await?;
+        let parse = |(key, _)| Lease::parse(&key).map(|lease| (key, lease));
+        Ok(leases.into_iter().filter_map(parse).collect())
+    }
+}

@@ -1,0 +1,88 @@
+//! Recovery: what reapers do.
+//!
+//! First what has ended is looked up, then a script that is told the keys looks again and
+//! moves them: between the two a lease may have been extended or settled, and another
+//! reaper may have been first (R12).
+//!
+//! No script leaves a processing key without a lease. A client of the pattern's author's
+//! kind makes one, by `RENAME item_5 processing_5`; if it dies, nobody else would know.
+//! So each call also looks at a page of the database, round and round, and gives what it
+//! finds there a lease, at whose end the job is recovered like any other.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use queue_core::{Error, Operation, Recovered};
+use queue_redis::Parts;
+
+use crate::{KeyspaceQueue, scripts::Store};
+
+/// How long a processing key of some other client is left alone after it was seen.
+const ADOPTED_FOR: Duration = Duration::from_secs(60);
+
+/// Where the look for processing keys without a lease goes on.
+#[derive(Debug)]
+pub(crate) struct Adoption(Mutex<Bytes>);
+
+impl Adoption {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Bytes::from_static(b"0")))
+    }
+
+    fn cursor(&self) -> Bytes {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at the next page.
+    async fn look_on(&self, store: &Store) -> Result<(), Error> {
+        let (adopted, next) = store.adopt(&self.cursor(), ADOPTED_FOR).await?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        if adopted > 0 {
+            tracing::info!(adopted, "some other client renamed jobs without a lease");
+        }
+        Ok(())
+    }
+}
+
+impl KeyspaceQueue {
+    /// Recovers, promotes and forgets up to a page of each.
+    pub(crate) async fn recover_page(&self, page: u32) -> Result<Recovered, Error> {
+        let (expired, due, forgot, adopted) = tokio::join!(
+            recover_expired(&self.store, page),
+            self.store.shelf.promote(Operation::Recover, page),
+            self.store.shelf.forget(page),
+            self.adoption.look_on(&self.store),
+        );
+        let mut parts = Parts::default();
+        parts.add(&expired);
+        parts.add(&due);
+        parts.add(&forgot);
+        parts.add(&adopted);
+        let whole = |error| parts.whole(error);
+        adopted.map_err(whole)?;
+        let (expired, due) = (expired.map_err(whole)?, due.map_err(whole)?);
+        Ok(Recovered {
+            promoted: due.promoted,
+            more: expired.more || due.more || forgot.map_err(whole)?,
+            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
+            ..expired
+        })
+    }
+}
+
+async fn recover_expired(store: &Store, page: u32) -> Result<Recovered, Error> {
+    let overdue = store.overdue(page).await?;
+    let mut recovered = Recovered {
+        more: overdue.more,
+        next_in: overdue.next_in,
+        ..Recovered::default()
+    };
+    if !overdue.leases.is_empty() {
+        let (requeued, buried) = store.recover(&overdue.leases).await?;
+        recovered = Recovered { requeued, buried, ..recovered };
+    }
+    Ok(recovered)
+}

@@ -1,0 +1,63 @@
+//! The calls of operators, and of who opens the queue.
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use queue_core::{Error, JobId, Operation, Stats};
+use queue_redis::{Reply, command, shelf::Shelf};
+
+use super::{SCRIPTS, Store, worker::PAGE};
+use crate::keys;
+
+/// Pages that one step of a purge goes over: what it finds there goes at once, or not at
+/// all.
+const PURGED_PAGES: u32 = 10;
+
+impl Store {
+    /// Makes the database the queue's, if it is no other's; answers the name of the
+    /// queue whose it is.
+    pub(crate) async fn open(&self) -> Result<Bytes, Error> {
+        let call =
+            SCRIPTS.open.keys(&[&self.keys.database]).arg(self.keys.queue.as_str());
+        call.run(&self.conn, Operation::Connect).await?.bytes()
+    }
+
+    /// The figures; what is ready is all that is unclaimed.
+    pub(crate) async fn stats(&self, operation: Operation) -> Result<Stats, Error> {
+        let call = self.call(&SCRIPTS.stats, &[]);
+        Shelf::stats(call.run(&self.conn, operation).await?)
+    }
+
+    /// Ends a ready job; answers whether it was there.
+    pub(crate) async fn cancel_ready(&self, job: &JobId) -> Result<bool, Error> {
+        let call = self
+            .call(&SCRIPTS.cancel_ready, &[keys::item(job.as_str()).into()])
+            .arg(job.as_str())
+            .arg(Shelf::memory_ms());
+        Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
+    }
+
+    /// Removes the scheduled and dead jobs, all that the queue remembers, and the ready
+    /// and leased jobs of some pages from `cursor` on; answers how many there were, and
+    /// where the next page begins.
+    pub(crate) async fn purge(&self, cursor: &[u8]) -> Result<(u64, Bytes), Error> {
+        let call =
+            self.call(&SCRIPTS.purge, &[]).arg(cursor).arg(PAGE).arg(PURGED_PAGES);
+        let reply = call.run(&self.conn, Operation::Purge).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok((part().count()?, part().bytes()?))
+    }
+
+    /// Which of these keys are there.
+    pub(crate) async fn are_there(&self, keys: &[Bytes]) -> Result<Vec<bool>, Error> {
+        let ask = |key: &Bytes| {
+            let mut cmd = command("EXISTS");
+            cmd.arg(&key[..]);
+            async move {
+                let reply = self.conn.call(Operation::Audit, &cmd).await?;
+                Ok(reply.number()? == 1)
+            }
+        };
+        try_join_all(keys.iter().map(ask)).await
+    }
+}

@@ -1,0 +1,280 @@
+//! The calls of producers, workers and reapers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{
+    Error, JobId, NewJob, Operation, PushToken, Pushed, Receipt, Timestamp,
+};
+use queue_redis::{
+    Reply, entry,
+    entry::millis,
+    shelf::{Ended, Shelf},
+};
+
+use super::{SCRIPTS, Store};
+use crate::{keys, lease};
+
+/// How many keys the server looks at for a page: some tenths of a millisecond.
+pub(super) const PAGE: u32 = 1000;
+
+/// How many keys of others a page names.
+const NAMED: u32 = 10;
+
+/// How many jobs a claim is to find, and with what effort.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) jobs: u32,
+    /// How often it may draw by lot.
+    pub(crate) draws: u32,
+    /// How many keys are known to be no ready job.
+    pub(crate) strangers: u64,
+}
+
+/// What the pick script found.
+#[derive(Debug)]
+pub(crate) struct Picked {
+    pub(crate) now_us: String,
+    pub(crate) is_paused: bool,
+    pub(crate) due_in: Option<Duration>,
+    /// How many keys are none of the queue's own and of no lease.
+    pub(crate) unclaimed: u64,
+    pub(crate) items: Vec<Bytes>,
+}
+
+/// What a page of the database holds.
+#[derive(Debug)]
+pub(crate) struct Swept {
+    pub(crate) next: Bytes,
+    /// Keys of ready jobs.
+    pub(crate) items: Vec<Bytes>,
+    /// Processing keys without a lease.
+    pub(crate) orphans: Vec<Bytes>,
+    /// How many keys are none of the queue's.
+    pub(crate) strangers: u64,
+    /// Some of them.
+    pub(crate) named: Vec<Bytes>,
+}
+
+/// A job that was picked, and how it is to be leased.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) item: Bytes,
+    pub(crate) id: String,
+    pub(crate) processing: Bytes,
+}
+
+/// What the claim script leased.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) now: Timestamp,
+    pub(crate) unclaimed: u64,
+    /// For each job asked for its entry, if it was taken.
+    pub(crate) entries: Vec<Option<Bytes>>,
+}
+
+/// Leases that have ended.
+#[derive(Debug)]
+pub(crate) struct Overdue {
+    pub(crate) more: bool,
+    pub(crate) next_in: Option<Duration>,
+    pub(crate) leases: Vec<Bytes>,
+}
+
+impl Store {
+    /// Stores plain jobs, all or none; answers whether they are.
+    pub(crate) async fn append(
+        &self,
+        ids: &[JobId],
+        entries: &[Vec<u8>],
+    ) -> Result<bool, Error> {
+        let items = ids.iter().map(|id| keys::item(id.as_str()));
+        let keys: Vec<_> =
+            [self.keys.shelf.wake.clone()].into_iter().chain(items).collect();
+        let call = SCRIPTS.append.keys(&keys).arg(entries);
+        Ok(call.run(&self.conn, Operation::Push).await?.number()? == 1)
+    }
+
+    /// Stores jobs by the shelf's script: those that use options, or a call with a
+    /// token.
+    pub(crate) async fn push(
+        &self,
+        jobs: &[NewJob],
+        ids: Vec<JobId>,
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let items = ids.iter().map(|id| keys::item(id.as_str()));
+        self.shelf.with_keys(items).push(jobs, ids, token).await
+    }
+
+    pub(crate) async fn pick(&self, wanted: Wanted) -> Result<Picked, Error> {
+        let call = self
+            .call(&SCRIPTS.pick, &[])
+            .arg(wanted.jobs)
+            .arg(wanted.draws)
+            .arg(wanted.strangers);
+        let mut parts =
+            call.run(&self.conn, Operation::Claim).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok(Picked {
+            now_us: part().text()?,
+            is_paused: part().number()? == 1,
+            due_in: part().optional_ms()?,
+            unclaimed: unsigned(part().number()?),
+            items: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Looks at a page of the database, from `cursor` on.
+    pub(crate) async fn sweep(
+        &self,
+        operation: Operation,
+        cursor: &[u8],
+    ) -> Result<Swept, Error> {
+        let call = self.call(&SCRIPTS.sweep, &[]).arg(cursor).arg(PAGE).arg(NAMED);
+        let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok(Swept {
+            next: part().bytes()?,
+            items: names(part())?,
+            orphans: names(part())?,
+            strangers: part().count()?,
+            named: names(part())?,
+        })
+    }
+
+    pub(crate) async fn claim(
+        &self,
+        asked: &[Ask],
+        wanted: Wanted,
+        lease: Duration,
+    ) -> Result<Claimed, Error> {
+        let keys = |ask: &Ask| [ask.item.clone(), ask.processing.clone()];
+        let keys: Vec<_> = asked.iter().flat_map(keys).collect();
+        let mut call = self
+            .call(&SCRIPTS.claim, &keys)
+            .arg(wanted.jobs)
+            .arg(millis(lease))
+            .arg(entry::bare_header())
+            .arg(wanted.strangers);
+        asked.iter().for_each(|ask| call.push_arg(&ask.id));
+        let mut parts =
+            call.run(&self.conn, Operation::Claim).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let now = Timestamp::from_unix_ms(part().number()?);
+        let unclaimed = unsigned(part().number()?);
+        let entries = parts.map(Reply::optional_bytes).collect::<Result<_, _>>()?;
+        Ok(Claimed { now, unclaimed, entries })
+    }
+
+    /// Ends jobs; answers the positions of the leases that were lost.
+    pub(crate) async fn finish(
+        &self,
+        receipts: &[&Receipt],
+        how: Ended,
+    ) -> Result<Vec<usize>, Error> {
+        let own = [self.keys.leased.as_bytes(), self.keys.shelf.totals.as_bytes()];
+        let leases: Vec<_> = receipts.iter().map(|one| lease::key_of(one)).collect();
+        let leases = leases.iter().map(String::as_bytes);
+        let keys: Vec<_> = own.into_iter().chain(leases).collect();
+        let call = SCRIPTS.finish.keys(&keys).arg(how.total());
+        call.run(&self.conn, Operation::Settle).await?.positions()
+    }
+
+    /// As `finish`, for jobs with something to clean up behind them.
+    pub(crate) async fn finish_tied(
+        &self,
+        receipts: &[&Receipt],
+        how: Ended,
+    ) -> Result<Vec<usize>, Error> {
+        let leases: Vec<_> =
+            receipts.iter().map(|one| lease::key_of(one).into()).collect();
+        let call = self
+            .call(&SCRIPTS.finish_tied, &leases)
+            .arg(how.total())
+            .arg(Shelf::memory_ms());
+        call.run(&self.conn, Operation::Settle).await?.positions()
+    }
+
+    /// Extends leases; answers their new end, and the positions of the lost and of
+    /// the cancelled.
+    pub(crate) async fn extend(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
+        let mut call = SCRIPTS
+            .extend
+            .keys(&[&self.keys.leased, &self.keys.shelf.cancelled])
+            .arg(millis(lease));
+        held.iter().for_each(|receipt| call.push_arg(lease::key_of(receipt)));
+        let mut parts =
+            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let until = Timestamp::from_unix_ms(part().number()?);
+        Ok((until, part().positions()?, part().positions()?))
+    }
+
+    /// Finds a page of leases that have ended.
+    pub(crate) async fn overdue(&self, page: u32) -> Result<Overdue, Error> {
+        let call = SCRIPTS.overdue.keys(&[&self.keys.leased]).arg(page);
+        let reply = call.run(&self.conn, Operation::Recover).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok(Overdue {
+            more: part().number()? == 1,
+            next_in: part().optional_ms()?,
+            leases: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Recovers the jobs of leases that have ended; answers how many are ready, and
+    /// how many dead.
+    pub(crate) async fn recover(&self, leases: &[Bytes]) -> Result<(u32, u32), Error> {
+        let keys = |lease: &Bytes| {
+            let item = [keys::ITEM.as_bytes(), &lease::id_of(lease)].concat();
+            [lease.clone(), item.into()]
+        };
+        let keys: Vec<_> = leases.iter().flat_map(keys).collect();
+        let call = self.call(&SCRIPTS.recover, &keys);
+        let counts = call.run(&self.conn, Operation::Recover).await?.numbers()?;
+        let count = |at: usize| {
+            counts.get(at).and_then(|count| u32::try_from(*count).ok()).unwrap_or(0)
+        };
+        Ok((count(0), count(1)))
+    }
+
+    /// Gives processing keys without a lease one, where they are on a page of the
+    /// database; answers how many there were, and where the next page begins.
+    pub(crate) async fn adopt(
+        &self,
+        cursor: &[u8],
+        lease: Duration,
+    ) -> Result<(u64, Bytes), Error> {
+        let call = SCRIPTS
+            .adopt
+            .keys(&[&self.keys.leased])
+            .arg(cursor)
+            .arg(PAGE)
+            .arg(millis(lease));
+        let reply = call.run(&self.conn, Operation::Recover).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok((part().count()?, part().bytes()?))
+    }
+
+    /// Lets another worker's doorbell ring.
+    pub(crate) async fn ring(&self) -> Result<(), Error> {
+        let call = SCRIPTS.ring.keys(&[&self.keys.shelf.wake]);
+        call.run(&self.conn, Operation::Claim).await.map(drop)
+    }
+}
+
+fn names(reply: Reply) -> Result<Vec<Bytes>, Error> {
+    reply.list()?.into_iter().map(Reply::bytes).collect()
+}
+
+/// A count that keys which vanish by themselves may make negative.
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}

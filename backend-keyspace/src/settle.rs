@@ -1,0 +1,69 @@
+//! Carrying out verdicts.
+
+use async_trait::async_trait;
+use queue_core::{Error, Operation, Receipt};
+use queue_redis::shelf::{Failure, Finish, Settles};
+
+use crate::{keys, lease, scripts::Store};
+
+#[async_trait]
+impl Settles for Store {
+    fn has_ties(&self, receipt: &Receipt) -> bool {
+        lease::has_ties(receipt)
+    }
+
+    fn lease(&self, receipt: &Receipt) -> Vec<u8> {
+        lease::key_of(receipt).into()
+    }
+
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error> {
+        if finish.is_tied {
+            self.finish_tied(receipts, finish.how).await
+        } else {
+            self.finish(receipts, finish.how).await
+        }
+    }
+
+    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error> {
+        self.fail(Operation::Settle, failures).await
+    }
+
+    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error> {
+        self.give_back(Operation::Settle, leases).await
+    }
+}
+
+impl Store {
+    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    pub(crate) async fn fail(
+        &self,
+        operation: Operation,
+        failures: &[Failure<'_>],
+    ) -> Result<Vec<usize>, Error> {
+        let leases = failures.iter().map(|failure| text(&failure.lease));
+        self.shelf.with_keys(leases).fail(operation, failures).await
+    }
+
+    /// Makes jobs ready as if they had not been claimed; answers the positions of the
+    /// lost leases.
+    pub(crate) async fn give_back(
+        &self,
+        operation: Operation,
+        leases: &[Vec<u8>],
+    ) -> Result<Vec<usize>, Error> {
+        let keys = leases.iter().flat_map(|lease| {
+            let id = lease::id_of(&lease.clone().into());
+            [text(lease), keys::item(&text(&id))]
+        });
+        self.shelf.with_keys(keys).give_back(operation, leases).await
+    }
+}
+
+/// Leases that relq made are text.
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}

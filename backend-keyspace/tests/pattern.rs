@@ -1,0 +1,15 @@
+//! What is special to this pattern: see the suite for what all backends share.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "pattern/cost.rs"]
+mod cost;
+#[path = "pattern/database.rs"]
+mod database;
+#[path = "pattern/finding.rs"]
+mod finding;
+#[path = "pattern/fixture.rs"]
+mod fixture;
+#[path = "pattern/names.rs"]
+mod names;
+#[path = "pattern/server.rs"]
+mod server;

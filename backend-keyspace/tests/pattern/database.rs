@@ -1,0 +1,119 @@
+//! A database is one queue's.
+
+use backend_keyspace::KeyspaceQueue;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::{
+    ask, assert_sound, config, fill, keys, many, open, open_among_strangers, queue,
+    say, try_open,
+};
+
+fn refusal(opened: Result<KeyspaceQueue, Error>) -> String {
+    let error = opened.unwrap_err();
+    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+    error.full_message()
+}
+
+#[tokio::test]
+async fn a_database_with_foreign_keys_is_refused_and_left_as_it_is() {
+    let server = Server::start();
+    say(&server, "SET session:1 x");
+    say(&server, "SET item_1 job");
+
+    let message = refusal(try_open(&server, "q").await);
+
+    assert!(message.contains("session:1"), "{message}");
+    assert_eq!(keys(&server), ["item_1", "session:1"]);
+}
+
+/// R19: keys of others are never touched where they are tolerated, by nothing at all.
+#[tokio::test]
+async fn tolerated_foreign_keys_are_never_touched() {
+    let server = Server::start();
+    let foreign = ["session:1", "{q}x", "items", "{other}:leased", "processing"];
+    for key in foreign {
+        say(&server, &format!("SET {key} theirs"));
+    }
+    let queue = open_among_strangers(&server).await;
+    fill(&queue).await;
+    assert_eq!(queue.stats().await.unwrap().ready, 3);
+
+    let taken = queue.claim(&ask("w").max(many(100))).await.unwrap();
+    assert_eq!(taken.len(), 3);
+    queue.leave(&ask("w").worker).await.unwrap();
+    assert_sound(&queue).await;
+    assert_eq!(queue.purge().await.unwrap(), 6);
+
+    let mut left = foreign.map(str::to_owned).to_vec();
+    left.push("relq:database".to_owned());
+    left.sort();
+    assert_eq!(keys(&server), left);
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+}
+
+/// A job among foreign keys is found, though they hide it from the count.
+#[tokio::test]
+async fn a_bare_set_that_takes_a_foreign_keys_place_is_found() {
+    let server = Server::start();
+    say(&server, "SET theirs x");
+    let queue = open_among_strangers(&server).await;
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+    say(&server, "RENAME theirs item_1");
+
+    let found = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+
+    assert_eq!(found.job().as_str(), "1");
+}
+
+#[tokio::test]
+async fn a_second_queue_in_the_database_is_refused() {
+    let server = Server::start();
+    let first = open(&server).await;
+    first.push_one(NewJob::new("x")).await.unwrap();
+
+    let message = refusal(try_open(&server, "other").await);
+
+    assert!(message.contains("\"q\""), "{message}");
+    assert!(try_open(&server, "q").await.is_ok());
+    let url = format!("{}?db=1", server.url());
+    let config = backend_keyspace::KeyspaceConfig::new(&url).unwrap();
+    let apart = KeyspaceQueue::connect(config, queue("other")).await.unwrap();
+    assert_eq!(apart.stats().await.unwrap().ready, 0);
+}
+
+#[tokio::test]
+async fn a_cluster_is_refused_with_the_reason() {
+    let server = Server::start_with(&["--cluster-enabled", "yes"]);
+
+    let message = refusal(try_open(&server, "q").await);
+
+    assert!(message.contains("Redis Cluster"), "{message}");
+}
+
+/// A database that only plain clients used so far is taken as it is.
+#[tokio::test]
+async fn a_database_of_plain_jobs_is_taken() {
+    let server = Server::start();
+    say(&server, "SET item_1 x");
+
+    let queue = KeyspaceQueue::connect(config(&server), queue("q")).await.unwrap();
+
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_some());
+    assert_sound(&queue).await;
+}
+
+/// Purging more than one step goes over leaves nothing behind.
+#[tokio::test]
+async fn a_large_queue_is_purged_whole() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    for _ in 0..15 {
+        queue.push(&vec![NewJob::new("x"); 1000], None).await.unwrap();
+    }
+    queue.claim(&ask("w").max(many(500))).await.unwrap();
+
+    assert_eq!(queue.purge().await.unwrap(), 15_000);
+
+    assert_eq!(keys(&server), ["relq:database"]);
+}

@@ -1,0 +1,135 @@
+//! Ready jobs are found, however few they are, and nobody spins where there are none.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::{
+    LONG, ask, assert_sound, keys, lease_many, many, open, say, sent,
+};
+
+/// R1, R9: the draw misses it nearly always, the sweep finds it for certain.
+#[tokio::test]
+async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    lease_many(&server, 100_000);
+
+    for round in 0..5 {
+        queue.push_one(NewJob::new(round.to_string())).await.unwrap();
+        let found = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        assert_eq!(found.payload, round.to_string());
+        queue.ack(&found.receipt).await.unwrap();
+    }
+
+    assert_eq!(queue.stats().await.unwrap().leased, 100_000);
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+}
+
+/// An empty claim knows by the count that it is empty, however many are leased.
+#[tokio::test]
+async fn a_claim_where_nothing_is_ready_is_one_command() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    lease_many(&server, 100_000);
+    say(&server, "CONFIG RESETSTAT");
+
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+
+    assert_eq!(sent(&server), 1);
+}
+
+/// Idle workers leave the server alone.
+#[tokio::test]
+async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    lease_many(&server, 1000);
+    say(&server, "CONFIG RESETSTAT");
+    let wait = Duration::from_secs(4);
+
+    queue.claim(&ask("w").max(many(64)).wait(wait)).await.unwrap();
+
+    let sent = sent(&server);
+    assert!((1..=2 * wait.as_secs()).contains(&sent), "{sent} commands");
+}
+
+/// Nobody spins either where some other client's key looks like a job and is none.
+#[tokio::test]
+async fn a_key_that_is_no_job_makes_nobody_spin() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "RPUSH item_list a");
+    queue.claim_one(&ask("w").wait(Duration::from_millis(1))).await.unwrap();
+    say(&server, "CONFIG RESETSTAT");
+    let wait = Duration::from_secs(3);
+
+    queue.claim_one(&ask("w").wait(wait)).await.unwrap();
+
+    let sent = sent(&server);
+    assert!(sent <= 3 * wait.as_secs() + 2, "{sent} commands");
+    let problems = queue.audit().await.unwrap().problems;
+    assert!(problems.iter().any(|one| one.contains("item_list")), "{problems:?}");
+}
+
+/// All of a batch is claimed by one call, each job once.
+#[tokio::test]
+async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let jobs: Vec<_> = (0..1000).map(|n: u32| NewJob::new(n.to_string())).collect();
+    queue.push(&jobs, None).await.unwrap();
+
+    let taken = queue.claim(&ask("w").max(many(1000))).await.unwrap();
+    let payloads: BTreeSet<_> = taken.iter().map(|one| one.payload.clone()).collect();
+    assert_eq!((taken.len(), payloads.len()), (1000, 1000));
+
+    let done: Vec<_> =
+        taken.into_iter().map(|d| Settlement::new(d.receipt, Verdict::Done)).collect();
+    let settled = queue.settle(&done).await.unwrap();
+    assert!(settled.iter().all(|answer| *answer == Settled::Applied));
+    assert_eq!(queue.stats().await.unwrap().finished, 1000);
+    assert_sound(&queue).await;
+    assert_eq!(keys(&server), ["relq:database", "{q}:totals", "{q}:wake"]);
+}
+
+/// R20: a bare SET rings nothing, and is found when the claim looks again.
+#[tokio::test]
+async fn a_bare_set_is_found_by_a_waiting_claim() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let set = async {
+        while !say(&server, "CLIENT LIST").contains("cmd=blpop") {
+            tokio::task::yield_now().await;
+        }
+        say(&server, "SET item_7 hello");
+    };
+
+    let asking = ask("w").wait(LONG);
+    let (found, ()) = tokio::join!(queue.claim_one(&asking), set);
+
+    assert_eq!(found.unwrap().unwrap().payload, "hello");
+    assert_sound(&queue).await;
+}
+
+/// Who sets by hand can ring by hand.
+#[tokio::test]
+async fn a_ring_by_hand_wakes_at_once() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let set = async {
+        while !say(&server, "CLIENT LIST").contains("cmd=blpop") {
+            tokio::task::yield_now().await;
+        }
+        say(&server, "SET item_7 hello");
+        say(&server, "LPUSH {q}:wake 1");
+        std::time::Instant::now()
+    };
+
+    let asking = ask("w").wait(LONG);
+    let (found, rung) = tokio::join!(queue.claim_one(&asking), set);
+
+    assert_eq!(found.unwrap().unwrap().payload, "hello");
+    assert!(rung.elapsed() < Duration::from_millis(800), "{:?}", rung.elapsed());
+}

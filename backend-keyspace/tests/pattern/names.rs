@@ -1,0 +1,135 @@
+//! Keys that other clients name.
+
+use backend_keyspace::KeyspaceQueue;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::{LEASE, ask, assert_sound, keys, many, open, say};
+
+async fn take_all(queue: &KeyspaceQueue) -> Vec<Delivery> {
+    queue.claim(&ask("w").max(many(100))).await.unwrap()
+}
+
+async fn the_dead(queue: &KeyspaceQueue) -> Vec<JobView> {
+    let ask = PeekRequest::new(JobState::Dead, many(100));
+    queue.peek(&ask).await.unwrap().jobs
+}
+
+fn reason(job: &JobView) -> &str {
+    match &job.detail {
+        StateDetail::Dead { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// R20: the pattern's own producer command, by any client.
+#[tokio::test]
+async fn a_plain_set_is_a_job_of_that_id() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    assert_eq!(say(&server, "INCR item_id"), ":1\r\n");
+    say(&server, "SET item_1 hello");
+    say(&server, "DEL item_id");
+
+    let taken = take_all(&queue).await;
+
+    assert_eq!((taken[0].job().as_str(), taken[0].attempt()), ("1", 1));
+    assert_eq!(taken[0].payload, "hello");
+    queue.retry(&taken[0].receipt, LEASE, "no").await.unwrap();
+    let cancelled = queue.cancel(taken[0].job()).await.unwrap();
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Scheduled));
+    assert_sound(&queue).await;
+}
+
+/// A ready job is cancelled by its id at once, whoever set it.
+#[tokio::test]
+async fn a_plain_set_is_cancelled_by_its_id() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_1 hello");
+
+    let cancelled = queue.cancel(&JobId::new("1").unwrap()).await.unwrap();
+
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    assert_eq!(keys(&server), ["relq:database", "{q}:totals"]);
+}
+
+/// R3: a name that holds no valid id goes to the dead letters, with its bytes.
+#[tokio::test]
+async fn names_without_a_valid_id_are_buried() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let long = format!("item_{}", "x".repeat(200));
+    let names: [&[u8]; 4] = [b"item_", b"item_a\nb", b"item_\xff", long.as_bytes()];
+    for name in names {
+        server.command(&[b"SET", name, b"payload"]);
+    }
+    say(&server, "SET item_good good");
+
+    let taken = take_all(&queue).await;
+
+    let payloads: Vec<_> = taken.iter().map(|one| one.payload.clone()).collect();
+    assert_eq!(payloads, ["good"]);
+    let dead = the_dead(&queue).await;
+    assert_eq!(dead.len(), names.len());
+    for job in &dead {
+        assert_eq!(job.payload, "payload");
+        assert!(reason(job).contains("no valid job id"), "{}", reason(job));
+    }
+    assert_sound(&queue).await;
+}
+
+/// R3: an entry of relq's that was set under another id than its own is not trusted.
+#[tokio::test]
+async fn an_entry_under_another_id_is_buried() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let pushed = queue.push_one(NewJob::new("x")).await.unwrap();
+    say(&server, &format!("RENAME item_{} item_other", pushed.job()));
+
+    assert_eq!(take_all(&queue).await, []);
+
+    assert_eq!(the_dead(&queue).await.len(), 1);
+    assert_sound(&queue).await;
+}
+
+/// R7: the same id set while its job is leased is another job, and neither is lost.
+#[tokio::test]
+async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_5 old");
+    let old = take_all(&queue).await.remove(0);
+    say(&server, "SET item_5 new");
+
+    assert_eq!(queue.leave(&ask("w").worker).await.unwrap().jobs, 1);
+    let mut both = take_all(&queue).await;
+
+    both.sort_by(|a, b| a.payload.cmp(&b.payload));
+    let found: Vec<_> =
+        both.iter().map(|one| (one.job().as_str(), &one.payload[..])).collect();
+    assert_eq!(found, [("5", &b"new"[..]), ("5~2", b"old")]);
+    assert_eq!(queue.ack(&old.receipt).await.unwrap(), Settled::LeaseLost);
+    assert_sound(&queue).await;
+}
+
+/// R9: what a client of the author's kind renamed and left behind comes back, though
+/// nobody noted a lease.
+#[tokio::test]
+async fn a_stray_processing_key_is_given_a_lease() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_5 hello");
+    say(&server, "RENAME item_5 processing_5");
+    assert!(!queue.audit().await.unwrap().problems.is_empty());
+    assert_eq!(take_all(&queue).await, []);
+
+    let first = queue.recover(many(100)).await.unwrap();
+
+    assert_eq!((first.requeued, queue.stats().await.unwrap().leased), (0, 1));
+    assert_sound(&queue).await;
+    say(&server, "ZADD {q}:leased 1 processing_5");
+    assert_eq!(queue.recover(many(100)).await.unwrap().requeued, 1);
+    let back = take_all(&queue).await;
+    assert_eq!((back[0].job().as_str(), &back[0].payload[..]), ("5", &b"hello"[..]));
+}
