@@ -2,6 +2,8 @@
 
 mod error;
 mod guess;
+#[cfg(feature = "keyspace")]
+mod keyspace;
 #[cfg(feature = "processing-list")]
 mod processing_list;
 mod redact;
@@ -73,6 +75,11 @@ const BACKENDS: &[Backend] = &[
         place: Place::Redis,
         open: if_compiled_in!("zset", zset::open),
     },
+    Backend {
+        name: "keyspace",
+        place: Place::Redis,
+        open: if_compiled_in!("keyspace", keyspace::open),
+    },
 ];
 
 /// The names of the backends that were compiled in.
@@ -85,7 +92,8 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// In `sqlite:PATH` the path stands as it is, up to the first `?`; it takes the option
 /// `?synchronous=normal`. Redis URLs are as the
 /// `redis` crate reads them: `redis://[user][:password@]host[:port][/database]`,
-/// `unix:///path[?db=…&pass=…]`.
+/// `unix:///path[?db=…&pass=…]`; those of `keyspace+…` take the option
+/// `?foreign=tolerate`.
 ///
 /// ```
 /// use relq::{ConnectError, QueueName};
@@ -175,7 +183,12 @@ fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
     ConnectError::NotCompiledIn { scheme: scheme.to_owned(), feature }
 }
 
-#[cfg(any(feature = "processing-list", feature = "sqlite", feature = "zset"))]
+#[cfg(any(
+    feature = "keyspace",
+    feature = "processing-list",
+    feature = "sqlite",
+    feature = "zset"
+))]
 fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
     ConnectError::BadUrl { url: redacted(url), reason: reason.into() }
 }

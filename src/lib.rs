@@ -46,10 +46,11 @@
 //! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted |
 //! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
 //! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
+//! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix` | `keyspace` | a whole database of Redis, in no order |
 //!
-//! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of the
-//! backends are in [`sqlite`] and [`zset`], for those who know at compile time which
-//! they want.
+//! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of
+//! the backends are in modules of the same names, for those who know at compile time
+//! which they want.
 
 mod connect;
 
@@ -76,6 +77,13 @@ pub mod sqlite {
 pub mod processing_list {
     #[doc(inline)]
     pub use backend_processing_list::*;
+}
+
+/// The backend on Redis whose queue is a whole database: each job a key.
+#[cfg(feature = "keyspace")]
+pub mod keyspace {
+    #[doc(inline)]
+    pub use backend_keyspace::*;
 }
 
 /// The backend on Redis: a list of ready jobs, a sorted set of leased ones.

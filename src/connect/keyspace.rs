@@ -1,0 +1,76 @@
+//! `keyspace+redis://…`, `keyspace+rediss://…`, `keyspace+unix://…`, with the option
+//! `?foreign=tolerate`.
+
+use std::sync::Arc;
+
+use backend_keyspace::{KeyspaceConfig, KeyspaceQueue};
+use queue_core::{Environment, QueueName};
+
+use super::{ConnectError, Opening, bad_url};
+
+const PREFIX: &str = "keyspace+";
+
+pub(super) fn open(
+    url: &str,
+    queue: QueueName,
+    environment: Environment,
+) -> Opening<'_> {
+    Box::pin(async move {
+        let config = config(url)?.environment(environment);
+        let queue = KeyspaceQueue::connect(config, queue).await?;
+        Ok(Arc::new(queue) as _)
+    })
+}
+
+/// The option is relq's own; the others of the URL are the server's.
+fn config(url: &str) -> Result<KeyspaceConfig, ConnectError> {
+    let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    let (place, options) = address.split_once('?').unwrap_or((address, ""));
+    let is_own = |option: &&str| option.split('=').next() == Some("foreign");
+    let (own, others): (Vec<_>, Vec<_>) =
+        options.split('&').filter(|option| !option.is_empty()).partition(is_own);
+    let address = match others.as_slice() {
+        [] => place.to_owned(),
+        others => format!("{place}?{}", others.join("&")),
+    };
+    let config = KeyspaceConfig::new(&address)
+        .map_err(|error| bad_url(url, error.to_string()))?;
+    own.into_iter().try_fold(config, |config, option| match option {
+        "foreign=tolerate" => Ok(config.tolerate_foreign_keys()),
+        "foreign=refuse" => Ok(config),
+        _ => Err(bad_url(url, "foreign is refuse or tolerate")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_keys_are_tolerated_where_the_url_says_so() {
+        let set = |url| format!("{:?}", config(url).unwrap());
+        for url in
+            ["keyspace+redis://h/2", "keyspace+unix:///r.sock?db=1&foreign=refuse"]
+        {
+            assert!(set(url).contains("Refused"), "{url}");
+        }
+        for url in [
+            "keyspace+redis://h/2?foreign=tolerate",
+            "keyspace+unix:///r.sock?foreign=tolerate&db=1",
+        ] {
+            assert!(set(url).contains("Tolerated"), "{url}");
+        }
+        let at_database = set("keyspace+unix:///r.sock?foreign=tolerate&db=1");
+        assert!(at_database.contains("/1"), "{at_database}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+        let error =
+            config("keyspace+redis://:s3cret@host/0?foreign=maybe").unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("foreign is refuse or tolerate"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+        assert!(config("keyspace+redis://:s3cret@host/zero").is_err());
+    }
+}
