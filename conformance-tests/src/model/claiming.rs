@@ -110,15 +110,16 @@ impl Book {
             if !is_meant(world) {
                 return Vec::new();
             }
+            let is_taken_over = takes_over && world.overdue(now).is_some();
             if world
                 .lease()
                 .is_some_and(|it| it.receipt.is_none() && it.run == asked.run)
                 && world.may_be_expired(now)
+                && !is_taken_over
             {
                 // What the claim found expired is buried by its last step.
                 return vec![world.at(Place::Dead)];
             }
-            let is_taken_over = takes_over && world.overdue(now).is_some();
             if !world.is_up(now) && !is_taken_over {
                 return Vec::new();
             }
@@ -129,7 +130,11 @@ impl Book {
             let (run, claim) = (asked.run, step);
             let lease = Lease { receipt: None, run, until, claim, index: 0 };
             let attempt = world.attempt + 1;
-            vec![World { place: Place::Leased(lease), attempt, ..*world }]
+            let leased = World { place: Place::Leased(lease), attempt, ..*world };
+            if is_taken_over && world.may_be_expired(now) {
+                return vec![leased, world.at(Place::Dead)];
+            }
+            vec![leased]
         });
     }
 
