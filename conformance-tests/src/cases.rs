@@ -135,6 +135,7 @@ macro_rules! __with_cases {
                 one_call_carries_every_verdict: R7;
                 forged_receipts_are_lost: R7;
                 a_held_job_is_not_given_again: R6;
+                a_held_job_holds_up_nobody: R6 R9;
                 racing_workers_share_the_jobs: R6;
                 tasks_may_share_a_connection: R6;
                 racing_acks_of_a_receipt_count_once: R6;

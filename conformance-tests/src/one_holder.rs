@@ -236,6 +236,19 @@ pub(crate) async fn a_held_job_is_not_given_again(store: &Store) {
     first.finish(&held).await;
 }
 
+/// R6, R9: a job that is held holds up nobody who is served before or after it.
+pub(crate) async fn a_held_job_holds_up_nobody(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["1", "2"]).await;
+    let held = actor.take_one().await;
+    actor.store_one("3").await;
+
+    let served = payloads(&drain(&actor).await).into_iter();
+
+    let all = ["1", "2", "3"].map(Bytes::from);
+    expect_exactly(served.chain([held.payload]), all);
+}
+
 /// R6: workers that race for jobs get each job once, all together.
 pub(crate) async fn racing_workers_share_the_jobs(store: &Store) {
     store.actor("producer").await.store(numbered(600)).await;
