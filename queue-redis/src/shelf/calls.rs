@@ -62,6 +62,11 @@ impl Shelf {
         millis(MEMORY)
     }
 
+    /// How long a cancelled job's lease is remembered after its end, as scripts take it.
+    pub fn cancelled_memory_ms() -> u64 {
+        millis(CANCELLED_MEMORY)
+    }
+
     /// Schedules or buries failed jobs; answers the positions of the lost leases.
     ///
     /// # Errors
