@@ -1,0 +1,156 @@
+#!lua flags=allow-oom
+-- Turn the ring and lease what waits; take over what its holder lost or left.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] worker
+-- ARGV[2] nonce of this call
+-- ARGV[3] lease (ms)
+-- ARGV[4] how many at most
+-- ARGV[5] how many elements to turn at most
+-- ARGV[6] header of an entry for a bare payload, up to the id's length
+--
+-- Returns {now (us), 'paused', 'found', 'more' (to be turned), 'nothing' or 'empty'
+-- (ring), ms until the next delayed job is due or -1, ms until the next lease ends or
+-- -1, how many elements were turned, how many there were, element, ...}, the elements
+-- as they are in process now.
+local keys = bind_keys()
+local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local wanted, most_turns, bare_header = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+-- So few that wait are looked for at the head before the ring is turned.
+local FEW = 32
+
+local time = redis.call('TIME')
+local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local due_in_ms = next_in_ms(keys.later, now_ms)
+if redis.call('EXISTS', keys.paused) == 1 then
+  return {now_us, 'paused', due_in_ms, -1, 0, 0}
+end
+
+-- Each mark stands for one element, so that what can be claimed is counted and not
+-- looked for.
+check_ready(keys)
+redis.call('LLEN', keys.wake)
+local length = redis.call('LLEN', keys.circle)
+local over, is_littered = litter(keys, length)
+local running = redis.call('ZCOUNT', keys.marks, '(' .. now_ms, '+inf')
+local claimable = length - running - over
+-- What is over is dropped on the way, and looked for only where that is worth it.
+local litter_left = is_littered and over or 0
+local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'
+
+-- What the end of a lease takes: see lease.rs.
+local function letter_of(job, attempt)
+  if job.unique_key and (job.expires_at or 0) > 0 then return 'k' end
+  return attempt >= job.max_attempts and 'l' or 'p'
+end
+
+-- How an element is leased: {entry, letter, lease (ms)} as several results. This is
+-- for a job without options on its first delivery, as most are.
+local function lease_fresh(element)
+  if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or #element < 11
+    or #element < 11 + element:byte(11) or element:byte(11) == 0 then return nil end
+  local most = element:sub(9, 10)
+  if most == '\0\0' then return nil end
+  return '\245RQ\1\0\5\0\1' .. element:sub(9), most == '\0\1' and 'l' or 'p', lease_ms
+end
+
+local function lease_any(element, number, is_counted)
+  local job = read_entry(element)
+  if not job then
+    local id = nonce .. '-bare-' .. number
+    return bare_header .. string.char(#id) .. id .. element, 'p', lease_ms
+  end
+  -- While it is leased it cannot expire, so its key is not free then either.
+  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  local attempt = job.attempt + (is_counted and 1 or 0)
+  return with_attempt(element, attempt), letter_of(job, attempt), job.lease_ms or lease_ms
+end
+
+-- Leases a job, whose element `put` replaces by the new one, at the head. Its mark
+-- comes first, so that nothing in process is ever without.
+local function lease(entry, is_counted, put)
+  -- Counted from 10001, so that leases of one claim sort by their number.
+  local number = 10001 + #leased
+  local held, letter, ms = lease_fresh(entry)
+  if not held then held, letter, ms = lease_any(entry, number, is_counted) end
+  local token = name .. number .. letter
+  local element = in_process(token, held)
+  redis.call('ZADD', keys.marks, now_ms + ms, token)
+  put(element, entry)
+  leased[#leased + 1] = element
+  claimable = claimable - 1
+end
+
+local function put_in_place(element)
+  redis.call('LSET', keys.circle, 0, element)
+end
+
+-- Equal elements are equal jobs: it does not matter which of them is removed.
+local function put_first(element, old)
+  redis.call('LPUSH', keys.circle, element)
+  redis.call('LREM', keys.circle, 1, old)
+end
+
+-- Takes over what is at the head, or buries it when that was its last attempt.
+local function take_over(element, token, mark)
+  local _, entry = read_in_process(element)
+  local job = read_entry(entry)
+  if job and mark > 0 and job.attempt >= job.max_attempts then
+    recover_job(keys, job, entry, now_ms)
+    redis.call('LPOP', keys.circle)
+    claimable = claimable - 1
+  else
+    lease(entry, mark >= RECOVERED, put_in_place)
+  end
+  redis.call('ZREM', keys.marks, token)
+end
+
+-- Where few wait and many are in process, those that wait are mostly the newest, at
+-- the head, and are leased from there, the oldest first. Turning past all that are in
+-- process would find the same ones.
+local function look_at_head()
+  if claimable > FEW or claimable >= length then return end
+  local head = redis.call('LRANGE', keys.circle, 0, claimable - 1)
+  for _, element in ipairs(head) do
+    if read_in_process(element) then return end
+  end
+  for i = #head, math.max(1, #head - wanted + 1), -1 do lease(head[i], true, put_first) end
+end
+
+-- Answers how many elements were turned.
+local function look_at_tail()
+  local turns = math.min(length, most_turns)
+  for turned = 0, turns - 1 do
+    if #leased == wanted or math.max(claimable, litter_left) <= 0 then return turned end
+    local element, token, mark = turn(keys)
+    if not element then
+      litter_left = litter_left - 1
+    elseif not mark then
+      lease(element, true, put_in_place)
+    elseif mark <= now_ms then
+      take_over(element, token, mark)
+    end
+  end
+  return turns
+end
+
+if claimable > 0 then look_at_head() end
+local turned = look_at_tail()
+if turned == length and #leased < wanted then
+  local is_empty = redis.call('EXISTS', keys.circle) == 0
+  forget_strays(keys, '-inf', is_empty and '+inf' or now_ms)
+end
+
+local function tell()
+  if #leased > 0 then return 'found' end
+  if claimable > 0 and turned < length then return 'more' end
+  return redis.call('EXISTS', keys.circle) == 1 and 'nothing' or 'empty'
+end
+
+-- One push wakes one worker, which wakes the next.
+if #leased > 0 and claimable > 0 then ring(keys) end
+local answer = {now_us, tell(), due_in_ms, end_in_ms(keys, now_ms), turned, length}
+for i, element in ipairs(leased) do answer[6 + i] = element end
+return answer

@@ -1,0 +1,46 @@
+#!lua flags=allow-oom
+-- End jobs that are done or thrown away.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] the total to add to
+-- ARGV[2] 'mark' to let the ring drop the elements, 'remove' to remove them at once
+-- ARGV[3] how long ids are remembered after their job (ms)
+-- ARGV[4...] the elements; to mark those that have nothing to clean up behind them,
+--            only up to the entry
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = bind_keys()
+local total, how, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local FIRST = 4
+local now_ms = server_ms()
+
+-- A unique key, an id of the client's, or an earlier failure.
+local function has_ties(entry)
+  return #entry > 8 and (entry:byte(5) % 4 ~= 0 or entry:sub(7, 8) ~= '\0\1')
+end
+
+-- From the head, which is near: that is where an element goes when it is leased.
+local function remove(element)
+  redis.call('LREM', keys.circle, 1, element)
+  redis.call('ZREM', keys.marks, (read_in_process(element)))
+end
+
+local take_out = how == 'remove' and remove
+  or function(element) drop_leased(keys, element) end
+
+-- Keys of another type fail here, before the first write.
+redis.call('HLEN', keys.totals)
+check_ready(keys)
+local lost, ended = {}, 0
+for i = FIRST, #ARGV do
+  local entry = find_leased(keys, ARGV[i])
+  if entry then
+    if has_ties(entry) then close_books(keys, read_entry(entry), now_ms, window_ms) end
+    take_out(ARGV[i])
+    ended = ended + 1
+  else
+    lost[#lost + 1] = i - FIRST
+  end
+end
+if ended > 0 then redis.call('HINCRBY', keys.totals, total, ended) end
+return lost

@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- Remove every job and all that the queue remembers; it stays paused if it is.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+--
+-- Returns how many jobs there were.
+local keys = bind_keys()
+
+local over = redis.call('ZCOUNT', keys.marks, OVER, OVER)
+local jobs = redis.call('LLEN', keys.circle) - over + redis.call('ZCARD', keys.later)
+  + redis.call('ZCARD', keys.dead)
+for name, key in pairs(keys) do
+  if name ~= 'paused' then redis.call('UNLINK', key) end
+end
+return jobs

@@ -1,0 +1,14 @@
+#!lua
+-- Append jobs that use no option, and wake a worker.
+--
+-- KEYS[1] circle  LIST  the ring, newest on the left
+-- KEYS[2] wake    LIST  at most one token, for the doorbells
+-- ARGV[1...] entries, the oldest first
+--
+-- Returns how many elements there are.
+local keys = {circle = KEYS[1], wake = KEYS[2]}
+
+-- A key of another type fails here, before the first write.
+redis.call('LLEN', keys.wake)
+append(keys, ARGV)
+return redis.call('LLEN', keys.circle)

@@ -1,0 +1,98 @@
+#!lua flags=allow-oom
+-- Let go of a page of leases that have ended, bury jobs on their last attempt, and drop
+-- what is over.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] how many jobs at most
+-- ARGV[2] how many elements to look at at most
+-- ARGV[3] how many, from the tail on, were looked at before
+-- ARGV[4] 'all', or 'left' to see only to what leaving workers let go of
+--
+-- Returns {{made ready, buried, 1 if there is more else 0, ms until the next lease
+-- ends or -1}, how many elements were looked at, or 0 when the head was reached}.
+local keys = bind_keys()
+local page, most, offset = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local is_for_all = ARGV[4] == 'all'
+local now_ms = server_ms()
+local counts = {requeued = 0, buried = 0}
+
+-- Keys of another type fail here, before the first write.
+check_ready(keys)
+redis.call('LLEN', keys.wake)
+
+local function is_full() return counts.requeued + counts.buried >= page end
+
+-- Leases of which the job has to be seen.
+local function unseen()
+  return redis.call('ZCOUNT', keys.marks, LEFT_UNSEEN, LEFT_UNSEEN)
+    + (is_for_all and redis.call('ZCOUNT', keys.marks, '(0', now_ms) or 0)
+end
+
+-- Most need not be: their mark is changed, and whoever meets them takes them over.
+local function let_go()
+  local ended = redis.call('ZRANGE', keys.marks, '(0', now_ms, 'BYSCORE', 'LIMIT', 0, page)
+  for _, token in ipairs(ended) do
+    if token:sub(-1) == 'p' then
+      redis.call('ZADD', keys.marks, RECOVERED, token)
+      counts.requeued = counts.requeued + 1
+    end
+  end
+end
+
+-- Makes the job at `index` ready where it is, or buries it.
+local function take_back(index, element, mark)
+  local token, entry = read_in_process(element)
+  local job = read_entry(entry)
+  if job and mark > 0 and job.attempt >= job.max_attempts then
+    recover_job(keys, job, entry, now_ms)
+    drop_leased(keys, element)
+    counts.buried = counts.buried + 1
+    return
+  end
+  if job then hold_until_expiry(keys.unique, job) end
+  if job and mark < RECOVERED then entry = with_attempt(entry, job.attempt - 1) end
+  redis.call('LSET', keys.circle, index, entry)
+  redis.call('ZREM', keys.marks, token)
+  if mark > 0 then counts.requeued = counts.requeued + 1 end
+end
+
+-- The ring is not turned for it, which would put what waits out of order.
+local function look()
+  local window = redis.call('LRANGE', keys.circle, -offset - most, -offset - 1)
+  for i = #window, 1, -1 do
+    if is_full() then return offset + #window - i end
+    local mark = mark_of(keys, (read_in_process(window[i])))
+    local has_ended = mark and mark > 0 and mark <= now_ms
+    if is_for_all and has_ended or mark == LEFT_UNSEEN then
+      take_back(i - #window - 1 - offset, window[i], mark)
+    end
+  end
+  if #window == most then return offset + most end
+  if offset == 0 then
+    if is_for_all then forget_strays(keys, '(0', now_ms) end
+    forget_strays(keys, LEFT_UNSEEN, LEFT_UNSEEN)
+  end
+  return 0
+end
+
+-- A whole turn leaves all in order, and so does any where nothing waits.
+local function drop_litter()
+  local length = redis.call('LLEN', keys.circle)
+  local over, is_littered = litter(keys, length)
+  local is_idle = length <= redis.call('ZCARD', keys.marks)
+  if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
+  for _ = 1, math.min(length, most) do turn(keys) end
+  if length <= most then forget_strays(keys, OVER, OVER) end
+  return length > most
+end
+
+if is_for_all then let_go() end
+if not is_full() then offset = unseen() > 0 and look() or 0 end
+local is_littered = is_for_all and drop_litter()
+local has_more = unseen() > 0 and (offset > 0 or is_full())
+if counts.requeued > 0 then ring(keys) end
+return {
+  {counts.requeued, counts.buried, (has_more or is_littered) and 1 or 0,
+    end_in_ms(keys, now_ms)},
+  offset,
+}

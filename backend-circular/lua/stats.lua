@@ -1,0 +1,17 @@
+#!lua flags=no-writes
+-- Count the jobs in each place, all at one instant.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+--
+-- Returns {ready, leased, overdue, then the shelf's figures}.
+local keys = bind_keys()
+local now_ms = server_ms()
+
+local leased = redis.call('ZCOUNT', keys.marks, '(0', '+inf')
+local over = redis.call('ZCOUNT', keys.marks, OVER, OVER)
+return {
+  redis.call('LLEN', keys.circle) - leased - over,
+  leased,
+  redis.call('ZCOUNT', keys.marks, '(0', now_ms),
+  shelf_figures(keys, now_ms),
+}

@@ -1,0 +1,47 @@
+//! The keys of a queue, and what is in them.
+//!
+//! ```text
+//!  circle  LIST  Q itself, the ring: ready jobs, jobs in process, and what is over
+//!                and not yet dropped; the tail, on the right, is looked at first
+//!  marks   ZSET  token of a lease -> its end (ms), or, below, what became of it
+//!                  0  it ended: the job may be taken over, as another attempt
+//!                 -1  its worker left: the same, and the attempt does not count
+//!                 -2  as -1, and the job's unique key has yet to be seen to
+//!                 -3  the job is elsewhere or gone: the element is to be dropped
+//! ```
+//!
+//! Each mark stands for one element of the ring in process, and the other way round.
+//! So the figures are known without looking: of `LLEN circle` those with a mark above
+//! 0 are leased, those with -3 are nothing, and all others are ready.
+//!
+//! All else is the shelf's ([`queue_redis::shelf`]). A key is there only while
+//! something is in it. A ready job costs one list element and nothing else.
+
+use queue_core::QueueName;
+use queue_redis::{KeyPrefix, shelf::ShelfKeys};
+
+/// The names of all keys of one queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    pub(crate) queue: QueueName,
+    pub(crate) shelf: ShelfKeys,
+    pub(crate) circle: String,
+    pub(crate) marks: String,
+}
+
+impl Keys {
+    pub(crate) fn new(queue: QueueName) -> Self {
+        let prefix = KeyPrefix::new(queue.clone());
+        Self {
+            queue,
+            shelf: ShelfKeys::new(&prefix),
+            circle: prefix.producer(),
+            marks: prefix.part("marks"),
+        }
+    }
+
+    /// Those that `pattern.lua` binds, in its order.
+    pub(crate) fn of_pattern(&self) -> Vec<String> {
+        [&self.circle, &self.marks].map(String::clone).into()
+    }
+}

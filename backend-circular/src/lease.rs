@@ -1,0 +1,74 @@
+//! The token of a lease: a member of the sorted set of marks, and a part of the
+//! element in process. A receipt's token is the whole element.
+//!
+//! ```text
+//!  worker / since (us) / nonce of the claim - number letter
+//! ```
+//!
+//! No two leases share a token (R7): the nonce is the claim call's own. The worker
+//! comes first, so that `leave` finds all that is its own by prefix. The letter says
+//! what the end of the lease takes, for who has the token and not the job:
+//!
+//! * `p`, plain: a change of its mark.
+//! * `l`, the last attempt: the same when the worker leaves; lost, the job is buried.
+//! * `k`, a unique key that is held past the job's expiry: it has to be let go.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{Receipt, Timestamp, WorkerId};
+
+use crate::element::InProcess;
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) worker: WorkerId,
+    pub(crate) since: Timestamp,
+}
+
+impl Lease {
+    /// Reads a token, or `None` when relq did not write it.
+    pub(crate) fn parse(token: &[u8]) -> Option<Self> {
+        let mut parts = token.splitn(3, |byte| *byte == b'/');
+        let mut text = || std::str::from_utf8(parts.next()?).ok();
+        let (worker, since_us) = (text()?, text()?.parse().ok()?);
+        Some(Self {
+            worker: WorkerId::new(worker).ok()?,
+            since: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+        })
+    }
+}
+
+/// The token of the lease that a receipt stands for; of a forged one, anything that no
+/// lease has.
+pub(crate) fn token(receipt: &Receipt) -> Bytes {
+    InProcess::read(receipt.token()).map_or_else(Bytes::new, |parts| parts.token)
+}
+
+/// Whether ending the job touches more than the job itself: a unique key, an id to
+/// remember, or what is kept of an earlier failure.
+pub(crate) fn has_ties(receipt: &Receipt) -> bool {
+    const FLAGS: usize = 4;
+    const ATTEMPT: std::ops::Range<usize> = 6..8;
+    let Some(InProcess { entry, .. }) = InProcess::read(receipt.token()) else {
+        return false;
+    };
+    let is_plain = entry.get(FLAGS).is_some_and(|flags| flags.is_multiple_of(4))
+        && entry.get(ATTEMPT) == Some(&[0, 1]);
+    !is_plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_tells_who_holds_the_job_since_when() {
+        let lease = Lease::parse(b"host:1:x/1500000/nonce-10001p").unwrap();
+
+        assert_eq!(lease.worker.as_str(), "host:1:x");
+        assert_eq!(lease.since.unix_ms(), 1500);
+        assert_eq!(Lease::parse(b"nothing of relq's"), None);
+    }
+}

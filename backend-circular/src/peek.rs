@@ -1,0 +1,56 @@
+//! Looking at jobs without touching them.
+//!
+//! Ready and leased jobs are elements of one ring, so a page of either reads the ring
+//! from its tail on, passing over the others.
+
+use futures_util::FutureExt;
+use queue_core::{Error, JobState, Operation, Page, PageCursor, PeekRequest};
+use queue_redis::shelf;
+
+use crate::{ring, scripts::Store};
+
+/// Jobs of one page at most, whatever is asked for: their payloads are read too.
+const MAX_PAGE: usize = 1000;
+
+pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
+    let on_shelf = &store.shelf;
+    match ask.state {
+        JobState::Ready | JobState::Leased => peek_ring(store, ask).await,
+        JobState::Scheduled => {
+            let look = |(), look| on_shelf.peek_scheduled(look).boxed();
+            shelf::page(&[()], ask, look).await
+        }
+        JobState::Dead => {
+            let look = |(), look| on_shelf.peek_dead(look).boxed();
+            shelf::page(&[()], ask, look).await
+        }
+    }
+}
+
+/// One page of what is in the ring. The cursor is how many elements were passed.
+async fn peek_ring(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
+    let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
+    let mut passed = read_cursor(ask.after.as_ref());
+    let (mut jobs, mut next) = (Vec::new(), None);
+    loop {
+        let seen = ring::read(store, Operation::Peek, passed).await?;
+        let is_last = seen.len() < ring::PAGE;
+        for one in seen {
+            if jobs.len() == limit {
+                next = Some(PageCursor(passed.to_string().into()));
+                break;
+            }
+            passed += 1;
+            jobs.extend(one.job().filter(|(_, detail)| detail.state() == ask.state));
+        }
+        if is_last || next.is_some() {
+            let jobs = store.shelf.views_of(jobs).await?;
+            return Ok(Page { jobs, next });
+        }
+    }
+}
+
+fn read_cursor(cursor: Option<&PageCursor>) -> usize {
+    let text = cursor.and_then(|cursor| std::str::from_utf8(&cursor.0).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,115 @@
+//! Reading the ring, page by page from its tail on, with what the marks say.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use queue_core::{Error, Operation, StateDetail, Timestamp};
+use queue_redis::{Reply, command};
+
+use crate::{element::InProcess, lease::Lease, scripts::Store};
+
+/// Elements read at once.
+pub(crate) const PAGE: usize = 500;
+
+/// An element, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    element: Bytes,
+    /// `None` for what waits, and for what only looks as if it were in process.
+    marked: Option<(InProcess, Mark)>,
+}
+
+/// What has become of a lease: `keys.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Runs { until: Timestamp },
+    Recovered,
+    Left,
+    Over,
+}
+
+impl Mark {
+    fn of(score: i64) -> Self {
+        match score {
+            1.. => Self::Runs { until: Timestamp::from_unix_ms(score) },
+            0 => Self::Recovered,
+            -2 | -1 => Self::Left,
+            _ => Self::Over,
+        }
+    }
+}
+
+impl Seen {
+    /// The job's element or entry, and its state; `None` when there is no job any more.
+    pub(crate) fn job(self) -> Option<(Bytes, StateDetail)> {
+        let Some((InProcess { token, entry }, mark)) = self.marked else {
+            return Some((self.element, StateDetail::Ready));
+        };
+        match mark {
+            Mark::Runs { until } => {
+                let Lease { worker, since } = Lease::parse(&token)?;
+                Some((entry, StateDetail::Leased { worker, since, until }))
+            }
+            Mark::Recovered => Some((entry, StateDetail::Ready)),
+            Mark::Left => Some((without_last_attempt(&entry), StateDetail::Ready)),
+            Mark::Over => None,
+        }
+    }
+
+    /// The token whose mark stands for the element.
+    pub(crate) fn token(&self) -> Option<&Bytes> {
+        self.marked.as_ref().map(|(parts, _)| &parts.token)
+    }
+}
+
+/// The page of elements after the first `passed`, the tail first. Fewer than [`PAGE`]
+/// are the last.
+pub(crate) async fn read(
+    store: &Store,
+    operation: Operation,
+    passed: usize,
+) -> Result<Vec<Seen>, Error> {
+    let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let mut cmd = command("LRANGE");
+    cmd.arg(&store.keys.circle);
+    cmd.arg(-signed(passed + PAGE)).arg(-signed(passed + 1));
+    let elements = store.conn.call(operation, &cmd).await?.list()?;
+    let elements: Vec<_> =
+        elements.into_iter().rev().map(Reply::bytes).collect::<Result<_, _>>()?;
+    let parts: Vec<_> = elements.iter().map(InProcess::read).collect();
+    let mut marks = marks(store, operation, &parts).await?.into_iter();
+    let seen = |(element, parts): (Bytes, Option<InProcess>)| {
+        let mark = parts.as_ref().and_then(|_| marks.next()).flatten();
+        Seen { element, marked: parts.zip(mark) }
+    };
+    Ok(elements.into_iter().zip(parts).map(seen).collect())
+}
+
+/// The marks of those elements that look as if they were in process.
+async fn marks(
+    store: &Store,
+    operation: Operation,
+    parts: &[Option<InProcess>],
+) -> Result<Vec<Option<Mark>>, Error> {
+    let mut cmd = command("ZMSCORE");
+    cmd.arg(&store.keys.marks);
+    for InProcess { token, .. } in parts.iter().flatten() {
+        cmd.arg(&token[..]);
+    }
+    if parts.iter().flatten().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let scores = store.conn.call(operation, &cmd).await?.list()?;
+    let mark = |score: Reply| Ok(score.optional_number()?.map(Mark::of));
+    scores.into_iter().map(mark).collect()
+}
+
+/// The entry as it will be leased again: the delivery that was not worked on is not
+/// counted.
+fn without_last_attempt(entry: &Bytes) -> Bytes {
+    const ATTEMPT: std::ops::Range<usize> = 6..8;
+    let Some(&[high, low]) = entry.get(ATTEMPT) else { return entry.clone() };
+    let attempt = u16::from_be_bytes([high, low]).saturating_sub(1);
+    let mut changed = BytesMut::from(&entry[..ATTEMPT.start]);
+    changed.put_u16(attempt);
+    changed.extend_from_slice(&entry[ATTEMPT.end..]);
+    changed.freeze()
+}

@@ -1,0 +1,198 @@
+//! The calls of producers, workers and reapers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use queue_redis::{
+    Reply, entry,
+    entry::millis,
+    shelf::{Finish, Shelf},
+};
+
+use super::{SCRIPTS, Store};
+use crate::{FinishBy, element::without_entry, lease};
+
+/// Elements that one call of a script turns or looks at, at most: about a millisecond.
+pub(crate) const TURNS: u32 = 1000;
+
+/// What the claim script found.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) since: Timestamp,
+    pub(crate) found: Found,
+    pub(crate) due_in: Option<Duration>,
+    pub(crate) end_in: Option<Duration>,
+    pub(crate) turned: Turned,
+    pub(crate) elements: Vec<Bytes>,
+}
+
+/// What a claim says of the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Claims are paused.
+    Paused,
+    /// Jobs.
+    Jobs,
+    /// Nothing so far, but not all was looked at.
+    More,
+    /// Nothing that waits.
+    Nothing,
+    /// Nothing at all.
+    Empty,
+}
+
+impl Found {
+    fn of(word: &[u8]) -> Self {
+        match word {
+            b"paused" => Self::Paused,
+            b"found" => Self::Jobs,
+            b"more" => Self::More,
+            b"empty" => Self::Empty,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// What is to be recovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// Whatever has ended.
+    All,
+    /// What leaving workers let go of and somebody has to see to.
+    Left,
+}
+
+/// How far calls turned the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Turned {
+    pub(crate) elements: u64,
+    pub(crate) of: u64,
+}
+
+impl Turned {
+    /// Adds another call; says whether a whole turn is still to be made.
+    pub(crate) fn goes_on(&mut self, next: Self) -> bool {
+        self.elements += next.elements;
+        self.of = next.of;
+        self.elements < self.of
+    }
+}
+
+impl Store {
+    /// Appends plain entries, and wakes a worker.
+    pub(crate) async fn push_plain(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
+        let keys = &self.keys;
+        let call = SCRIPTS.push_plain.keys(&[&keys.circle, &keys.shelf.wake]);
+        call.arg(entries).run(&self.conn, Operation::Push).await.map(drop)
+    }
+
+    pub(crate) async fn claim(
+        &self,
+        ask: &ClaimRequest,
+        max: u32,
+        nonce: &str,
+    ) -> Result<Claimed, Error> {
+        let call = self
+            .shelf
+            .call(&SCRIPTS.claim)
+            .arg(ask.worker.as_str())
+            .arg(nonce)
+            .arg(millis(ask.lease))
+            .arg(max)
+            .arg(TURNS)
+            .arg(entry::bare_header());
+        let reply = call.run(&self.conn, Operation::Claim).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok(Claimed {
+            since: Timestamp::from_unix_ms(part().number()? / 1000),
+            found: Found::of(&part().bytes()?),
+            due_in: part().optional_ms()?,
+            end_in: part().optional_ms()?,
+            turned: Turned { elements: part().count()?, of: part().count()? },
+            elements: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Ends jobs; answers the positions of the leases that were lost.
+    pub(crate) async fn finish(
+        &self,
+        receipts: &[&Receipt],
+        Finish { how, is_tied }: Finish,
+    ) -> Result<Vec<usize>, Error> {
+        let word = match self.finish_by {
+            FinishBy::Mark => "mark",
+            FinishBy::Lrem => "remove",
+        };
+        let needs_entry = is_tied || self.finish_by == FinishBy::Lrem;
+        let call = self.shelf.call(&SCRIPTS.finish).arg(how.total()).arg(word);
+        let mut call = call.arg(Shelf::memory_ms());
+        for receipt in receipts {
+            if needs_entry {
+                call.push_arg(&receipt.token()[..]);
+            } else {
+                call.push_arg(&without_entry(receipt.token())[..]);
+            }
+        }
+        call.run(&self.conn, Operation::Settle).await?.positions()
+    }
+
+    /// Extends leases; answers their new end, and the positions of the lost and of
+    /// the cancelled.
+    pub(crate) async fn extend(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
+        let keys = &self.keys;
+        let mut call = SCRIPTS
+            .extend
+            .keys(&[&keys.marks, &keys.shelf.cancelled])
+            .arg(millis(lease));
+        held.iter().for_each(|receipt| call.push_arg(&lease::token(receipt)[..]));
+        let mut parts =
+            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let until = Timestamp::from_unix_ms(part().number()?);
+        Ok((until, part().positions()?, part().positions()?))
+    }
+
+    /// Lets go of these leases; answers how many ran, and how many of those recovery
+    /// has to see.
+    pub(crate) async fn leave(&self, tokens: &[Bytes]) -> Result<(u64, u64), Error> {
+        let keys = &self.keys;
+        let mut call = SCRIPTS.leave.keys(&[&keys.marks, &keys.shelf.wake]);
+        tokens.iter().for_each(|token| call.push_arg(&token[..]));
+        let mut counts =
+            call.run(&self.conn, Operation::Leave).await?.list()?.into_iter();
+        let mut count =
+            || counts.next().unwrap_or_else(|| Reply::nothing(&self.conn)).count();
+        Ok((count()?, count()?))
+    }
+
+    /// Recovers a page of overdue leases, looking at elements from the one after
+    /// `passed` on, and answers after which one to go on; 0 begins anew.
+    pub(crate) async fn recover(
+        &self,
+        what: Recovery,
+        page: u32,
+        passed: u64,
+    ) -> Result<(Recovered, u64), Error> {
+        let (operation, word) = match what {
+            Recovery::All => (Operation::Recover, "all"),
+            Recovery::Left => (Operation::Leave, "left"),
+        };
+        let call = self.shelf.call(&SCRIPTS.recover).arg(page).arg(TURNS).arg(passed);
+        let reply = call.arg(word).run(&self.conn, operation).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok((Shelf::recovered(part())?, part().count()?))
+    }
+
+    /// Lets another worker's doorbell ring.
+    pub(crate) async fn pass_on(&self) -> Result<(), Error> {
+        let call = SCRIPTS.pass_on.keys(&[&self.keys.shelf.wake]);
+        call.run(&self.conn, Operation::Claim).await.map(drop)
+    }
+}

@@ -1,0 +1,120 @@
+//! The two ways in which what is done leaves the ring (R8, R23).
+
+use backend_circular::FinishBy;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// What is marked is dropped when the ring has nothing else, and the figures never
+/// count it.
+#[tokio::test]
+async fn what_is_done_is_dropped_by_the_next_idle_claim() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 10).await;
+    let held = take(&queue, 10).await;
+    finish(&queue, held).await;
+    assert_eq!(length(&server), 10);
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.unfinished(), stats.finished), (0, 10));
+
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    assert_eq!(keys(&server), ["{q}:totals", "{q}:wake"]);
+}
+
+/// While jobs are in process, no more than as many elements are kept that are over.
+#[tokio::test]
+async fn what_is_done_never_outnumbers_what_lives() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 1000).await;
+    take(&queue, 1000).await;
+
+    for _ in 0..50 {
+        push_many(&queue, 100).await;
+        let held = take(&queue, 100).await;
+        finish(&queue, held).await;
+        queue.claim_one(&ask("w")).await.unwrap();
+        assert!(length(&server) <= 2000, "{} elements", length(&server));
+    }
+
+    assert_eq!(queue.stats().await.unwrap().leased, 1000);
+    assert_sound(&queue).await;
+}
+
+/// Recovery drops what is over in a ring that it can turn in one step, though nobody
+/// claims.
+#[tokio::test]
+async fn recovery_drops_what_is_done() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 10).await;
+    let held = take(&queue, 5).await;
+    finish(&queue, held).await;
+
+    queue.recover(many(100)).await.unwrap();
+
+    assert_eq!(length(&server), 5);
+    assert_eq!(served(&queue).await, ["5", "6", "7", "8", "9"]);
+    assert_sound(&queue).await;
+}
+
+/// With `LREM` nothing of a job is left when it is done, also where equal payloads
+/// are in process.
+#[tokio::test]
+async fn lrem_removes_the_very_element() {
+    let server = Server::start();
+    let queue = open_by(&server, "q", FinishBy::Lrem).await;
+    for _ in 0..3 {
+        server.command(&[b"LPUSH", b"q", b"same"]);
+    }
+    let mut held = take(&queue, 3).await;
+    let late = held[1].receipt.clone();
+
+    finish(&queue, vec![held.remove(1)]).await;
+
+    assert_eq!(length(&server), 2);
+    assert_eq!(queue.ack(&late).await.unwrap(), Settled::LeaseLost);
+    finish(&queue, held).await;
+    assert_eq!(keys(&server), ["{q}:totals"]);
+}
+
+/// R7: whichever way it was to be finished, a lease that was lost is no proof.
+#[tokio::test]
+async fn a_lost_lease_finishes_nothing_either_way() {
+    for how in [FinishBy::Mark, FinishBy::Lrem] {
+        let server = Server::start();
+        let queue = open_by(&server, "q", how).await;
+        push(&queue, "x").await;
+        let stale = take_one(&queue).await;
+        queue.leave(&ask("w").worker).await.unwrap();
+        let held = take_one(&queue).await;
+
+        let settled = queue.ack(&stale.receipt).await.unwrap();
+
+        assert_eq!(settled, Settled::LeaseLost, "{how:?}");
+        finish(&queue, vec![held]).await;
+        assert_sound(&queue).await;
+    }
+}
+
+/// Clients of one queue may finish in different ways.
+#[tokio::test]
+async fn both_ways_go_together() {
+    let server = Server::start();
+    let marking = open(&server, "q").await;
+    let removing = open_by(&server, "q", FinishBy::Lrem).await;
+    push_many(&marking, 100).await;
+
+    for round in 0..10 {
+        let held = take(&marking, 10).await;
+        finish(if round % 2 == 0 { &marking } else { &removing }, held).await;
+    }
+
+    assert_eq!(removing.stats().await.unwrap().finished, 100);
+    assert_eq!(removing.claim_one(&ask("w")).await.unwrap(), None);
+    assert_eq!(length(&server), 0);
+    assert_sound(&marking).await;
+}

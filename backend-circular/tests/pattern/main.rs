@@ -1,0 +1,10 @@
+//! What is special to this pattern: see the suite for what all backends share.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod finishing;
+mod fixture;
+mod pushing;
+mod server;
+mod tampering;
+mod turning;
+mod waiting;

@@ -1,0 +1,152 @@
+//! What is pushed, by whom and to which end (R2, R15, R20).
+
+use backend_circular::CircularQueue;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// R20: what any client pushes by the pattern's own command is a job.
+#[tokio::test]
+async fn a_bare_push_is_a_job_with_an_id() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    server.command(&[b"LPUSH", b"q", b"123"]);
+
+    let held = take_one(&queue).await;
+
+    assert_eq!((&held.payload[..], held.attempt()), (&b"123"[..], 1));
+    finish(&queue, vec![held]).await;
+    assert_sound(&queue).await;
+}
+
+/// R15: what is urgent is pushed where the ring is read, so that the last is first.
+#[tokio::test]
+async fn urgent_jobs_are_last_in_first_out() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "normal").await;
+    for payload in ["urgent 1", "urgent 2"] {
+        queue.push_one(NewJob::new(payload).priority(urgent())).await.unwrap();
+    }
+
+    assert_eq!(served(&queue).await, ["urgent 2", "urgent 1", "normal"]);
+}
+
+/// R15: there are two priorities, and no other is taken.
+#[tokio::test]
+async fn other_priorities_are_refused() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+
+    for priority in [Priority::LOWEST, Priority::HIGHEST] {
+        let refused = queue.push_one(NewJob::new("x").priority(priority)).await;
+        assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    }
+
+    assert_eq!(length(&server), 0);
+}
+
+/// The dead letter of what was pushed.
+async fn buried(queue: &CircularQueue) -> Vec<Bytes> {
+    let page = PeekRequest::new(JobState::Dead, many(10));
+    let page = queue.peek(&page).await.unwrap();
+    page.jobs.into_iter().map(|job| job.payload).collect()
+}
+
+/// R3, R20: an element that only looks as if it were in process is a malformed one,
+/// and keeps its bytes.
+#[tokio::test]
+async fn a_forged_element_in_process_is_buried_whole() {
+    let forged: [&[u8]; 4] = [
+        b"\xf5RQ\x01\x80",
+        b"\xf5RQ\x01\x80\x00",
+        b"\xf5RQ\x01\x80\x03w/1\xf5RQ\x01\0\x05\0\x01\0\x19\x01xpayload",
+        b"\xf5RQ\x01\x80\xff",
+    ];
+    for element in forged {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        server.command(&[b"LPUSH", b"q", element]);
+        push(&queue, "behind").await;
+
+        assert_eq!(served(&queue).await, ["behind"]);
+
+        assert_eq!(buried(&queue).await, [element]);
+        assert_sound(&queue).await;
+    }
+}
+
+/// R2: what looks like an element in process is a payload like any other, where relq
+/// pushed it.
+#[tokio::test]
+async fn a_payload_may_look_like_an_element_in_process() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    let element = take_one(&queue).await.receipt.token().clone();
+    queue.push_one(NewJob::new(element.clone())).await.unwrap();
+
+    let held = take_one(&queue).await;
+
+    assert_eq!(held.payload, element);
+    finish(&queue, vec![held]).await;
+    assert_eq!(queue.stats().await.unwrap().leased, 1);
+}
+
+/// The whole life of a job with every option.
+#[tokio::test]
+async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let job = NewJob::new("x")
+        .unique(UniqueKey::new("k").unwrap())
+        .expires_in(LEASE)
+        .priority(urgent())
+        .header("a", "b");
+    queue.push_one(job).await.unwrap();
+
+    let first = take_one(&queue).await;
+    queue.retry(&first.receipt, std::time::Duration::ZERO, "no luck").await.unwrap();
+    let second = take_one(&queue).await;
+    assert_eq!(second.attempt(), 2);
+    assert_sound(&queue).await;
+    assert_eq!(queue.ack(&second.receipt).await.unwrap(), Settled::Applied);
+    queue.recover(many(10)).await.unwrap();
+
+    assert_sound(&queue).await;
+    assert_eq!(keys(&server), ["{q}:totals", "{q}:wake"]);
+}
+
+/// Memory in use, in bytes.
+fn memory(server: &Server) -> u64 {
+    let answer = server.command(&[b"INFO", b"memory"]);
+    let text = String::from_utf8(answer).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// A waiting job is one element, with a short header before its payload.
+#[tokio::test]
+async fn a_waiting_job_costs_little_more_than_a_list_element() {
+    const PUSHES: usize = 20;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let payload = vec![b'x'; 256];
+    let base = memory(&server);
+    for _ in 0..PUSHES {
+        queue.push(&vec![NewJob::new(payload.clone()); 1000], None).await.unwrap();
+    }
+    let ours = memory(&server) - base;
+
+    let base = memory(&server);
+    for _ in 0..PUSHES {
+        let words = [&b"LPUSH"[..], b"plain"].into_iter();
+        let plain: Vec<_> =
+            words.chain(std::iter::repeat_n(&payload[..], 1000)).collect();
+        server.command(&plain);
+    }
+    let plain = memory(&server) - base;
+
+    assert!(ours * 100 <= plain * 115, "{ours} bytes against {plain}");
+}

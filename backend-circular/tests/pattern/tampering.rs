@@ -1,0 +1,80 @@
+//! What a hand in the ring does, and how the queue comes to itself again.
+
+use std::time::Duration;
+
+use conformance_tests::server::Server;
+use queue_core::*;
+use tokio::time::sleep;
+
+use crate::fixture::*;
+
+/// A ring that somebody deleted takes and gives out what is pushed next; whoever still
+/// held a job finds the lease lost.
+#[tokio::test]
+async fn a_deleted_ring_begins_anew() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 10).await;
+    let mut held = take(&queue, 5).await;
+    finish(&queue, vec![held.remove(0)]).await;
+    server.command(&[b"DEL", b"q"]);
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    push(&queue, "new").await;
+
+    assert_eq!(served(&queue).await, ["new"]);
+    let settled = queue.ack(&held[0].receipt).await.unwrap();
+    assert_eq!(settled, Settled::LeaseLost);
+    assert_sound(&queue).await;
+}
+
+/// An element that somebody took out leaves no mark behind, once its lease is over.
+#[tokio::test]
+async fn a_stolen_element_is_forgotten_in_time() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
+    for most in [1, 25] {
+        let attempts = std::num::NonZeroU16::new(most).unwrap();
+        queue.push_one(NewJob::new("stolen").max_attempts(attempts)).await.unwrap();
+        queue.claim_one(&brief).await.unwrap().unwrap();
+        server.command(&[b"LPOP", b"q"]);
+        push(&queue, "kept").await;
+        let problems = queue.audit().await.unwrap().problems;
+        assert!(problems[0].contains("of no element"), "{problems:?}");
+        sleep(BRIEF + Duration::from_millis(50)).await;
+
+        let mut pages = 0;
+        while queue.recover(many(100)).await.unwrap().more {
+            pages += 1;
+            assert!(pages < 10, "recovery goes round and round");
+        }
+        assert_eq!(served(&queue).await, ["kept"]);
+        let held = queue.leave(&ask("w").worker).await.unwrap();
+        assert_eq!(held.jobs, 1);
+        let held = take(&queue, 1).await;
+        finish(&queue, held).await;
+        queue.claim_one(&ask("w")).await.unwrap();
+
+        assert_sound(&queue).await;
+    }
+}
+
+/// A copy of an element in process is one job too many at most, and holds nobody up.
+#[tokio::test]
+async fn a_copied_element_holds_nobody_up() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    let held = take_one(&queue).await;
+    server.command(&[b"LPUSH", b"q", &held.receipt.token()[..]]);
+    push(&queue, "next").await;
+
+    assert_eq!(served(&queue).await, ["next"]);
+    finish(&queue, vec![held]).await;
+    queue.recover(many(100)).await.unwrap();
+
+    assert_eq!(served(&queue).await, [""; 0]);
+    let stats = queue.stats().await.unwrap();
+    assert!(stats.dead <= 1, "{stats:?}");
+}

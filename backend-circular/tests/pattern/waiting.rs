@@ -1,0 +1,160 @@
+//! How an idle claim waits (R9, R14, R20, R21).
+
+use std::time::{Duration, Instant};
+
+use backend_circular::CircularQueue;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// How long a plain push may wait beside jobs in process.
+const LATENESS: Duration = Duration::from_secs(1);
+
+/// What a machine that is busy with other tests may add.
+const SLACK: Duration = Duration::from_millis(700);
+
+/// Completes once a client waits at the server in that command.
+async fn until_held_in(server: &Server, command: &str) {
+    let start = Instant::now();
+    loop {
+        let clients = server.command(&[b"CLIENT", b"LIST"]);
+        if String::from_utf8_lossy(&clients).contains(&format!("cmd={command}")) {
+            return;
+        }
+        assert!(start.elapsed() < LONG, "nobody waits in {command}");
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn waited(queue: &CircularQueue) -> (Delivery, Duration) {
+    let start = Instant::now();
+    let taken = queue.claim_one(&ask("w").wait(LONG)).await.unwrap().unwrap();
+    (taken, start.elapsed())
+}
+
+/// R20: a push of any client's wakes at once, where nothing is in process.
+#[tokio::test]
+async fn a_bare_push_into_an_empty_ring_wakes_at_once() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let push = async {
+        until_held_in(&server, "blmove").await;
+        server.command(&[b"LPUSH", b"q", b"hello"]);
+        Instant::now()
+    };
+
+    let ((taken, _), pushed) = tokio::join!(waited(&queue), push);
+
+    assert_eq!(&taken.payload[..], b"hello");
+    assert!(pushed.elapsed() < SLACK, "{:?}", pushed.elapsed());
+    assert_sound(&queue).await;
+}
+
+/// R20: beside jobs in process it is found within the declared lateness.
+#[tokio::test]
+async fn a_bare_push_beside_jobs_in_process_is_found_in_time() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "in process").await;
+    take_one(&queue).await;
+    let push = async {
+        until_held_in(&server, "blpop").await;
+        server.command(&[b"LPUSH", b"q", b"hello"]);
+        Instant::now()
+    };
+
+    let ((taken, _), pushed) = tokio::join!(waited(&queue), push);
+
+    assert_eq!(&taken.payload[..], b"hello");
+    assert!(pushed.elapsed() < LATENESS + SLACK, "{:?}", pushed.elapsed());
+    assert_eq!(queue.capabilities().lateness, LATENESS);
+}
+
+/// R21: relq's own push wakes at once there, too.
+#[tokio::test]
+async fn a_push_beside_jobs_in_process_wakes_at_once() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let producer = open(&server, "q").await;
+    push(&queue, "in process").await;
+    take_one(&queue).await;
+    let push = async {
+        until_held_in(&server, "blpop").await;
+        push(&producer, "hello").await;
+        Instant::now()
+    };
+
+    let ((taken, _), pushed) = tokio::join!(waited(&queue), push);
+
+    assert_eq!(taken.payload, "hello");
+    assert!(pushed.elapsed() < SLACK, "{:?}", pushed.elapsed());
+}
+
+/// R9: a claim sleeps until the earliest lease ends, and takes the job over itself,
+/// with no reaper near.
+#[tokio::test]
+async fn a_claim_sleeps_until_the_earliest_lease_ends() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
+    queue.claim_one(&brief).await.unwrap().unwrap();
+    reset_calls(&server);
+
+    let (taken, took) = waited(&queue).await;
+
+    assert_eq!((taken.attempt(), taken.payload), (2, "x".into()));
+    assert!(took < LATENESS, "{took:?}");
+    assert!(scripts_sent(&server) <= 3, "{} calls", scripts_sent(&server));
+}
+
+/// R14: and until the next delay ends, where that is sooner.
+#[tokio::test]
+async fn a_claim_sleeps_until_the_next_delay_ends() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "in process").await;
+    take_one(&queue).await;
+    queue.push_one(NewJob::new("later").delay(BRIEF)).await.unwrap();
+
+    let (taken, took) = waited(&queue).await;
+
+    assert_eq!(taken.payload, "later");
+    assert!(took < LATENESS, "{took:?}");
+}
+
+/// R14: delays wait beside the ring, and block nobody.
+#[tokio::test]
+async fn delayed_jobs_are_not_in_the_ring() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let later: Vec<_> = (0..1000).map(|_| NewJob::new("later").delay(LEASE)).collect();
+    queue.push(&later, None).await.unwrap();
+    push(&queue, "now").await;
+
+    assert_eq!(length(&server), 1);
+
+    assert_eq!(take_one(&queue).await.payload, "now");
+}
+
+/// Idle workers leave the server alone, also while jobs are in process.
+#[tokio::test]
+async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
+    for in_process in [0, 64] {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        push_many(&queue, in_process).await;
+        take(&queue, in_process).await;
+        reset_calls(&server);
+        let wait = Duration::from_secs(4);
+
+        queue.claim(&ask("w").max(many(64)).wait(wait)).await.unwrap();
+
+        let waiting = calls(&server, "blmove") + calls(&server, "blpop");
+        let sent = scripts_sent(&server) + waiting;
+        // The pushes and claims before it have left a wake-up behind.
+        let most = 2 * wait.as_secs() + 2;
+        assert!((1..=most).contains(&sent), "{sent} commands");
+    }
+}
