@@ -6,6 +6,8 @@
 //! stage.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "mutants/circular.rs"]
+mod circular;
 #[path = "mutants/declared.rs"]
 mod declared;
 #[path = "mutants/list.rs"]
@@ -16,5 +18,7 @@ mod mutant;
 mod stage;
 #[path = "mutants/table.rs"]
 mod table;
+#[path = "mutants/traps.rs"]
+mod traps;
 #[path = "mutants/twists.rs"]
 mod twists;

@@ -1,15 +1,25 @@
 //! What a mutant is: a healthy backend, one thing that it does wrong, and the checks
 //! that have to catch it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use conformance_tests::{steps::Check, twist::Twist};
+use queue_core::{Environment, Error, Queue, QueueName};
+
+use crate::stage;
+
+/// Opens a queue on the server at an endpoint.
+pub(crate) type Open = fn(&str, &QueueName, &Environment) -> Opening;
+pub(crate) type Opening =
+    Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, Error>> + Send>>;
 
 /// A small broken backend.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutant {
     /// What it does wrong, in words.
     pub(crate) name: &'static str,
+    /// The healthy backend that it is a change of.
+    pub(crate) open: Open,
     /// What is changed in its scripts.
     pub(crate) patches: &'static [Patch],
     /// What it does in place of its own calls.
@@ -46,6 +56,7 @@ pub(crate) enum CaughtBy {
 /// The backend as it is.
 pub(crate) const HEALTHY: Mutant = Mutant {
     name: "none",
+    open: stage::open_zset,
     patches: &[],
     twist: None,
     server: &[],

@@ -15,7 +15,7 @@ use conformance_tests::{
 };
 use queue_core::{Environment, Error, Queue, QueueName};
 
-use crate::mutant::Mutant;
+use crate::mutant::{Mutant, Opening};
 
 /// A mutant as a backend under test.
 struct Mutated {
@@ -49,9 +49,7 @@ impl Subject for Mutated {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
-        let config = config.environment(environment.clone());
-        let healthy = Arc::new(ZsetQueue::connect(config, queue.clone()).await?);
+        let healthy = (self.mutant.open)(endpoint, queue, environment).await?;
         // All scripts went through: a mutant must be one by now.
         let fitted = self.fitted.lock().unwrap().iter().filter(|one| one.get()).count();
         assert_eq!(fitted, self.mutant.patches.len(), "patches of {:?}", self.mutant);
@@ -63,6 +61,17 @@ impl Subject for Mutated {
             None => healthy,
         })
     }
+}
+
+/// The backend that most mutants are changes of.
+pub(crate) fn open_zset(
+    endpoint: &str,
+    queue: &QueueName,
+    environment: &Environment,
+) -> Opening {
+    let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
+    let (config, queue) = (config.environment(environment.clone()), queue.clone());
+    Box::pin(async move { Ok(Arc::new(ZsetQueue::connect(config, queue).await?) as _) })
 }
 
 /// What the case says of the mutant.

@@ -18,6 +18,7 @@ use crate::{
     list::MUTANTS,
     mutant::{CaughtBy, HEALTHY, Mutant},
     stage::{compare, judge, strike},
+    traps::TRAPS,
 };
 
 /// How many are judged at once: most of the time each waits for its server.
@@ -136,7 +137,7 @@ fn for_the_model_alone() -> impl Iterator<Item = Task> {
     })
 }
 
-fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
+pub(crate) fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -293,6 +294,14 @@ fn tables() -> String {
     for mutant in MUTANTS.iter() {
         let by: Vec<_> = mutant.caught_by.iter().map(ToString::to_string).collect();
         writeln!(made, "| {} | {} |", mutant.name, by.join(", ")).unwrap();
+    }
+    for (pattern, mutants) in TRAPS {
+        writeln!(made, "\n## Traps of {pattern}\n\n| mutant | caught by |\n|---|---|")
+            .unwrap();
+        for mutant in *mutants {
+            let by: Vec<_> = mutant.caught_by.iter().map(ToString::to_string).collect();
+            writeln!(made, "| {} | {} |", mutant.name, by.join(", ")).unwrap();
+        }
     }
     made += "\n## What each check catches when it runs alone\n\n";
     made += "| check | mutants that it catches |\n|---|---|\n";

@@ -1,0 +1,151 @@
+//! Traps of the ring.
+
+use std::sync::Arc;
+
+use backend_circular::{CircularConfig, CircularQueue};
+use queue_core::{Environment, QueueName};
+
+use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};
+
+const HEALTHY: Mutant = Mutant { open, ..mutant::HEALTHY };
+
+fn open(endpoint: &str, queue: &QueueName, environment: &Environment) -> Opening {
+    let config = CircularConfig::new(endpoint).expect("the suite gives a URL");
+    let (config, queue) = (config.environment(environment.clone()), queue.clone());
+    let connect = async move { CircularQueue::connect(config, queue).await };
+    Box::pin(async move { Ok(Arc::new(connect.await?) as _) })
+}
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "done by a mark of any kind",
+        patches: &[patch(
+            "finish",
+            "if not mark or mark <= 0 then return nil end",
+            "if not mark then return nil end",
+        )],
+        caught_by: &[Case(
+            "one_holder::late_ack_of_a_ready_job_changes_nothing",
+            "left: Applied\n right: LeaseLost",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a takeover keeps the old token",
+        patches: &[
+            patch(
+                "claim",
+                "local token = name .. number .. letter",
+                "local token = leased.kept or name .. number .. letter",
+            ),
+            patch(
+                "claim",
+                "    lease(entry, mark >= RECOVERED, put_in_place)\n  end\n  redis.call('ZREM', keys.marks, token)",
+                "    leased.kept = token\n    lease(entry, mark >= RECOVERED, put_in_place)\n    leased.kept = nil\n    return\n  end\n  redis.call('ZREM', keys.marks, token)",
+            ),
+        ],
+        caught_by: &[
+            Case(
+                "one_holder::late_ack_changes_nothing",
+                "left: Applied\n right: LeaseLost",
+            ),
+            Case("leases::late_extension_changes_nothing", "right: LeaseLost"),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "an element in process blocks the turn",
+        patches: &[patch(
+            "claim",
+            "      take_over(element, token, mark)\n    end",
+            "      take_over(element, token, mark)\n    else\n      redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')\n      claimable = 0\n    end",
+        )],
+        caught_by: &[Case(
+            "one_holder::a_held_job_holds_up_nobody",
+            "too many (+) or missing (-)",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "what is done comes round again",
+        patches: &[
+            patch(
+                "claim",
+                "if mark ~= OVER then return element, token, mark end",
+                "if true then return element, token, mark end",
+            ),
+            patch(
+                "claim",
+                "local claimable = length - running - over",
+                "local claimable = length - running",
+            ),
+        ],
+        caught_by: &[Case("one_holder::a_finished_job_stays_gone", "left: [Delivery")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a takeover is not counted",
+        patches: &[patch(
+            "claim",
+            "lease(entry, mark >= RECOVERED, put_in_place)",
+            "lease(entry, false, put_in_place)",
+        )],
+        caught_by: &[Case("recovery::attempts_are_counted", "left: [1, 1, 2, 2, 2]")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "recovery lets go of the last attempt",
+        patches: &[patch("recover", "if token:sub(-1) == 'p' then", "if true then")],
+        caught_by: &[Case(
+            "recovery::recovery_counts_burials",
+            "left: (2, 0)\n right: (1, 1)",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "recovery turns the ring by halves",
+        patches: &[
+            patch(
+                "recover",
+                "if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end",
+                "",
+            ),
+            patch(
+                "recover",
+                "for _ = 1, math.min(length, most) do",
+                "for _ = 1, math.min(length, 1) do",
+            ),
+        ],
+        caught_by: &[Case(
+            "order::a_retried_job_goes_to_the_back",
+            "c is served before b",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a leaver takes the marks along",
+        patches: &[patch(
+            "leave",
+            "redis.call('ZADD', marks, is_unseen and LEFT_UNSEEN or LEFT, token)",
+            "redis.call('ZREM', marks, token)",
+        )],
+        caught_by: &[Case(
+            "leaving::leaving_gives_back_at_once",
+            "too many (+) or missing (-)",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a push beside jobs in process rings nobody",
+        patches: &[patch(
+            "push_plain",
+            "redis.call('LPUSH', keys.circle, unpack(entries))\n  ring(keys)",
+            "redis.call('LPUSH', keys.circle, unpack(entries))",
+        )],
+        caught_by: &[Case(
+            "waiting::waiters_may_share_a_connection",
+            "it was not woken",
+        )],
+        ..HEALTHY
+    },
+];

@@ -1,0 +1,56 @@
+//! Mutants of the other patterns: each falls into a trap of its own pattern.
+
+use std::sync::Mutex;
+
+use crate::{
+    circular,
+    mutant::{CaughtBy, Mutant},
+    stage::{compare, judge, strike},
+    table::in_parallel,
+};
+
+/// The mutants of each pattern.
+pub(crate) const TRAPS: &[(&str, &[Mutant])] =
+    &[("backend-circular", circular::MUTANTS)];
+
+/// What the check says of a mutant, or of the healthy backend; nothing, where that
+/// passes.
+fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
+    match by {
+        CaughtBy::Case(case, _) => judge(mutant, case).err(),
+        CaughtBy::Model(_) => compare(mutant).err(),
+        CaughtBy::Act(act, _) => Some(strike(mutant, act))
+            .filter(|all| !all.is_empty())
+            .map(|all| all.join("\n")),
+    }
+}
+
+/// What is wrong with one row of a table.
+fn wrong(mutant: &Mutant, by: &CaughtBy) -> Option<String> {
+    let healthy = Mutant { patches: &[], twist: None, ..*mutant };
+    if let Some(words) = said(by, healthy) {
+        return Some(format!("the healthy backend of {mutant:?} by {by}: {words}"));
+    }
+    let words = said(by, *mutant).unwrap_or_default();
+    let is_caught = match by {
+        CaughtBy::Case(_, expected) | CaughtBy::Model(expected) => {
+            words.contains(expected)
+        }
+        CaughtBy::Act(_, check) => check.is_in(&words),
+    };
+    (!is_caught).then(|| format!("{mutant:?} by {by}: {words:?}"))
+}
+
+#[test]
+fn each_trap_is_caught_and_the_healthy_pattern_passes() {
+    let mutants = TRAPS.iter().flat_map(|(_, mutants)| *mutants);
+    let rows = mutants.flat_map(|one| one.caught_by.iter().map(move |by| (one, by)));
+    let (rows, found): (Vec<_>, _) = (rows.collect(), Mutex::new(Vec::new()));
+
+    in_parallel(rows.len(), |at| {
+        let (mutant, by) = rows[at];
+        found.lock().unwrap().extend(wrong(mutant, by));
+    });
+
+    assert_eq!(found.into_inner().unwrap(), [""; 0]);
+}
