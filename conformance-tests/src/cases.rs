@@ -47,6 +47,7 @@ macro_rules! __with_cases {
                 an_id_is_known_after_done: R4 => ClientIds;
                 an_id_is_known_after_discard: R4 => ClientIds;
                 an_id_is_known_after_cancel: R4 => ClientIds;
+                an_id_is_known_after_its_letter_is_purged: R4 => ClientIds;
                 a_purge_forgets_ids: R4 => ClientIds;
                 a_refused_push_uses_no_id_up: R4 R5 => ClientIds;
                 racing_pushes_of_an_id_store_one: R4 R12 => ClientIds;
@@ -64,6 +65,7 @@ macro_rules! __with_cases {
                 a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens;
                 a_token_is_forgotten_after_the_window: R4 => PushTokens;
                 a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens;
+                two_jobs_of_an_id_are_apart: R4 R16 => ClientIds PushTokens Unique;
                 an_id_of_relqs_own_loses_nothing: R4 R1 => ClientIds;
                 odd_ids_live_a_whole_life: R4 R2 => ClientIds;
             }
@@ -360,6 +362,7 @@ macro_rules! __with_cases {
                 all_levels_are_counted: R23 => Priority;
                 a_purge_removes_everything: R23 => Delay;
                 a_purged_queue_works: R23 R24;
+                nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique @ redis;
                 a_purge_removes_thousands: R23;
                 figures_add_up_after_anything: R23 => Delay;
             }

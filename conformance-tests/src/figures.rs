@@ -1,11 +1,16 @@
 //! Figures are true (R23).
 
+use std::time::Duration;
+
 use queue_core::{Cancelled, Delivery, NewJob, Settled, Verdict, Which};
 
 use crate::{
-    checks::{dead, numbered, retry_after, retry_now, settle_all},
+    checks::{dead, id, key, numbered, retry_after, retry_now, settle_all, token},
     store::{Actor, BRIEF, HELD, Store},
 };
+
+/// Longer than anything is remembered, and than any lease of these cases.
+const PAST_MEMORY: Duration = Duration::from_secs(20 * 60);
 
 /// R23: an untouched queue has nothing.
 pub(crate) async fn a_new_queue_is_empty(store: &Store) {
@@ -97,6 +102,46 @@ pub(crate) async fn a_purged_queue_works(store: &Store) {
     let held = actor.take_one().await;
     assert_eq!((&held.payload[..], held.attempt()), (&b"after"[..], 1));
     actor.finish(&held).await;
+}
+
+/// R23: once all is done, and all is forgotten that has to be remembered for a while, a
+/// queue is no larger than before.
+pub(crate) async fn nothing_is_kept_for_ever(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mut sizes = Vec::new();
+    for round in 0..3 {
+        a_whole_life(&actor, round).await;
+        store.advance(PAST_MEMORY).await;
+        actor.recover_all().await;
+        sizes.push(store.size().await);
+    }
+
+    assert_eq!(sizes[1], sizes[2], "{sizes:?}");
+}
+
+/// Jobs with everything that has to be remembered of them, to their ends.
+async fn a_whole_life(actor: &Actor, round: usize) {
+    let class = actor.class();
+    let jobs = (0..6).map(|number| {
+        let name = format!("{round}-{number}");
+        let job = NewJob::new(name.clone()).id(id(&name)).unique(key(&name));
+        class.fit(job.expires_in(2 * PAST_MEMORY))
+    });
+    let jobs: Vec<_> = jobs.collect();
+    let call = token(&format!("call-{round}"));
+    actor.push(&jobs, Some(&call)).await.expect("taken");
+    let held = actor.take(6).await;
+    actor.finish(&held[0]).await;
+    actor.say(&held[1], Verdict::Discard).await;
+    actor.say(&held[2], dead("no")).await;
+    actor.cancel(held[3].job()).await.expect("answered");
+    actor.say(&held[4], retry_after(HELD)).await;
+    actor.cancel(held[4].job()).await.expect("answered");
+    actor.say(&held[5], retry_now()).await;
+    actor.recover_all().await;
+    let again = actor.take(1).await;
+    settle_all(actor, &again, &Verdict::Done).await;
+    actor.purge_dead(&Which::All).await.expect("answered");
 }
 
 /// R23: a purge of many removes them all.

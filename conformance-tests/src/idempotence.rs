@@ -8,7 +8,8 @@ use queue_core::{
 
 use crate::{
     checks::{
-        dead, delivers, drain, duplicate, expect_exactly, id, key, numbered, token,
+        dead, delivers, drain, duplicate, expect_exactly, id, key, listed, numbered,
+        retry_after, settle_all, token,
     },
     store::{Actor, HELD, Store},
 };
@@ -130,6 +131,19 @@ pub(crate) async fn an_id_is_known_after_cancel(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
     actor.cancel(&id("mine")).await.expect("the cancel is answered");
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: known after the job was buried and its dead letter purged.
+pub(crate) async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    assert_eq!(actor.purge_dead(&Which::All).await.expect("answered"), 1);
 
     is_known(&actor).await;
 
@@ -366,6 +380,30 @@ pub(crate) async fn a_token_that_meets_an_id_loses_nothing(store: &Store) {
     assert_eq!(actor.take(10).await.len(), 1 + stored);
     actor.leave(actor.worker()).await.expect("answered");
     assert_eq!(drain(&actor).await.len(), 1 + stored);
+}
+
+/// R4, R16: two jobs that got one id are two jobs while they wait, too: who holds the
+/// unique key is who is told, and can be cancelled.
+pub(crate) async fn two_jobs_of_an_id_are_apart(store: &Store) {
+    for first in ["by id", "by token"] {
+        let actor = store.actor_on("worker", first).await;
+        actor.store_one(NewJob::new("by id").id(token("t").job_id(0))).await;
+        let jobs = [NewJob::new("by token").unique(key("k"))];
+        let answer = actor.push(&jobs, Some(&token("t"))).await.unwrap_or_default();
+        let mut held = actor.take(2).await;
+        held.sort_by_key(|one| one.payload != first);
+        settle_all(&actor, &held, &retry_after(HELD)).await;
+
+        let told = actor.offer(NewJob::new("again").unique(key("k"))).await;
+        actor.cancel(told.job()).await.expect("answered");
+
+        // A store that refuses the second job has the third, and then cancelled that.
+        let stored = answer.iter().any(|one| matches!(one, Pushed::Stored(_)));
+        assert_eq!(held.len(), 1 + usize::from(stored));
+        let left = listed(&actor.list(JobState::Scheduled, 10).await);
+        assert_eq!(left, ["by id"], "{first} was first to wait");
+        actor.store_one(NewJob::new("free again").unique(key("k"))).await;
+    }
 }
 
 /// R4, R1: an id that relq made and a client uses again loses no job either.

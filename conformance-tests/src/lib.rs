@@ -70,6 +70,14 @@
 //! stored. A case that does not concern the kind of store ([`Profile`]) is shown as
 //! ignored, with the reason.
 //!
+//! A class is judged as it is declared, by what it promises and by no more. Where an
+//! order is declared, what was never delivered comes in the order of the pushes; what
+//! comes back is first (`Fifo`) or waits its turn (`Rotating`). Where none is, the cases
+//! of order are listed as unclaimed, and each job has to come once. Where all jobs of a
+//! worker live by its heartbeat, no job has a lease of its own, and what a heartbeat
+//! does not name is given back. Where a ring has to come round, a claim may find less
+//! than there is, for one turn.
+//!
 //! # Time
 //!
 //! No case relies on luck with time. Behind the gate time is the suite's: `TIME` is
@@ -139,5 +147,5 @@ pub use async_trait::async_trait;
 pub use probe::Need;
 pub use registry::{Case, Scope, cases};
 pub use room::Room;
-pub use run::{run, verdict};
+pub use run::{commands, run, verdict, verdict_within};
 pub use subject::{Profile, Subject};

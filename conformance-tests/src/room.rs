@@ -72,6 +72,17 @@ pub(crate) fn keys_of(database: usize) -> [Vec<u8>; 4] {
     ["EVAL", script, "0", &database.to_string()].map(|word| word.as_bytes().to_vec())
 }
 
+/// What is told to a server to be answered with how much its keys hold.
+pub(crate) fn size() -> [Vec<u8>; 3] {
+    let script = "local size, commands = 0, {list = 'LLEN', hash = 'HLEN', \
+                  zset = 'ZCARD', set = 'SCARD', stream = 'XLEN'} \
+                  for _, key in ipairs(redis.call('KEYS', '*')) do \
+                  local command = commands[redis.call('TYPE', key).ok] \
+                  size = size + (command and redis.call(command, key) or 1) end \
+                  return size";
+    ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec())
+}
+
 /// The strings of a raw answer that is a list of them.
 pub(crate) fn strings(answer: &[u8]) -> Vec<Vec<u8>> {
     let mut strings = Vec::new();

@@ -1,6 +1,7 @@
 //! Runs one case on a store of its own.
 
 use std::{
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
@@ -16,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// When the backend breaks a promise, when the case hangs, or when no case has that
 /// id.
 pub fn run<S: Subject + Default>(profile: Profile, id: &str) {
-    run_on(S::default(), profile, id);
+    run_on(LIMIT, S::default(), profile, id);
 }
 
 /// Runs the case of that id on this subject, and answers what a test would panic
@@ -29,14 +30,41 @@ pub fn verdict(
     profile: Profile,
     id: &str,
 ) -> Result<(), String> {
-    let judged = AssertUnwindSafe(|| run_on(subject, profile, id));
-    catch_unwind(judged).map_err(|panic| match panic.downcast::<String>() {
+    verdict_within(LIMIT, subject, profile, id)
+}
+
+/// The same, where what takes longer than `limit` is said to hang.
+///
+/// # Errors
+/// The words of the promise that is broken.
+pub fn verdict_within(
+    limit: Duration,
+    subject: impl Subject,
+    profile: Profile,
+    id: &str,
+) -> Result<(), String> {
+    let judged = AssertUnwindSafe(|| run_on(limit, subject, profile, id));
+    catch_unwind(judged).map(drop).map_err(|panic| match panic.downcast::<String>() {
         Ok(words) => *words,
         Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("?").to_owned(),
     })
 }
 
-fn run_on(subject: impl Subject, profile: Profile, id: &str) {
+/// The commands and scripts that are sent while the case of that id is judged, each by
+/// its name; what cannot be caught by the case is in none of them.
+///
+/// # Panics
+/// As [`run`].
+pub fn commands<S: Subject + Default>(id: &str) -> BTreeSet<String> {
+    run_on(LIMIT, S::default(), Profile::Redis, id)
+}
+
+fn run_on(
+    limit: Duration,
+    subject: impl Subject,
+    profile: Profile,
+    id: &str,
+) -> BTreeSet<String> {
     let case = cases().iter().find(|case| case.id == id);
     let case = case.unwrap_or_else(|| panic!("there is no case {id}"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,15 +72,18 @@ fn run_on(subject: impl Subject, profile: Profile, id: &str) {
         .enable_all()
         .build()
         .expect("the system gives a runtime");
-    runtime.block_on(within_limit(case, Box::pin(judge(subject, profile, case))));
+    let judged = Box::pin(judge(subject, profile, case));
+    runtime.block_on(async {
+        let ended = tokio::time::timeout(limit, judged).await;
+        ended.unwrap_or_else(|_| panic!("{} did not end within {limit:?}", case.id))
+    })
 }
 
-async fn within_limit(case: &Case, judged: impl Future<Output = ()>) {
-    let ended = tokio::time::timeout(LIMIT, judged).await;
-    assert!(ended.is_ok(), "{} did not end within {LIMIT:?}", case.id);
-}
-
-async fn judge(subject: impl Subject, profile: Profile, case: &Case) {
+async fn judge(
+    subject: impl Subject,
+    profile: Profile,
+    case: &Case,
+) -> BTreeSet<String> {
     let store = Store::start(subject, profile);
     store.prepare().await;
     let capabilities = store.actor("judge").await.capabilities().clone();
@@ -65,4 +96,5 @@ async fn judge(subject: impl Subject, profile: Profile, case: &Case) {
         probe::instead(&store, *need).await;
     }
     store.audit_all_queues().await;
+    store.commands()
 }

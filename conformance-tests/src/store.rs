@@ -15,7 +15,7 @@ use crate::{
     class::Class,
     clock::{Skew, WrongClock},
     place::Place,
-    room::{Rooms, in_database, keys_of, strings},
+    room::{Rooms, in_database, keys_of, size, strings},
 };
 
 /// A lease that outlives every case: what is held by it is never lost.
@@ -154,6 +154,19 @@ impl Store {
     /// As many of the names as queues can be on the case's server.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         self.rooms.fit(names)
+    }
+
+    /// How many elements, fields and members all keys have that are on the server, in
+    /// the database of the case's queue.
+    pub(crate) async fn size(&self) -> Vec<u8> {
+        self.place.tell(&size()).await
+    }
+
+    /// What was sent through the gate, if there is one, by the first word of its name.
+    pub(crate) fn commands(&self) -> BTreeSet<String> {
+        let Place::Gated { gate, .. } = &*self.place else { return BTreeSet::new() };
+        let labels = gate.steps().into_iter().map(|step| step.label());
+        labels.filter_map(|it| it.split(' ').next().map(str::to_owned)).collect()
     }
 
     /// Judges what each case leaves behind: every job in exactly one place (R23), and

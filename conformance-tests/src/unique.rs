@@ -6,8 +6,8 @@ use queue_core::{DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict};
 
 use crate::{
     checks::{
-        dead, delivers, drain, duplicate, expect_exactly, id, key, retry_after,
-        retry_now,
+        dead, delivers, drain, duplicate, expect_exactly, id, key, payloads,
+        retry_after, retry_now,
     },
     store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
 };
@@ -202,13 +202,16 @@ pub(crate) async fn cancelling_a_scheduled_job_frees_its_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: freed by the cancellation of a ready job.
+/// R16: freed by the cancellation of a ready job, of any level.
 pub(crate) async fn cancelling_a_ready_job_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
-    let first = actor.store_one(bound("first")).await;
-    actor.cancel(&first).await.expect("the cancel is answered");
+    for level in actor.class().levels() {
+        let first = actor.store_one(bound("first").priority(level)).await;
+        actor.cancel(&first).await.expect("the cancel is answered");
 
-    is_free(&actor).await;
+        is_free(&actor).await;
+        assert_eq!(payloads(&drain(&actor).await), ["second"], "{level}");
+    }
 }
 
 /// R16: freed by the cancellation of a leased job, whose worker then frees nothing.

@@ -214,6 +214,15 @@ impl Gate {
         fitted
     }
 
+    /// Changes a text wherever a script has it, on its way to the server: for what
+    /// scripts have in common. They must not have come through yet.
+    pub fn patch_scripts(&self, from: &str, to: &str) -> Fitted {
+        let patch = Patch::everywhere(from, to);
+        let fitted = patch.fitted();
+        self.shared.scripts().patch(patch);
+        fitted
+    }
+
     /// Kills an actor: its connections are closed, and new ones too, until
     /// [`Gate::revive`]. Completes once the server has seen it.
     pub async fn kill(&self, endpoint: &Endpoint) {

@@ -8,10 +8,11 @@ use std::sync::{
 
 use bytes::Bytes;
 
-/// A change of one script.
+/// A change of one script, or of a text that several have in common.
 #[derive(Debug)]
 pub(crate) struct Patch {
-    script: String,
+    /// None for every script that has the text.
+    script: Option<String>,
     from: String,
     to: String,
     fitted: Fitted,
@@ -30,8 +31,13 @@ impl Fitted {
 
 impl Patch {
     pub(crate) fn new(script: &str, from: &str, to: &str) -> Self {
-        let [script, from, to] = [script, from, to].map(str::to_owned);
-        Self { script, from, to, fitted: Fitted::default() }
+        let script = Some(script.to_owned());
+        Self { script, ..Self::everywhere(from, to) }
+    }
+
+    pub(crate) fn everywhere(from: &str, to: &str) -> Self {
+        let [from, to] = [from, to].map(str::to_owned);
+        Self { script: None, from, to, fitted: Fitted::default() }
     }
 
     /// Whether it has changed a script.
@@ -42,8 +48,9 @@ impl Patch {
     /// A script calls itself what the comment says in its first line, behind the
     /// flags, where a shim may stand before it.
     fn is_for(&self, source: &str) -> bool {
+        let Some(script) = &self.script else { return source.contains(&self.from) };
         let mut lines = source.lines().skip_while(|line| line.starts_with("#!"));
-        let name = format!("-- {}", self.script);
+        let name = format!("-- {script}");
         lines.next().is_some_and(|line| line.ends_with(&name))
     }
 
@@ -74,7 +81,8 @@ pub(crate) fn patched(patches: &[Patch], source: &[u8]) -> Bytes {
 }
 
 fn refusal(patch: &Patch) -> Bytes {
-    let words = format!("the patch of {} does not fit it", patch.script);
+    let script = patch.script.as_deref().unwrap_or("all scripts");
+    let words = format!("the patch of {script} does not fit it");
     format!("return redis.error_reply('ERR {}')", words.replace('\'', "")).into()
 }
 
@@ -104,6 +112,17 @@ mod tests {
 
         assert_eq!(patched(&patches, CLAIM.as_bytes()), CLAIM);
         assert!(!patches[0].fitted().get());
+    }
+
+    #[test]
+    fn a_patch_of_what_scripts_share_changes_them_all() {
+        let patches = [Patch::everywhere("1 + 1", "2")];
+
+        for script in [CLAIM, "-- other\nreturn {1 + 1}"] {
+            let changed = patched(&patches, script.as_bytes());
+            assert_eq!(changed, script.replace("1 + 1", "2"));
+        }
+        assert_eq!(patched(&patches, b"return 3"), "return 3");
     }
 
     #[test]

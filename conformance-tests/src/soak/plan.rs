@@ -41,7 +41,9 @@ pub(super) fn job(number: u64, capabilities: &Capabilities) -> NewJob {
         job = job.delay(Duration::from_millis(number * 37 % 1500));
     }
     if number.is_multiple_of(5) && claims(Capability::Priority) {
-        job = job.priority(priority(number));
+        let told_apart = &capabilities.priorities;
+        let level = priority(number).clamp(*told_apart.start(), *told_apart.end());
+        job = job.priority(level);
     }
     if number.is_multiple_of(11) && claims(Capability::Unique) {
         job = job.unique(key(number));
