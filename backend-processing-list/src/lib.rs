@@ -2,9 +2,11 @@
 
 mod audit;
 mod cancel;
+mod claim;
 mod config;
 mod keys;
 mod lease;
+mod moves;
 mod operator;
 mod peek;
 mod queue;

@@ -20,17 +20,14 @@ use queue_core::{
     Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
     WorkerId,
 };
-use queue_redis::{
-    Conn, Parts, Reply, command, entry,
-    shelf::{self, Failure},
-};
+use queue_redis::{Conn, Parts, Reply, command, entry, shelf};
 
 use crate::{
     Mode, ProcessingListConfig,
     lease::Lease,
-    scripts::{Asked, Beat, Claimed, From, How, Store, Taken},
+    scripts::{Beat, From, How, Store, Taken},
     session::{Nonce, Session, Site},
-    wait::{Outlook, RECHECK, Waits},
+    wait::{RECHECK, Waits},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
@@ -70,9 +67,9 @@ static OF_SHARED: Capabilities =
 /// Cheap to share: put it in an [`Arc`].
 pub struct ProcessingListQueue {
     pub(crate) store: Store,
-    mode: Mode,
-    nonce: Nonce,
-    waits: Waits,
+    pub(crate) mode: Mode,
+    pub(crate) nonce: Nonce,
+    pub(crate) waits: Waits,
     /// Where the search for lists of no session goes on.
     scan: AtomicU64,
 }
@@ -154,7 +151,7 @@ impl ReliableQueue for ProcessingListQueue {
             let (deliveries, outlook) = self.claim_now(ask, how, &mut parts).await?;
             let left = deadline.saturating_sub(clock.elapsed());
             if !deliveries.is_empty() || left.is_zero() {
-                return Ok(deliveries);
+                return self.stop_waiting(ask, moving, deliveries, &mut parts).await;
             }
             let asked = self.asked(ask, How::Moved);
             let moved = self.waits.wait(&mut moving, &asked, outlook, left).await;
@@ -218,6 +215,8 @@ impl ReliableQueue for ProcessingListQueue {
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        // A move that is not called off yet would take what is given back here.
+        self.waits.movers.all_ended().await;
         let (leases, sessions) = tokio::try_join!(
             self.store.leases_of(worker),
             self.store.sessions_of(worker),
@@ -282,94 +281,6 @@ impl fmt::Debug for ProcessingListQueue {
 }
 
 impl ProcessingListQueue {
-    fn asked(&self, ask: &ClaimRequest, how: How) -> Asked {
-        let (session, site) = match self.mode {
-            Mode::Shared => (Session::shared(&ask.worker), Site::Shared),
-            Mode::PerWorker => {
-                let session = Session::own(&ask.worker, &self.nonce);
-                (session.clone(), Site::Own(session))
-            }
-        };
-        let max = ask.max.min(MAX_BATCH).get();
-        let nonce = self.store.conn.environment().random().text(12);
-        Asked { session, site, lease: ask.lease, max, nonce, how }
-    }
-
-    /// Claims without waiting, promoting what is due on the way. Its errors speak for
-    /// all of `parts`, to which it adds what it changes.
-    async fn claim_now(
-        &self,
-        ask: &ClaimRequest,
-        how: How,
-        parts: &mut Parts,
-    ) -> Result<(Vec<Delivery>, Outlook), Error> {
-        loop {
-            let asked = self.asked(ask, how);
-            let claimed = self.store.claim(&asked).await;
-            let claimed = claimed.map_err(|error| parts.whole(error))?;
-            let outlook =
-                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
-            let found = claimed.elements.len();
-            let deliveries = self.deliver(ask, claimed, parts).await?;
-            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
-            if !deliveries.is_empty() {
-                if is_due {
-                    self.promote_beside(asked.max).await;
-                }
-                return Ok((deliveries, outlook));
-            }
-            if is_due {
-                let promoted =
-                    self.store.shelf.promote(Operation::Claim, asked.max).await;
-                parts.then(promoted)?;
-            } else if found == 0 {
-                return Ok((deliveries, outlook));
-            }
-        }
-    }
-
-    /// Promotes while deliveries are on their way already. Should it fail, they are
-    /// not to be lost for it: the next claim finds the same jobs due.
-    async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
-            tracing::debug!(%error, "due jobs are left to the next claim");
-        }
-    }
-
-    /// Turns leased elements into deliveries. What has expired or cannot be read is
-    /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
-    async fn deliver(
-        &self,
-        ask: &ClaimRequest,
-        claimed: Claimed,
-        parts: &mut Parts,
-    ) -> Result<Vec<Delivery>, Error> {
-        if !claimed.elements.is_empty() {
-            *parts = Parts::Begun;
-        }
-        let mut deliveries = Vec::with_capacity(claimed.elements.len());
-        let mut failures = Vec::new();
-        for element in claimed.elements {
-            let entry =
-                Lease::parse(&element).map(|lease| lease.entry).unwrap_or_default();
-            match shelf::read(&entry, claimed.now) {
-                Ok(entry) => {
-                    deliveries.push(shelf::delivery(entry, element, ask.lease));
-                }
-                Err(shelf::Undeliverable { why, error }) => {
-                    let lease = element.into();
-                    failures.push(Failure { lease, after: None, why, error });
-                }
-            }
-        }
-        if !failures.is_empty() {
-            let buried = self.store.fail(Operation::Claim, &failures).await;
-            shelf::bury_beside(&deliveries, buried)
-                .map_err(|error| parts.whole(error))?;
-        }
-        Ok(deliveries)
-    }
-
     /// One heartbeat for the leases of one list; answers for each, by its position in
     /// the call.
     async fn beat(

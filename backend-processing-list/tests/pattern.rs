@@ -5,9 +5,13 @@
 mod fixture;
 #[path = "pattern/moves.rs"]
 mod moves;
+#[path = "pattern/mutants.rs"]
+mod mutants;
 #[path = "pattern/server.rs"]
 mod server;
 #[path = "pattern/sessions.rs"]
 mod sessions;
 #[path = "pattern/stamps.rs"]
 mod stamps;
+#[path = "pattern/traps.rs"]
+mod traps;

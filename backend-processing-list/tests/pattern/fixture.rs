@@ -1,11 +1,17 @@
 //! A server of the test's own, and queues on it.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use backend_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
-use conformance_tests::server::Server;
+use conformance_tests::{
+    fault::{Fitted, Gate, VirtualClock},
+    server::Server,
+};
 use queue_core::*;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 
 pub(crate) const MODES: [Mode; 2] = [Mode::PerWorker, Mode::Shared];
 
@@ -17,6 +23,60 @@ pub(crate) const BRIEF: Duration = Duration::from_millis(300);
 
 /// Longer than anything takes that is to come about.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// Recoveries that find everything there is to be found.
+const PAGES: usize = 50;
+
+/// In the script of that name, the one place that reads so is to read otherwise.
+pub(crate) type Patch = (&'static str, &'static str, &'static str);
+
+/// A server, and how queues reach it: as it is, or by a gate that changes scripts on
+/// their way and keeps the time.
+pub(crate) struct Stage {
+    server: Server,
+    gate: Option<(Gate, VirtualClock, Vec<Fitted>)>,
+}
+
+impl Stage {
+    pub(crate) fn healthy() -> Self {
+        Self { server: Server::start(), gate: None }
+    }
+
+    pub(crate) fn mutated(patches: &[Patch]) -> Self {
+        let (server, clock) = (Server::start(), VirtualClock::new());
+        let gate = Gate::start(server.address(), clock.clone()).unwrap();
+        let patches = patches.iter();
+        let fitted =
+            patches.map(|(script, from, to)| gate.patch_script(script, from, to));
+        let fitted = fitted.collect();
+        Self { server, gate: Some((gate, clock, fitted)) }
+    }
+
+    pub(crate) async fn open(&self, mode: Mode) -> ProcessingListQueue {
+        let Some((gate, _, fitted)) = &self.gate else {
+            return open(&self.server, mode).await;
+        };
+        let queue = open_as(gate.actor("actor").unwrap().url(), mode).await;
+        assert!(fitted.iter().all(Fitted::get), "a patch does not fit");
+        queue
+    }
+
+    /// Lets the store's time pass.
+    pub(crate) async fn pass(&self, time: Duration) {
+        match &self.gate {
+            Some((_, clock, _)) => clock.advance(time),
+            None => sleep(time).await,
+        }
+    }
+}
+
+impl Deref for Stage {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
 
 pub(crate) async fn open(server: &Server, mode: Mode) -> ProcessingListQueue {
     open_as(&server.url(), mode).await
@@ -51,15 +111,17 @@ pub(crate) async fn assert_sound(queue: &ProcessingListQueue) {
     assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
 }
 
-/// Recovers until so many jobs have come back.
-pub(crate) async fn recover(queue: &ProcessingListQueue, wanted: u32) {
-    let (give_up, mut back) = (Instant::now() + LONG, 0);
-    while back < wanted {
-        assert!(Instant::now() < give_up, "{back} of {wanted} came back");
-        back += queue.recover(many(100)).await.unwrap().requeued;
-        sleep(Duration::from_millis(5)).await;
+/// Lets brief leases end, and recovers so many jobs.
+pub(crate) async fn recover(stage: &Stage, queue: &ProcessingListQueue, wanted: u32) {
+    stage.pass(BRIEF).await;
+    let mut back = 0;
+    // The search for lists of no session takes one page of keys with each call.
+    for _ in 0..PAGES {
+        if back < wanted {
+            back += queue.recover(many(100)).await.unwrap().requeued;
+        }
     }
-    assert_eq!(back, wanted);
+    assert_eq!(back, wanted, "so many came back");
 }
 
 /// Waits until the server is as it should be.
@@ -116,4 +178,16 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
 pub(crate) fn waiting(server: &Server) -> usize {
     let clients = say(server, &[b"CLIENT", b"LIST"]);
     clients.iter().filter(|line| line.contains("cmd=blmove")).count()
+}
+
+/// A claim that waits at the server.
+pub(crate) async fn waiter(
+    server: &Server,
+    queue: &Arc<ProcessingListQueue>,
+) -> JoinHandle<Option<Delivery>> {
+    let (queue, asking) = (Arc::clone(queue), ask("w").wait(LONG));
+    let before = waiting(server);
+    let claim = tokio::spawn(async move { queue.claim_one(&asking).await.unwrap() });
+    until("a move waits", || waiting(server) == before + 1).await;
+    claim
 }

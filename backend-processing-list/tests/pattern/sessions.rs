@@ -6,67 +6,21 @@ use queue_core::*;
 
 use crate::fixture::*;
 
-/// R9: a worker froze while its move waited and was given up; then the move fills its
-/// list. The list is watched, so that the job is back at once, and not counted: nobody
-/// saw it.
-#[tokio::test]
-async fn a_move_into_the_list_of_a_worker_given_up_is_found() {
-    let server = Server::start();
-    let (frozen, other) =
-        (open(&server, Mode::PerWorker).await, open(&server, Mode::PerWorker).await);
-    frozen.push_one("lost to it".into()).await.unwrap();
-    take(&frozen, &ask_briefly("w")).await;
-    let list = list_of_the_worker(&server);
-    recover(&other, 1).await;
-    assert_eq!(say(&server, &[b"ZCARD", b"{q}:workers"]), [":0"]);
-
-    let again = take(&other, &ask("other")).await;
-    other.ack(&again.receipt).await.unwrap();
-    other.push_one("late".into()).await.unwrap();
-    move_to(&server, &list);
-
-    assert_eq!(other.stats().await.unwrap().leased, 1);
-    assert_sound(&other).await;
-    assert_eq!(other.recover(many(10)).await.unwrap().requeued, 1);
-    let late = take(&other, &ask("other")).await;
-    assert_eq!((&late.payload[..], late.attempt()), (&b"late"[..], 1));
-    assert_sound(&other).await;
-}
-
-/// R9: a list that has lost its entry in the registry is found all the same, and its
-/// jobs are counted as delivered.
-#[tokio::test]
-async fn a_list_of_no_session_is_found() {
-    let server = Server::start();
-    let queue = open(&server, Mode::PerWorker).await;
-    queue.push(&["1".into(), "2".into()], None).await.unwrap();
-    queue.claim(&ask("w").max(many(2))).await.unwrap();
-    say(&server, &[b"DEL", b"{q}:workers"]);
-
-    recover(&queue, 2).await;
-
-    let again = queue.claim(&ask("other").max(many(2))).await.unwrap();
-    let got: Vec<_> =
-        again.iter().map(|one| (&one.payload[..], one.attempt())).collect();
-    assert_eq!(got, [(&b"1"[..], 2), (b"2", 2)]);
-    assert_sound(&queue).await;
-}
-
 /// R9: the search for such lists goes on over a server full of other keys, one page with
 /// each recovery, and comes around.
 #[tokio::test]
 async fn the_search_for_lists_comes_around() {
-    let server = Server::start();
-    let queue = open(&server, Mode::PerWorker).await;
+    let stage = Stage::healthy();
+    let queue = stage.open(Mode::PerWorker).await;
     for key in 0..5_000 {
-        say(&server, &[b"SET", format!("foreign:{key}").as_bytes(), b"1"]);
+        say(&stage, &[b"SET", format!("foreign:{key}").as_bytes(), b"1"]);
     }
     for round in 0..3 {
         queue.push_one("job".into()).await.unwrap();
         take(&queue, &ask("w")).await;
-        say(&server, &[b"DEL", b"{q}:workers"]);
+        say(&stage, &[b"DEL", b"{q}:workers"]);
 
-        recover(&queue, 1).await;
+        recover(&stage, &queue, 1).await;
 
         let again = take(&queue, &ask("other")).await;
         assert_eq!(
@@ -75,27 +29,6 @@ async fn the_search_for_lists_comes_around() {
             "{round}"
         );
     }
-}
-
-/// R6, R9: two processes bear one name. Neither takes the other's list for its own, and
-/// the heartbeat of the one does not keep what the other left behind.
-#[tokio::test]
-async fn a_name_used_again_hides_nothing_and_takes_nothing() {
-    let server = Server::start();
-    let (dead, reborn) =
-        (open(&server, Mode::PerWorker).await, open(&server, Mode::PerWorker).await);
-    dead.push(&["old".into(), "new".into()], None).await.unwrap();
-    let old = take(&dead, &ask_briefly("w")).await;
-    let new = take(&reborn, &ask("w")).await;
-    assert_eq!(own_lists(&server).len(), 2);
-
-    let named = std::slice::from_ref(&new.receipt);
-    reborn.extend(&worker("w"), named, LEASE).await.unwrap();
-
-    recover(&reborn, 1).await;
-    assert_eq!(dead.ack(&old.receipt).await.unwrap(), Settled::LeaseLost);
-    assert_eq!(reborn.ack(&new.receipt).await.unwrap(), Settled::Applied);
-    assert_sound(&reborn).await;
 }
 
 /// R24: who leaves by name leaves for all processes of that name.
@@ -121,11 +54,11 @@ async fn leaving_gives_back_by_name() {
 #[tokio::test]
 async fn a_worker_that_wakes_up_finds_its_leases_lost() {
     for mode in MODES {
-        let server = Server::start();
-        let (frozen, other) = (open(&server, mode).await, open(&server, mode).await);
+        let stage = Stage::healthy();
+        let (frozen, other) = (stage.open(mode).await, stage.open(mode).await);
         frozen.push_one("job".into()).await.unwrap();
         let stale = take(&frozen, &ask_briefly("w")).await;
-        recover(&other, 1).await;
+        recover(&stage, &other, 1).await;
 
         let current = take(&frozen, &ask("w")).await;
 
@@ -145,8 +78,8 @@ async fn a_worker_that_wakes_up_finds_its_leases_lost() {
 /// recovers what the other lost.
 #[tokio::test]
 async fn both_modes_share_a_queue() {
-    let server = Server::start();
-    let [own, shared] = [open(&server, MODES[0]).await, open(&server, MODES[1]).await];
+    let stage = Stage::healthy();
+    let [own, shared] = [stage.open(MODES[0]).await, stage.open(MODES[1]).await];
     own.push(&["1".into(), "2".into(), "3".into(), "4".into()], None).await.unwrap();
     take(&own, &ask_briefly("a")).await;
     take(&shared, &ask_briefly("b")).await;
@@ -154,7 +87,7 @@ async fn both_modes_share_a_queue() {
     assert_eq!(shared.stats().await.unwrap().leased, 4);
     assert_sound(&own).await;
 
-    recover(&own, 2).await;
+    recover(&stage, &own, 2).await;
 
     let again = shared.claim(&ask("e").max(many(4))).await.unwrap();
     assert_eq!(again.len(), 2);
@@ -169,12 +102,12 @@ async fn both_modes_share_a_queue() {
 #[tokio::test]
 async fn a_job_that_kills_every_worker_is_buried() {
     for mode in MODES {
-        let server = Server::start();
-        let queue = open(&server, mode).await;
+        let stage = Stage::healthy();
+        let queue = stage.open(mode).await;
         let poison = NewJob::new("poison").max_attempts(2.try_into().unwrap());
         queue.push_one(poison).await.unwrap();
         take(&queue, &ask_briefly("w1")).await;
-        recover(&queue, 1).await;
+        recover(&stage, &queue, 1).await;
         take(&queue, &ask_briefly("w2")).await;
 
         let mut recovered = queue.recover(many(10)).await.unwrap();
