@@ -1,9 +1,13 @@
 //! From a URL to a queue: the one list of backends.
 
+#[cfg(feature = "circular")]
+mod circular;
 mod error;
 mod guess;
 #[cfg(feature = "keyspace")]
 mod keyspace;
+#[cfg(feature = "circular")]
+mod own_option;
 #[cfg(feature = "processing-list")]
 mod processing_list;
 mod redact;
@@ -66,6 +70,11 @@ const BACKENDS: &[Backend] = &[
         open: if_compiled_in!("sqlite", sqlite::open),
     },
     Backend {
+        name: "circular",
+        place: Place::Redis,
+        open: if_compiled_in!("circular", circular::open),
+    },
+    Backend {
         name: "processing-list",
         place: Place::Redis,
         open: if_compiled_in!("processing-list", processing_list::open),
@@ -92,8 +101,8 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// In `sqlite:PATH` the path stands as it is, up to the first `?`; it takes the option
 /// `?synchronous=normal`. Redis URLs are as the
 /// `redis` crate reads them: `redis://[user][:password@]host[:port][/database]`,
-/// `unix:///path[?db=…&pass=…]`; those of `keyspace+…` take the option
-/// `?foreign=tolerate`.
+/// `unix:///path[?db=…&pass=…]`; those of `circular+…` take the option
+/// `?finish=lrem`, those of `keyspace+…` `?foreign=tolerate`.
 ///
 /// ```
 /// use relq::{ConnectError, QueueName};
@@ -184,6 +193,7 @@ fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
 }
 
 #[cfg(any(
+    feature = "circular",
     feature = "keyspace",
     feature = "processing-list",
     feature = "sqlite",
@@ -234,6 +244,13 @@ mod tests {
     fn a_missing_zset_names_its_feature() {
         assert!(refusal("redis://host").contains("--features zset"));
         assert!(refusal("zset+rediss://host").contains("--features zset"));
+    }
+
+    #[cfg(not(feature = "circular"))]
+    #[test]
+    fn a_missing_circular_names_its_feature() {
+        let refusal = refusal("circular+redis://host?finish=lrem");
+        assert!(refusal.contains("--features circular"), "{refusal}");
     }
 
     #[cfg(not(feature = "processing-list"))]

@@ -45,6 +45,7 @@
 //! | `zset+redis://…`, `redis://…` | `zset` | Redis 7.0 or later |
 //! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted |
 //! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
+//! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that turns |
 //! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
 //! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix` | `keyspace` | a whole database of Redis, in no order |
 //!
@@ -70,6 +71,13 @@ pub mod worker {
 pub mod sqlite {
     #[doc(inline)]
     pub use backend_sqlite::*;
+}
+
+/// The backend on Redis whose queue is one list that turns.
+#[cfg(feature = "circular")]
+pub mod circular {
+    #[doc(inline)]
+    pub use backend_circular::*;
 }
 
 /// The backend on Redis whose jobs move into their worker's own list.

@@ -7,6 +7,8 @@ use clap::ValueEnum;
 pub(crate) enum Backend {
     /// On Redis: a list of ready jobs, a sorted set of leased ones
     Zset,
+    /// On Redis: one list that turns
+    Circular,
     /// On Redis: a list for each worker
     ProcessingList,
     /// The same with one list for all workers
@@ -19,6 +21,7 @@ impl Backend {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Zset => "zset",
+            Self::Circular => "circular",
             Self::ProcessingList => "processing-list",
             Self::ProcessingListShared => "processing-list-shared",
             Self::Sqlite => "sqlite",

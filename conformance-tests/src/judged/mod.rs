@@ -14,7 +14,7 @@ use conformance_tests::{
 };
 
 use crate::{Outcome, backend::Backend};
-use subjects::{ProcessingList, ProcessingListShared, Sqlite, Zset};
+use subjects::{Circular, ProcessingList, ProcessingListShared, Sqlite, Zset};
 
 /// Run the suite on a backend and print a table
 ///
@@ -69,6 +69,7 @@ impl Args {
         let chosen = self.only.clone().map_or(Chosen::All, Chosen::Only);
         let report = match self.backend {
             Backend::Zset => judge::<Zset>(Profile::Redis, &chosen),
+            Backend::Circular => judge::<Circular>(Profile::Redis, &chosen),
             Backend::ProcessingList => judge::<ProcessingList>(Profile::Redis, &chosen),
             Backend::ProcessingListShared => {
                 judge::<ProcessingListShared>(Profile::Redis, &chosen)

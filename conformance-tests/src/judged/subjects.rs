@@ -12,6 +12,10 @@ use crate::backend::Backend;
 #[derive(Default)]
 pub(super) struct Zset;
 
+/// The one with a list that turns.
+#[derive(Default)]
+pub(super) struct Circular;
+
 /// The one with a list for each worker.
 #[derive(Default)]
 pub(super) struct ProcessingList;
@@ -42,6 +46,7 @@ macro_rules! on_redis {
 }
 
 on_redis!(Zset);
+on_redis!(Circular);
 on_redis!(ProcessingList);
 on_redis!(ProcessingListShared);
 

@@ -21,7 +21,10 @@ impl Site {
                 let file = file.to_str().ok_or("the temporary folder is not UTF-8")?;
                 Ok(Self { url: format!("sqlite:{file}"), server: None })
             }
-            Backend::Zset | Backend::ProcessingList | Backend::ProcessingListShared => {
+            Backend::Zset
+            | Backend::Circular
+            | Backend::ProcessingList
+            | Backend::ProcessingListShared => {
                 let options = ["--appendonly", "yes", "--appendfsync", "always"];
                 let server = Server::start_with(&options);
                 let url = backend.on(&server.url());

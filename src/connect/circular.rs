@@ -1,0 +1,63 @@
+//! `circular+redis://…[?finish=lrem]`, and the same by `rediss` and `unix`.
+
+use std::sync::Arc;
+
+use backend_circular::{CircularConfig, CircularQueue, FinishBy};
+use queue_core::{Environment, QueueName};
+
+use super::{ConnectError, Opening, bad_url, own_option};
+
+const PREFIX: &str = "circular+";
+
+pub(super) fn open(
+    url: &str,
+    queue: QueueName,
+    environment: Environment,
+) -> Opening<'_> {
+    Box::pin(async move {
+        let config = config(url)?.environment(environment);
+        let queue = CircularQueue::connect(config, queue).await?;
+        Ok(Arc::new(queue) as _)
+    })
+}
+
+fn config(url: &str) -> Result<CircularConfig, ConnectError> {
+    let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    let (address, finish) = own_option::split(address, "finish");
+    let finish = match finish.as_slice() {
+        [] | ["mark"] => FinishBy::Mark,
+        ["lrem"] => FinishBy::Lrem,
+        _ => return Err(bad_url(url, "finish is mark or lrem")),
+    };
+    let config = CircularConfig::new(&address);
+    let config = config.map_err(|error| bad_url(url, error.to_string()))?;
+    Ok(config.finish(finish))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_says_how_jobs_leave_the_ring() {
+        let set = |url| format!("{:?}", config(url).unwrap());
+        for url in ["circular+redis://h/2", "circular+unix:///s?db=1&finish=mark"] {
+            assert!(set(url).contains("Mark"), "{url}");
+        }
+        let url = "circular+unix:///r.sock?finish=lrem&db=1";
+        assert!(set(url).contains("Lrem") && set(url).contains("/1"), "{}", set(url));
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+        for (url, why) in [
+            ("circular+redis://:s3cret@h?finish=never", "mark or lrem"),
+            ("circular+redis://:s3cret@h?finish=mark&finish=lrem", "mark or lrem"),
+            ("circular+redis://:s3cret@h/zero", "not usable"),
+        ] {
+            let error = config(url).unwrap_err();
+            let error = format!("{error} {error:?}");
+            assert!(error.contains(why) && !error.contains("s3cret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The option in a URL that is a backend's own; all others are the transport's.
+
+/// The URL without the option of that name, and its values, if it has any.
+pub(super) fn split<'a>(url: &'a str, name: &str) -> (String, Vec<&'a str>) {
+    let Some((place, options)) = url.split_once('?') else {
+        return (url.to_owned(), Vec::new());
+    };
+    let value =
+        |option: &'a str| option.split_once('=').filter(|(key, _)| *key == name);
+    let others: Vec<_> =
+        options.split('&').filter(|option| value(option).is_none()).collect();
+    let values = options.split('&').filter_map(value).map(|(_, value)| value);
+    let rest = others.join("&");
+    let rest = if rest.is_empty() { rest } else { format!("?{rest}") };
+    (format!("{place}{rest}"), values.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_taken_out_and_the_others_stay() {
+        for (url, rest, values) in [
+            ("redis://h/1", "redis://h/1", vec![]),
+            ("redis://h?finish=lrem", "redis://h", vec!["lrem"]),
+            ("unix:///s?db=1&finish=x&pass=y", "unix:///s?db=1&pass=y", vec!["x"]),
+            ("redis://h?finished=1&finish", "redis://h?finished=1&finish", vec![]),
+        ] {
+            assert_eq!(split(url, "finish"), (rest.to_owned(), values));
+        }
+    }
+}
