@@ -13,11 +13,10 @@ local cursor, count, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local end_ms = server_ms() + lease_ms
 
 local adopted = 0
-local page = redis.call('SCAN', cursor, 'MATCH', PROCESSING .. '*', 'COUNT', count, 'TYPE', 'string')
-if #page[2] > 0 then
-  local ends = redis.call('ZMSCORE', leased, unpack(page[2]))
-  for i, name in ipairs(page[2]) do
-    if not ends[i] then adopted = adopted + redis.call('ZADD', leased, 'NX', end_ms, name) end
-  end
+local page = redis.call('SCAN', cursor, 'MATCH', PROCESSING .. '*', 'COUNT', count,
+  'TYPE', 'string')
+for _, name in ipairs(page[2]) do
+  -- One that has a lease keeps it.
+  adopted = adopted + redis.call('ZADD', leased, 'NX', end_ms, name)
 end
 return {adopted, page[1]}

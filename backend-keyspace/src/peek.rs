@@ -1,6 +1,6 @@
 //! Looking at jobs without touching them.
 
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
 use queue_core::{
     Error, JobState, JobView, Operation, Page, PageCursor, PeekRequest, StateDetail,
@@ -19,6 +19,14 @@ const MAX_PAGE: usize = 1000;
 /// Pages of the database that are looked at for one page of ready jobs, which may be few
 /// among many leased ones.
 const SWEEPS: usize = 100;
+
+/// How many keys such a page is at least, while there are ready jobs among them, and
+/// after one without.
+const FEW_KEYS: u32 = 100;
+const MANY_KEYS: u32 = 1000;
+
+/// The bytes that a length takes in a cursor.
+const LENGTH: usize = 2;
 
 /// Where jobs of a state are that is not `Ready`.
 #[derive(Debug, Clone, Copy)]
@@ -71,44 +79,80 @@ fn holder(key: &Bytes, until: Timestamp) -> Option<StateDetail> {
     Some(StateDetail::Leased { worker, since, until })
 }
 
-/// Ready jobs in no order but that of the server's own hash. Where a page begins is told
-/// by a page of the sweep and the last key of it that was shown, so that jobs which come
-/// and go between two looks do not move the others.
+/// Ready jobs in no order but that of the server's own hash.
 async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
-    let (mut cursor, mut shown) = read_cursor(ask.after.as_ref());
-    let mut keys = Vec::new();
+    let mut place = Place::read(ask.after.as_ref());
+    let few = ask.limit.get().clamp(FEW_KEYS, MANY_KEYS);
+    let mut count = few;
     for _ in 0..SWEEPS {
-        let page = store.sweep(Operation::Peek, &cursor).await?;
-        let mut items = page.items;
-        items.sort_unstable();
-        items.dedup();
-        items.retain(|key| *key > shown);
-        let room = limit - keys.len();
-        if items.len() > room {
-            items.truncate(room);
-            shown = items.last().cloned().unwrap_or(shown);
-            keys.extend(items);
+        if place.keys.len() >= limit || place.is_last {
             break;
         }
-        keys.extend(items);
-        (cursor, shown) = (page.next, Bytes::new());
-        if &cursor[..] == b"0" {
-            return Ok(Page { jobs: views(store, keys).await?, next: None });
-        }
+        let page = store.sweep(Operation::Peek, &place.cursor, count).await?;
+        // Few among many: larger pages, which hold few of them.
+        count = if page.items.is_empty() { MANY_KEYS } else { few };
+        place.is_last = &page.next[..] == START;
+        place.cursor = page.next;
+        place.keys.extend(page.items);
+        place.keys.sort_unstable();
+        place.keys.dedup();
     }
-    let next = [&cursor[..], b":", &shown].concat();
-    let jobs = views(store, keys).await?;
-    Ok(Page { jobs, next: Some(PageCursor(next.into())) })
+    let left = place.keys.split_off(place.keys.len().min(limit));
+    let jobs = views(store, std::mem::replace(&mut place.keys, left)).await?;
+    Ok(Page { jobs, next: place.written() })
 }
 
-fn read_cursor(cursor: Option<&PageCursor>) -> (Bytes, Bytes) {
-    let start = || (Bytes::from_static(b"0"), Bytes::new());
-    let Some(PageCursor(bytes)) = cursor else { return start() };
-    let Some(colon) = bytes.iter().position(|byte| *byte == b':') else {
-        return start();
-    };
-    (bytes.slice(..colon), bytes.slice(colon + 1..))
+const START: &[u8] = b"0";
+
+/// Where a page of ready jobs begins: where SCAN goes on, and the keys that it has shown
+/// and nobody has seen yet. To ask it again from the same place would not do: it shows
+/// other keys there once the server has made its table larger.
+#[derive(Debug)]
+struct Place {
+    cursor: Bytes,
+    is_last: bool,
+    keys: Vec<Bytes>,
+}
+
+impl Place {
+    fn read(cursor: Option<&PageCursor>) -> Self {
+        let start = Self {
+            cursor: Bytes::from_static(START),
+            is_last: false,
+            keys: Vec::new(),
+        };
+        let Some(PageCursor(bytes)) = cursor else { return start };
+        let mut parts = Vec::new();
+        let mut rest = bytes.clone();
+        while rest.remaining() >= LENGTH {
+            let length = usize::from(rest.get_u16()).min(rest.len());
+            parts.push(rest.split_to(length));
+        }
+        let mut parts = parts.into_iter();
+        match parts.next() {
+            Some(cursor) => {
+                let is_last = &cursor[..] == START;
+                Self { cursor, is_last, keys: parts.collect() }
+            }
+            None => start,
+        }
+    }
+
+    /// None where nothing is left. A name too long to be written holds no valid id.
+    fn written(&self) -> Option<PageCursor> {
+        if self.is_last && self.keys.is_empty() {
+            return None;
+        }
+        let mut bytes = BytesMut::new();
+        for part in std::iter::once(&self.cursor).chain(&self.keys) {
+            if let Ok(length) = u16::try_from(part.len()) {
+                bytes.put_u16(length);
+                bytes.extend_from_slice(part);
+            }
+        }
+        Some(PageCursor(bytes.freeze()))
+    }
 }
 
 async fn views(store: &Store, keys: Vec<Bytes>) -> Result<Vec<JobView>, Error> {

@@ -27,7 +27,7 @@ use std::sync::{
 use bytes::Bytes;
 use queue_core::{Error, Operation};
 
-use crate::scripts::{Store, Swept, Wanted};
+use crate::scripts::{PAGE, Store, Swept, Wanted};
 
 /// SCAN's cursor before the first page, and behind the last.
 const START: Bytes = Bytes::from_static(b"0");
@@ -149,7 +149,7 @@ impl Sweep {
         if self.cursor == START {
             self.strangers = 0;
         }
-        let page = store.sweep(operation, &self.cursor).await?;
+        let page = store.sweep(operation, &self.cursor, PAGE).await?;
         self.strangers += page.strangers + page.orphans.len() as u64;
         self.cursor = page.next.clone();
         if self.cursor == START {

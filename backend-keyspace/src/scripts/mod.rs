@@ -15,7 +15,7 @@ use queue_redis::{
 
 use crate::keys::Keys;
 
-pub(crate) use worker::{Ask, Picked, Swept, Wanted};
+pub(crate) use worker::{Ask, PAGE, Picked, Swept, Wanted};
 
 queue_redis::scripts! {
     /// The pattern's own scripts.

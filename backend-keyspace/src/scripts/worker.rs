@@ -16,7 +16,7 @@ use super::{SCRIPTS, Store};
 use crate::{keys, lease};
 
 /// How many keys the server looks at for a page: some tenths of a millisecond.
-pub(super) const PAGE: u32 = 1000;
+pub(crate) const PAGE: u32 = 1000;
 
 /// How many keys of others a page names.
 const NAMED: u32 = 10;
@@ -125,13 +125,14 @@ impl Store {
         })
     }
 
-    /// Looks at a page of the database, from `cursor` on.
+    /// Looks at a page of the database, of so many keys or some more, from `cursor` on.
     pub(crate) async fn sweep(
         &self,
         operation: Operation,
         cursor: &[u8],
+        count: u32,
     ) -> Result<Swept, Error> {
-        let call = self.call(&SCRIPTS.sweep, &[]).arg(cursor).arg(PAGE).arg(NAMED);
+        let call = self.call(&SCRIPTS.sweep, &[]).arg(cursor).arg(count).arg(NAMED);
         let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         Ok(Swept {

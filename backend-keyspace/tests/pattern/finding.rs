@@ -133,3 +133,32 @@ async fn a_ring_by_hand_wakes_at_once() {
     assert_eq!(found.unwrap().unwrap().payload, "hello");
     assert!(rung.elapsed() < Duration::from_millis(800), "{:?}", rung.elapsed());
 }
+
+/// R23: whatever comes meanwhile, and however the server's table grows, what stays is
+/// shown.
+#[tokio::test]
+async fn pages_show_what_stays_while_others_come() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let push = |from: usize, to: usize| {
+        (from..to).map(|n| NewJob::new(n.to_string())).collect::<Vec<_>>()
+    };
+    queue.push_all(&push(0, 3000)).await.unwrap();
+    let (mut shown, mut pushed) = (BTreeSet::new(), 3000);
+    let mut asking = PeekRequest::new(JobState::Ready, many(70));
+
+    loop {
+        let page = queue.peek(&asking).await.unwrap();
+        assert!(page.jobs.len() <= 70);
+        shown.extend(page.jobs.into_iter().map(|job| job.payload));
+        let Some(next) = page.next else { break };
+        asking = asking.after(next);
+        if pushed < 20_000 {
+            queue.push_all(&push(pushed, pushed + 500)).await.unwrap();
+            pushed += 500;
+        }
+    }
+
+    let missing = (0..3000).filter(|n| !shown.contains(n.to_string().as_bytes()));
+    assert_eq!(missing.count(), 0);
+}
