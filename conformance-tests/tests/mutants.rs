@@ -10,6 +10,10 @@
 mod circular;
 #[path = "mutants/declared.rs"]
 mod declared;
+#[path = "mutants/keyspace.rs"]
+mod keyspace;
+#[path = "mutants/keyspace_stage.rs"]
+mod keyspace_stage;
 #[path = "mutants/list.rs"]
 mod list;
 #[path = "mutants/mutant.rs"]

@@ -1,0 +1,200 @@
+//! The mutants of the keyspace backend: what its pattern makes easy to get wrong.
+
+use std::fmt;
+
+use conformance_tests::steps::Check;
+
+use crate::{
+    keyspace_stage::{
+        a_lease_is_extended_behind_a_reapers_look, a_name_is_set_again_while_leased,
+        judge, judge_by, strike,
+    },
+    mutant::Patch,
+};
+
+/// A small broken keyspace backend.
+struct Broken {
+    /// What it does wrong, in words.
+    name: &'static str,
+    patches: &'static [Patch],
+    /// Each of them catches it, alone.
+    caught_by: &'static [By],
+}
+
+/// A check that catches a mutant.
+enum By {
+    /// The case of that id, in these words.
+    Case(&'static str, &'static str),
+    /// A check of an act that is struck at every step.
+    Act(&'static str, Check),
+    /// A check of the pattern's own.
+    Own(&'static str, fn(&'static [Patch]) -> Result<(), String>),
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Case(name, _) | Self::Own(name, _) => f.write_str(name),
+            Self::Act(act, check) => write!(f, "{check} in steps::{act}"),
+        }
+    }
+}
+
+impl By {
+    /// What the check says of the backend with these patches; nothing if it passes.
+    fn says(&self, patches: &'static [Patch]) -> Option<String> {
+        match self {
+            Self::Case(id, _) => judge(patches, id).err(),
+            Self::Own(_, check) => check(patches).err(),
+            Self::Act(act, check) => {
+                let failures = strike(patches, act);
+                failures.into_iter().find(|failure| check.is_in(failure))
+            }
+        }
+    }
+
+    /// Whether those are the words that it is to be caught in.
+    fn is_meant(&self, words: &str) -> bool {
+        match self {
+            Self::Case(_, expected) => words.contains(expected),
+            Self::Act(..) | Self::Own(..) => true,
+        }
+    }
+}
+
+const fn patch(script: &'static str, from: &'static str, to: &'static str) -> Patch {
+    Patch { script, from, to }
+}
+
+const SET_AGAIN: By =
+    By::Own("a name that is set again while its job is leased", |it| {
+        judge_by(it, |stage| Box::pin(a_name_is_set_again_while_leased(stage)))
+    });
+
+const EXTENDED: By = By::Own("a lease that is extended behind a reaper's look", |it| {
+    judge_by(it, |stage| Box::pin(a_lease_is_extended_behind_a_reapers_look(stage)))
+});
+
+const MUTANTS: &[Broken] = &[
+    Broken {
+        name: "recovery by RENAME onto a live key",
+        patches: &[
+            patch(
+                "recover",
+                "if redis.call('RENAMENX', processing, item) == 0 then",
+                "if not redis.call('RENAME', processing, item) then",
+            ),
+            patch(
+                "recover",
+                "job.attempt < job.max_attempts and redis.call('EXISTS', item) == 0",
+                "job.attempt < job.max_attempts",
+            ),
+        ],
+        caught_by: &[SET_AGAIN],
+    },
+    Broken {
+        name: "recovery that acts on what it saw before",
+        patches: &[patch(
+            "recover",
+            "if lease_end and tonumber(lease_end) <= now_ms then",
+            "if lease_end then",
+        )],
+        caught_by: &[EXTENDED],
+    },
+    Broken {
+        name: "a pick without a lock",
+        patches: &[patch(
+            "claim",
+            "if redis.call('RENAMENX', item, processing) == 0 then",
+            "redis.call('SET', processing, value)\n  if false then",
+        )],
+        caught_by: &[
+            By::Case("one_holder::a_held_job_is_not_given_again", "right: []"),
+            By::Act("claim", Check::DupBound),
+        ],
+    },
+    Broken {
+        name: "a draw that takes any key",
+        patches: &[patch("pick", "and is_item(name) then", "then")],
+        caught_by: &[By::Case(
+            "waiting::no_wake_up_is_missed",
+            "too many (+) or missing (-)",
+        )],
+    },
+    Broken {
+        name: "a sweep that takes any string",
+        patches: &[patch(
+            "sweep",
+            "elseif is_item(name) then",
+            "elseif redis.call('TYPE', name).ok == 'string' then",
+        )],
+        caught_by: &[By::Case("operator::pages_show_thousands", "b\"jobs\": 1")],
+    },
+    Broken {
+        name: "a purge by FLUSHDB",
+        patches: &[patch(
+            "purge",
+            "return {removed, cursor}",
+            "redis.call('FLUSHDB')\nreturn {removed, cursor}",
+        )],
+        caught_by: &[By::Case(
+            "neighbours::keys_of_others_are_left_alone",
+            "right: [[36, 50, 57",
+        )],
+    },
+    Broken {
+        name: "a claim that leaves jobs behind and rings for nobody",
+        patches: &[patch(
+            "claim",
+            "if taken > 0 and left > strangers then ring(keys) end",
+            "",
+        )],
+        caught_by: &[By::Case(
+            "waiting::one_push_wakes_as_many_as_it_feeds",
+            "it was not woken",
+        )],
+    },
+    Broken {
+        name: "deliveries that are counted in the answer only",
+        patches: &[patch(
+            "claim",
+            "redis.call('SETRANGE', processing, 6, struct.pack('>H', job.attempt + 1))",
+            "",
+        )],
+        caught_by: &[By::Case("recovery::poison_is_buried", "(3, true)]")],
+    },
+    Broken {
+        name: "a processing key without a lease",
+        patches: &[patch(
+            "claim",
+            "redis.call('ZADD', keys.leased, now_ms + (job and job.lease_ms or lease_ms), processing)",
+            "",
+        )],
+        caught_by: &[By::Act("claim", Check::Conserve)],
+    },
+];
+
+#[test]
+fn each_keyspace_mutant_is_caught_by_the_checks_that_it_names() {
+    let mut survivors = Vec::new();
+    for mutant in MUTANTS {
+        for by in mutant.caught_by {
+            let words = by.says(mutant.patches);
+            if !words.as_ref().is_some_and(|words| by.is_meant(words)) {
+                survivors.push(format!("{} by {by}: {words:?}", mutant.name));
+            }
+        }
+    }
+
+    assert_eq!(survivors, [""; 0]);
+}
+
+#[test]
+fn the_healthy_keyspace_passes_each_of_these_checks() {
+    let checks = MUTANTS.iter().flat_map(|mutant| mutant.caught_by);
+    let caught: Vec<_> = checks
+        .filter_map(|by| by.says(&[]).map(|words| format!("{by}: {words}")))
+        .collect();
+
+    assert_eq!(caught, [""; 0]);
+}
