@@ -13,6 +13,8 @@ pub(crate) enum Backend {
     ProcessingList,
     /// The same with one list for all workers
     ProcessingListShared,
+    /// On Redis: a whole database, each job a key
+    Keyspace,
     /// Embedded: a SQLite file
     Sqlite,
 }
@@ -24,6 +26,7 @@ impl Backend {
             Self::Circular => "circular",
             Self::ProcessingList => "processing-list",
             Self::ProcessingListShared => "processing-list-shared",
+            Self::Keyspace => "keyspace",
             Self::Sqlite => "sqlite",
         }
     }

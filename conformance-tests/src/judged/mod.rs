@@ -14,7 +14,9 @@ use conformance_tests::{
 };
 
 use crate::{Outcome, backend::Backend};
-use subjects::{Circular, ProcessingList, ProcessingListShared, Sqlite, Zset};
+use subjects::{
+    Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Zset,
+};
 
 /// Run the suite on a backend and print a table
 ///
@@ -74,6 +76,7 @@ impl Args {
             Backend::ProcessingListShared => {
                 judge::<ProcessingListShared>(Profile::Redis, &chosen)
             }
+            Backend::Keyspace => judge::<Keyspace>(Profile::Redis, &chosen),
             Backend::Sqlite => judge::<Sqlite>(Profile::Embedded, &chosen),
         };
         self.format.show(&report)?;

@@ -1,8 +1,13 @@
 //! relq's own backends, as the suite takes them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
-use conformance_tests::{Subject, async_trait, processes::Embedded, sqlite::SQLITE};
+use conformance_tests::{
+    Room, Subject, async_trait, processes::Embedded, sqlite::SQLITE,
+};
 use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
 use relq::{ConnectError, connect_in};
 
@@ -23,6 +28,12 @@ pub(super) struct ProcessingList;
 /// The same with one list for all workers.
 #[derive(Default)]
 pub(super) struct ProcessingListShared;
+
+/// The one whose queue is a whole database.
+#[derive(Default)]
+pub(super) struct Keyspace {
+    plain_pushes: AtomicU64,
+}
 
 /// The embedded backend.
 #[derive(Default)]
@@ -49,6 +60,37 @@ on_redis!(Zset);
 on_redis!(Circular);
 on_redis!(ProcessingList);
 on_redis!(ProcessingListShared);
+
+#[async_trait]
+impl Subject for Keyspace {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let backend = Backend::Keyspace;
+        open(backend.name(), &backend.on(endpoint), queue, environment).await
+    }
+
+    fn plain_push(&self, _queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        let number = self.plain_pushes.fetch_add(1, Ordering::Relaxed);
+        vec![b"SET".to_vec(), format!("item_{number}").into(), payload.to_vec()]
+    }
+
+    fn plain_pushes_wake(&self) -> bool {
+        false
+    }
+
+    fn room(&self) -> Room {
+        Room::OneQueue
+    }
+
+    fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
+        let own = ["item_", "processing_", "relq:database", &format!("{{{queue}}}:")];
+        own.iter().any(|prefix| key.starts_with(prefix.as_bytes()))
+    }
+}
 
 #[async_trait]
 impl Subject for Sqlite {

@@ -24,7 +24,8 @@ impl Site {
             Backend::Zset
             | Backend::Circular
             | Backend::ProcessingList
-            | Backend::ProcessingListShared => {
+            | Backend::ProcessingListShared
+            | Backend::Keyspace => {
                 let options = ["--appendonly", "yes", "--appendfsync", "always"];
                 let server = Server::start_with(&options);
                 let url = backend.on(&server.url());
