@@ -40,6 +40,7 @@ mod command;
 mod connection;
 mod frame;
 mod gate;
+mod guarded;
 mod inbound;
 mod ledger;
 mod outbound;
@@ -52,12 +53,15 @@ mod script;
 mod server;
 mod stream;
 mod strike;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
 mod upstream;
 mod waiting;
 mod wire;
 
 pub use clock::VirtualClock;
 pub use gate::{Endpoint, Gate, Transport};
+pub use guarded::Guarded;
 pub use patch::Fitted;
 pub use record::{Behind, Fate, Fault, StepRecord, When};
 pub(crate) use reply::is_error;

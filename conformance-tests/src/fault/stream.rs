@@ -3,10 +3,16 @@
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use bytes::{Bytes, BytesMut};
+#[cfg(feature = "tls")]
+use tokio::io::{ReadHalf, WriteHalf};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, UnixStream, tcp, unix},
 };
+#[cfg(feature = "tls")]
+use tokio_rustls::client::TlsStream;
+
+use super::guarded::Guarded;
 
 /// What is sent in one piece is gathered up to this many bytes; what is longer is
 /// sent as it is, without a copy.
@@ -20,6 +26,18 @@ pub enum Address {
     Unix(PathBuf),
     /// An address and port.
     Tcp(SocketAddr),
+    /// One that asks for more than a connection.
+    Guarded(Guarded),
+}
+
+impl Address {
+    /// What has to be said first on each connection.
+    pub(crate) fn greeting(&self) -> &[Vec<String>] {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => &[],
+            Self::Guarded(guarded) => guarded.greeting(),
+        }
+    }
 }
 
 impl From<PathBuf> for Address {
@@ -37,6 +55,8 @@ impl From<SocketAddr> for Address {
 pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
@@ -46,6 +66,7 @@ impl Stream {
             Address::Tcp(address) => {
                 TcpStream::connect(address).await.and_then(Self::tcp)
             }
+            Address::Guarded(guarded) => guarded.connect().await,
         }
     }
 
@@ -64,6 +85,11 @@ impl Stream {
                 let (reader, writer) = stream.into_split();
                 (Reader::Tcp(reader), Half::Tcp(writer))
             }
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                let (reader, writer) = tokio::io::split(*stream);
+                (Reader::Tls(reader), Half::Tls(writer))
+            }
         };
         (reader, Writer { half, gathered: BytesMut::new() })
     }
@@ -72,6 +98,8 @@ impl Stream {
 pub(crate) enum Reader {
     Unix(unix::OwnedReadHalf),
     Tcp(tcp::OwnedReadHalf),
+    #[cfg(feature = "tls")]
+    Tls(ReadHalf<TlsStream<TcpStream>>),
 }
 
 impl Reader {
@@ -85,6 +113,8 @@ impl Reader {
         match self {
             Self::Unix(half) => half.read_buf(into).await,
             Self::Tcp(half) => half.read_buf(into).await,
+            #[cfg(feature = "tls")]
+            Self::Tls(half) => half.read_buf(into).await,
         }
     }
 }
@@ -97,6 +127,8 @@ pub(crate) struct Writer {
 enum Half {
     Unix(unix::OwnedWriteHalf),
     Tcp(tcp::OwnedWriteHalf),
+    #[cfg(feature = "tls")]
+    Tls(WriteHalf<TlsStream<TcpStream>>),
 }
 
 impl Writer {
@@ -127,6 +159,8 @@ impl Writer {
         match &mut self.half {
             Half::Unix(half) => half.shutdown().await,
             Half::Tcp(half) => half.shutdown().await,
+            #[cfg(feature = "tls")]
+            Half::Tls(half) => half.shutdown().await,
         }
     }
 
@@ -147,6 +181,11 @@ impl Half {
         match self {
             Self::Unix(half) => half.write_all(bytes).await,
             Self::Tcp(half) => half.write_all(bytes).await,
+            #[cfg(feature = "tls")]
+            Self::Tls(half) => {
+                half.write_all(bytes).await?;
+                half.flush().await
+            }
         }
     }
 }

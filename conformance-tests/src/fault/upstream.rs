@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use super::{
     outbound::Replies,
+    reply::is_error,
     request::encode,
     stream::{Address, Stream, Writer},
 };
@@ -22,7 +23,15 @@ pub(crate) struct Upstream {
 impl Upstream {
     pub(crate) async fn open(to: &Address) -> io::Result<Self> {
         let (reader, writer) = Stream::connect(to).await?.split();
-        Ok(Self { replies: Replies::new(reader), writer })
+        let mut upstream = Self { replies: Replies::new(reader), writer };
+        for words in to.greeting() {
+            let reply = upstream.ask(words).await?;
+            if is_error(&reply) {
+                let reply = String::from_utf8_lossy(&reply).into_owned();
+                return Err(io::Error::other(reply));
+            }
+        }
+        Ok(upstream)
     }
 
     /// Sends one command and gets its reply, where no other is under way.

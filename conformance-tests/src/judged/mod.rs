@@ -29,10 +29,19 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     backend: Backend,
 
-    /// A Redis server to run on, redis://HOST:PORT: EVERYTHING IN IT IS DELETED.
-    /// Private servers are started when it is not given
+    /// A Redis server to run on: EVERYTHING IN IT IS DELETED. Private servers are
+    /// started when it is not given
+    ///
+    /// redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS (feature
+    /// `tls`), or unix:///PATH[?db=…&user=…&pass=…]. The user has to be allowed
+    /// everything: the suite fills the server, and has it forget its scripts. In place
+    /// of --url RELQ_TEST_SERVER=URL hides a password from the list of processes.
     #[arg(long, value_name = "URL")]
-    url: Option<GivenServer>,
+    url: Option<String>,
+
+    /// The PEM file of the authority that the server's certificate is of
+    #[arg(long, value_name = "F", requires = "url")]
+    cacert: Option<PathBuf>,
 
     /// Only the cases whose ids begin so
     #[arg(long, value_name = "ID")]
@@ -60,12 +69,14 @@ struct Format {
 
 impl Args {
     pub(crate) fn run(self) -> Outcome<bool> {
-        if let Some(server) = self.url {
+        if let Some(url) = &self.url {
             if self.backend == Backend::Sqlite {
                 return Err(
                     "--url is for backends on Redis: sqlite has no server".into()
                 );
             }
+            let server = GivenServer::at(url, self.cacert.as_deref())?;
+            server.answers().map_err(|error| format!("{server:?}: {error}"))?;
             Choice::Given(server).set();
         }
         let chosen = self.only.clone().map_or(Chosen::All, Chosen::Only);

@@ -1,24 +1,50 @@
 //! A server of the user's, which all tests share by turns.
 
 use std::{
-    io,
-    net::{SocketAddr, ToSocketAddrs},
+    env, io,
+    path::{Path, PathBuf},
     str::FromStr,
     sync::{Condvar, Mutex, PoisonError},
 };
 
-/// A Redis server without a password, whose content is the suite's to delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GivenServer(SocketAddr);
+use super::talk;
+use crate::fault::{Address, Guarded};
+
+/// The PEM file of the authority that a server's certificate is of.
+const CA: &str = "RELQ_TEST_CACERT";
+
+/// A Redis server whose content is the suite's to delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenServer(Guarded);
+
+impl GivenServer {
+    /// The server at a URL, as [`Guarded::parse`] reads it.
+    ///
+    /// # Errors
+    /// As it.
+    pub fn at(url: &str, ca: Option<&Path>) -> io::Result<Self> {
+        Guarded::parse(url, ca).map(Self)
+    }
+
+    /// Says whether it can be reached and lets one in.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn answers(&self) -> io::Result<()> {
+        let answer = talk::ask(&Address::Guarded(self.0.clone()), &[b"PING"])?;
+        if answer == b"+PONG\r\n" {
+            return Ok(());
+        }
+        Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned()))
+    }
+}
 
 impl FromStr for GivenServer {
     type Err = io::Error;
 
-    /// `HOST:PORT`, also with `redis://` before it.
+    /// A URL, with the authority that `RELQ_TEST_CACERT` names.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let address = text.strip_prefix("redis://").unwrap_or(text);
-        let mut found = address.trim_end_matches('/').to_socket_addrs()?;
-        found.next().map(Self).ok_or_else(|| io::ErrorKind::NotFound.into())
+        Self::at(text, env::var_os(CA).map(PathBuf::from).as_deref())
     }
 }
 
@@ -39,11 +65,11 @@ impl GivenServer {
 
 /// The user's server, in the hands of one test.
 #[derive(Debug)]
-pub(super) struct Given(SocketAddr);
+pub(super) struct Given(Guarded);
 
 impl Given {
-    pub(super) fn address(&self) -> SocketAddr {
-        self.0
+    pub(super) fn address(&self) -> Address {
+        Address::Guarded(self.0.clone())
     }
 }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | not set | the `redis-server` of this machine, on a unix socket |
 //! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `redis:8`; needs the feature `containers` |
-//! | `HOST:PORT` | that server, by one test at a time, **emptied before each** |
+//! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that its certificate is of, and TLS needs the feature `tls` |
 //!
 //! In the last two the suite starts, kills and configures what it can: a test that
 //! needs more than the server gives fails and says so.
@@ -69,7 +69,9 @@ impl Choice {
             "" => Self::Local,
             "docker" => Self::Docker,
             address => Self::Given(address.parse().unwrap_or_else(|error| {
-                panic!("RELQ_TEST_SERVER={address} is neither docker nor HOST:PORT: {error}")
+                panic!(
+                    "RELQ_TEST_SERVER={address} is neither docker nor a server: {error}"
+                )
             })),
         }
     }
@@ -138,6 +140,7 @@ impl Server {
         match self.address() {
             Address::Tcp(address) => format!("redis://{address}/0"),
             Address::Unix(path) => format!("unix://{}", path.display()),
+            Address::Guarded(guarded) => guarded.url().to_owned(),
         }
     }
 
@@ -147,7 +150,7 @@ impl Server {
             Kind::Process(process) => process.address(),
             #[cfg(feature = "containers")]
             Kind::Container(container) => container.address().into(),
-            Kind::Given(given) => given.address().into(),
+            Kind::Given(given) => given.address(),
         }
     }
 

@@ -4,10 +4,13 @@ use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
     os::unix::net::UnixStream,
+    thread,
     time::Duration,
 };
 
-use crate::fault::Address;
+use tokio::{runtime::Builder, time::timeout};
+
+use crate::fault::{Address, Upstream};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
@@ -24,7 +27,25 @@ pub(super) fn ask(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
             stream.set_read_timeout(Some(ANSWER_LIMIT))?;
             exchange(stream, args, |stream| stream.shutdown(Shutdown::Write))
         }
+        Address::Guarded(_) => ask_with_a_greeting(to, args),
     }
+}
+
+/// On a runtime of its own, and a thread for it, whoever asks.
+fn ask_with_a_greeting(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
+    let asking = async {
+        let asked = async { Upstream::open(to).await?.ask(args).await };
+        let answer = timeout(ANSWER_LIMIT, asked).await;
+        answer.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    };
+    let answer = thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(asking)
+        });
+        asking.join().expect("asking does not panic")
+    });
+    answer.map(Vec::from)
 }
 
 /// A server with a password is ready when it asks for it.

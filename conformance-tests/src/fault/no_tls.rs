@@ -1,0 +1,20 @@
+//! In place of TLS where its feature is off.
+
+use std::{io, path::Path};
+
+use super::stream::Stream;
+
+/// There is none.
+#[derive(Clone)]
+pub(crate) enum Tls {}
+
+impl Tls {
+    pub(crate) fn new(_: &str, _: Option<&Path>) -> io::Result<Self> {
+        Err(io::Error::other("TLS needs --features conformance-tests/tls"))
+    }
+
+    #[expect(clippy::unused_async, reason = "as where the feature is on")]
+    pub(crate) async fn over(&self, _: Stream) -> io::Result<Stream> {
+        match *self {}
+    }
+}

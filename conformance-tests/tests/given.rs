@@ -1,0 +1,76 @@
+//! `conformance report --url`: on a server of the user's, however it is guarded.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use conformance_tests::server::Server;
+
+/// Of one short case.
+const CASE: &str = "no_loss::every_byte_arrives";
+
+fn report(url: &str, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_conformance"))
+        .args(["report", "--backend", "zset", "--only", CASE, "--url", url])
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+fn has_passed(report: &Output) -> bool {
+    let table = String::from_utf8_lossy(&report.stdout);
+    report.status.success() && table.contains("all                   1       1       0")
+}
+
+/// What was said, where nothing may have panicked.
+fn refusal(report: &Output) -> String {
+    assert_eq!(report.status.code(), Some(1), "{report:?}");
+    let words = String::from_utf8_lossy(&report.stderr).into_owned();
+    assert!(!words.contains("panicked"), "{words}");
+    words
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/given").join(name)
+}
+
+#[test]
+fn a_socket_with_a_password_and_a_database() {
+    let server = Server::start_with(&["--requirepass", "a&b"]);
+    let socket = server.socket();
+
+    let right = report(&format!("unix://{}?db=3&pass=a%26b", socket.display()), &[]);
+    let wrong = report(&format!("unix://{}?pass=wrong", socket.display()), &[]);
+
+    assert!(has_passed(&right), "{right:?}");
+    assert!(refusal(&wrong).contains("WRONGPASS"), "{wrong:?}");
+}
+
+/// The key beside this test is known to everybody: it proves nothing but that the
+/// certificate is looked at.
+#[test]
+fn a_port_in_tls() {
+    let port =
+        TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let (certificate, key) = (file("certificate.pem"), file("key.pem"));
+    let _server = Server::start_with(&[
+        "--tls-port",
+        &port.to_string(),
+        "--tls-cert-file",
+        certificate.to_str().unwrap(),
+        "--tls-key-file",
+        key.to_str().unwrap(),
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let url = format!("rediss://localhost:{port}");
+
+    let known = report(&url, &["--cacert", certificate.to_str().unwrap()]);
+    let unknown = report(&url, &[]);
+
+    assert!(has_passed(&known), "{known:?}");
+    assert!(refusal(&unknown).contains("certificate"), "{unknown:?}");
+}
