@@ -3,14 +3,20 @@
 use std::{
     ffi::OsStr,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
 };
 
-use queue_core::QueueName;
+use queue_core::{Environment, Queue, QueueName};
 
 use crate::Outcome;
 
 /// How children get the URL; not as an argument, which all users can read.
 const URL: &str = "RELQ_SOAK_URL";
+
+/// How long a child tries to reach the store, and how long between two tries.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A running child. It ends by itself when its standard input is closed, so it does
 /// not outlive this process by much, however that ends.
@@ -55,12 +61,22 @@ impl Process {
     }
 }
 
-/// In a child: the store that it works on.
+/// In a child: the store that it works on, also when that is away for a moment.
 pub(super) async fn connect(
     queue: &QueueName,
-) -> Outcome<std::sync::Arc<dyn queue_core::Queue>> {
+    environment: &Environment,
+) -> Outcome<Arc<dyn Queue>> {
     let url = std::env::var(URL)?;
-    Ok(relq::connect(&url, queue).await?)
+    let give_up = environment.clock().elapsed() + PATIENCE;
+    loop {
+        match relq::connect(&url, queue).await {
+            Ok(queue) => return Ok(queue),
+            Err(error) if environment.clock().elapsed() > give_up => {
+                return Err(error.into());
+            }
+            Err(_) => environment.clock().sleep(PAUSE).await,
+        }
+    }
 }
 
 /// In a child: completes when it is to end.

@@ -48,7 +48,7 @@ impl Args {
         let (mut next, unanswered) = self.read_on()?;
         let environment = Environment::default();
         let producer = Producer {
-            queue: open(&self.queue, &environment).await?,
+            queue: child::connect(&self.queue, &environment).await?,
             recorder: Recorder::open(&self.records)?,
             environment,
         };
@@ -85,18 +85,6 @@ impl Args {
 
 fn is_open(end: &mut Receiver<()>) -> bool {
     end.try_recv() == Err(TryRecvError::Empty)
-}
-
-/// Opens the queue, also when the store is away for a moment.
-async fn open(queue: &QueueName, environment: &Environment) -> Outcome<Arc<dyn Queue>> {
-    let give_up = environment.clock().elapsed() + PATIENCE;
-    loop {
-        match child::connect(queue).await {
-            Ok(queue) => return Ok(queue),
-            Err(error) if environment.clock().elapsed() > give_up => return Err(error),
-            Err(_) => environment.clock().sleep(PAUSE).await,
-        }
-    }
 }
 
 /// Jobs of neighbouring numbers, pushed together.

@@ -39,11 +39,10 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self) -> Outcome<()> {
         let end = child::told_to_end();
-        let queue = child::connect(&self.queue).await?;
-        let hand = Arc::new(Hand {
-            recorder: Recorder::open(&self.records)?,
-            environment: Environment::default(),
-        });
+        let environment = Environment::default();
+        let queue = child::connect(&self.queue, &environment).await?;
+        let hand =
+            Arc::new(Hand { recorder: Recorder::open(&self.records)?, environment });
         let worker = Worker::new(queue)
             .concurrency(SLOTS)
             .lease(LEASE)
