@@ -40,44 +40,16 @@ local claimable = length - running - over
 local litter_left = is_littered and over or 0
 local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'
 
--- What the end of a lease takes: see lease.rs.
-local function letter_of(job, attempt)
-  if job.unique_key and (job.expires_at or 0) > 0 then return 'k' end
-  return attempt >= job.max_attempts and 'l' or 'p'
-end
-
--- How an element is leased: {entry, letter, lease (ms)} as several results. This is
--- for a job without options on its first delivery, as most are.
-local function lease_fresh(element)
-  if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or #element < 11
-    or #element < 11 + element:byte(11) or element:byte(11) == 0 then return nil end
-  local most = element:sub(9, 10)
-  if most == '\0\0' then return nil end
-  return '\245RQ\1\0\5\0\1' .. element:sub(9), most == '\0\1' and 'l' or 'p', lease_ms
-end
-
-local function lease_any(element, number, is_counted)
-  local job = read_entry(element)
-  if not job then
-    local id = nonce .. '-bare-' .. number
-    return bare_header .. string.char(#id) .. id .. element, 'p', lease_ms
-  end
-  -- While it is leased it cannot expire, so its key is not free then either.
-  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
-  local attempt = job.attempt + (is_counted and 1 or 0)
-  return with_attempt(element, attempt), letter_of(job, attempt), job.lease_ms or lease_ms
-end
-
 -- Leases a job, whose element `put` replaces by the new one, at the head. Its mark
 -- comes first, so that nothing in process is ever without.
 local function lease(entry, is_counted, put)
-  -- Counted from 10001, so that leases of one claim sort by their number.
-  local number = 10001 + #leased
-  local held, letter, ms = lease_fresh(entry)
-  if not held then held, letter, ms = lease_any(entry, number, is_counted) end
+  local number = #leased + 1
+  local held, letter, ms = leased_fresh(entry)
+  if not held then held, letter, ms = leased_again(keys, entry, is_counted) end
+  if not held then held, letter = bare_header .. bare_id(nonce, number) .. entry, 'p' end
   local token = name .. number .. letter
   local element = in_process(token, held)
-  redis.call('ZADD', keys.marks, now_ms + ms, token)
+  redis.call('ZADD', keys.marks, now_ms + (ms or lease_ms), token)
   put(element, entry)
   leased[#leased + 1] = element
   claimable = claimable - 1

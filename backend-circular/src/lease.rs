@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_token_tells_who_holds_the_job_since_when() {
-        let lease = Lease::parse(b"host:1:x/1500000/nonce-10001p").unwrap();
+        let lease = Lease::parse(b"host:1:x/1500000/nonce-1p").unwrap();
 
         assert_eq!(lease.worker.as_str(), "host:1:x");
         assert_eq!(lease.since.unix_ms(), 1500);

@@ -22,8 +22,10 @@ queue_redis::scripts! {
     cancel_ringed, claim, extend, finish, leave, pass_on, purge, push_plain, recover, stats,
 }
 
-static LIBRARY: LazyLock<String> =
-    LazyLock::new(|| library(include_str!("../../lua/pattern.lua")));
+static LIBRARY: LazyLock<String> = LazyLock::new(|| {
+    let pattern = include_str!("../../lua/pattern.lua");
+    library(&[pattern, include_str!("../../lua/leasing.lua")].join("\n"))
+});
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
 static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
     LazyLock::new(|| ShelfScripts::new(&LIBRARY));

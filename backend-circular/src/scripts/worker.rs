@@ -13,7 +13,8 @@ use queue_redis::{
 use super::{SCRIPTS, Store};
 use crate::{FinishBy, element::without_entry, lease};
 
-/// Elements that one call of a script turns or looks at, at most: about a millisecond.
+/// Elements that one call of a script turns or looks at, at most: so long do others
+/// wait for it.
 pub(crate) const TURNS: u32 = 1000;
 
 /// What the claim script found.

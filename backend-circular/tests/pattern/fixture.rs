@@ -1,6 +1,9 @@
 //! A server, and queues on it.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant},
+};
 
 use backend_circular::{CircularConfig, CircularQueue, FinishBy};
 use conformance_tests::server::Server;
@@ -76,6 +79,20 @@ pub(crate) async fn finish(queue: &CircularQueue, held: Vec<Delivery>) {
         let settled = queue.settle(page).await.unwrap();
         assert!(settled.iter().all(|answer| *answer == Settled::Applied));
     }
+}
+
+/// Completes once the figures are as asked.
+pub(crate) async fn until(queue: &CircularQueue, is_so: impl Fn(&Stats) -> bool) {
+    let start = Instant::now();
+    while !is_so(&queue.stats().await.unwrap()) {
+        assert!(start.elapsed() < LONG, "{:?}", queue.stats().await);
+    }
+}
+
+/// Leases a job to a worker that is never heard of again.
+pub(crate) async fn abandon(queue: &CircularQueue) -> Delivery {
+    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
+    queue.claim_one(&brief).await.unwrap().unwrap()
 }
 
 /// What is delivered, one by one and kept, until there is nothing more.

@@ -1,10 +1,7 @@
 //! What a hand in the ring does, and how the queue comes to itself again.
 
-use std::time::Duration;
-
 use conformance_tests::server::Server;
 use queue_core::*;
-use tokio::time::sleep;
 
 use crate::fixture::*;
 
@@ -33,16 +30,15 @@ async fn a_deleted_ring_begins_anew() {
 async fn a_stolen_element_is_forgotten_in_time() {
     let server = Server::start();
     let queue = open(&server, "q").await;
-    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
     for most in [1, 25] {
         let attempts = std::num::NonZeroU16::new(most).unwrap();
         queue.push_one(NewJob::new("stolen").max_attempts(attempts)).await.unwrap();
-        queue.claim_one(&brief).await.unwrap().unwrap();
+        abandon(&queue).await;
         server.command(&[b"LPOP", b"q"]);
         push(&queue, "kept").await;
         let problems = queue.audit().await.unwrap().problems;
         assert!(problems[0].contains("of no element"), "{problems:?}");
-        sleep(BRIEF + Duration::from_millis(50)).await;
+        until(&queue, |stats| stats.overdue == 1).await;
 
         let mut pages = 0;
         while queue.recover(many(100)).await.unwrap().more {

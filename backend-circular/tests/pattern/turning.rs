@@ -4,7 +4,6 @@ use std::{num::NonZeroU16, time::Duration};
 
 use conformance_tests::server::Server;
 use queue_core::*;
-use tokio::time::sleep;
 
 use crate::fixture::*;
 
@@ -92,10 +91,9 @@ async fn a_job_that_comes_back_waits_its_turn() {
     for payload in ["a", "b", "c"] {
         push(&queue, payload).await;
     }
-    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
-    assert_eq!(queue.claim_one(&brief).await.unwrap().unwrap().payload, "a");
+    assert_eq!(abandon(&queue).await.payload, "a");
     push(&queue, "d").await;
-    sleep(BRIEF + Duration::from_millis(50)).await;
+    until(&queue, |stats| stats.overdue == 1).await;
 
     assert_eq!(served(&queue).await, ["b", "c", "a", "d"]);
     assert_sound(&queue).await;
@@ -109,10 +107,9 @@ async fn the_last_attempt_is_buried_in_a_long_ring() {
     let queue = open(&server, "q").await;
     let once = NonZeroU16::MIN;
     queue.push_one(NewJob::new("poison").max_attempts(once)).await.unwrap();
-    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
-    queue.claim_one(&brief).await.unwrap().unwrap();
+    abandon(&queue).await;
     push_many(&queue, 2500).await;
-    sleep(BRIEF + Duration::from_millis(50)).await;
+    until(&queue, |stats| stats.overdue == 1).await;
 
     let mut buried = 0;
     loop {
@@ -138,7 +135,9 @@ async fn a_leaver_lets_go_of_its_jobs_unique_key() {
     queue.push_one(unique("first").expires_in(BRIEF)).await.unwrap();
     let held = take_one(&queue).await;
     push_many(&queue, 2500).await;
-    sleep(BRIEF + Duration::from_millis(50)).await;
+    // Falls due after the other has expired.
+    queue.push_one(NewJob::new("later").delay(BRIEF)).await.unwrap();
+    until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
     let refused = queue.push_one(unique("second")).await.unwrap();
     assert_eq!(refused.job(), held.job(), "a job in process does not expire");
 
