@@ -68,7 +68,7 @@ local from_ready = asked == 'moved' and 0 or look_at_list(ready)
 local end_ms = now_ms + lease_ms
 if scope == 'worker' and (#elements > 0 or asked == 'waiting') and beats_until < end_ms then
   redis.call('ZADD', workers, end_ms, session)
-  redis.call('ZREM', retired, session)
+  if beats_until == 0 then redis.call('ZREM', retired, session) end
 end
 if #elements == 0 then return {now_us, 0, due_in_ms} end
 

@@ -52,8 +52,9 @@ end
 -- The elements at the left end of a list that nobody has seen, oldest first.
 local function unseen(list, most)
   local found = {}
-  for i, element in ipairs(redis.call('LRANGE', list, 0, most - 1)) do
-    if read_element(list, element) then break end
+  while #found < most do
+    local element = redis.call('LINDEX', list, #found)
+    if not element or read_element(list, element) then break end
     table.insert(found, 1, element)
   end
   return found

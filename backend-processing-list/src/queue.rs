@@ -20,7 +20,7 @@ use queue_core::{
     Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
     WorkerId,
 };
-use queue_redis::{Conn, Parts, Reply, command, entry, shelf};
+use queue_redis::{Conn, Gather, Parts, Reply, command, entry, shelf};
 
 use crate::{
     Mode, ProcessingListConfig,
@@ -70,6 +70,7 @@ pub struct ProcessingListQueue {
     pub(crate) mode: Mode,
     pub(crate) nonce: Nonce,
     pub(crate) waits: Waits,
+    pushes: Gather,
     /// Where the search for lists of no session goes on.
     scan: AtomicU64,
 }
@@ -98,13 +99,9 @@ impl ProcessingListQueue {
     ) -> Result<Self, Error> {
         let store = Store::new(conn, queue);
         store.load_scripts(mode).await?;
-        Ok(Self {
-            waits: Waits::new(&store),
-            store,
-            mode,
-            nonce,
-            scan: AtomicU64::new(0),
-        })
+        let pushes = Gather::new(store.conn.clone(), store.keys.ready.clone());
+        let (waits, scan) = (Waits::new(&store), AtomicU64::new(0));
+        Ok(Self { store, mode, nonce, waits, pushes, scan })
     }
 
     /// The name of the queue.
@@ -137,7 +134,7 @@ impl ReliableQueue for ProcessingListQueue {
         }
         let encode = |(job, id)| entry::encode(job, id);
         let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
-        self.store.append(&entries).await?;
+        self.pushes.push(entries).await?;
         Ok(ids.into_iter().map(Pushed::Stored).collect())
     }
 

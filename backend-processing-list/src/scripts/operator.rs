@@ -1,17 +1,11 @@
 //! The calls of operators.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use queue_core::{Error, Operation, Stats};
-use queue_redis::{entry::millis, shelf::Shelf};
+use queue_redis::shelf::Shelf;
 
 use super::{SCRIPTS, Store};
 use crate::session::Site;
-
-/// How long a cancelled job's lease is remembered after its end, so that the worker
-/// is told `Cancelled` and not `LeaseLost`.
-const CANCELLED_MEMORY: Duration = Duration::from_secs(60);
 
 impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
@@ -36,7 +30,7 @@ impl Store {
             .arg(&element[..])
             .arg(site.session())
             .arg(Shelf::memory_ms())
-            .arg(millis(CANCELLED_MEMORY));
+            .arg(Shelf::cancelled_memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
@@ -58,11 +52,8 @@ impl Store {
         names.extend([&*keys.ready, &keys.handed]);
         names.extend(lists.iter().map(String::as_str));
         names.push(&keys.leased);
-        let others = shelf.all().into_iter();
-        let is_more = |key: &&str| {
-            ![&shelf.later, &shelf.dead, &shelf.paused].contains(&&(*key).to_owned())
-        };
-        names.extend(others.filter(is_more));
+        let told: [&str; 3] = [&shelf.later, &shelf.dead, &shelf.paused];
+        names.extend(shelf.all().into_iter().filter(|key| !told.contains(key)));
         let mut call = SCRIPTS.purge.keys(&names).arg(2 + lists.len());
         sites.iter().for_each(|site| call.push_arg(site.session()));
         let jobs = call.run(&self.conn, Operation::Purge).await?;

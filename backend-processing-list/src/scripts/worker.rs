@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use queue_core::{Error, Operation, Recovered, Timestamp, WorkerId};
 use queue_redis::{
-    Call, Reply, command, entry,
+    Call, Reply, entry,
     entry::millis,
     shelf::{Failure, Finish, Shelf},
 };
@@ -94,13 +94,6 @@ pub(crate) enum From {
 }
 
 impl Store {
-    /// Appends plain entries: the pattern's own producer command, atomic as it is.
-    pub(crate) async fn append(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
-        let mut cmd = command("LPUSH");
-        cmd.arg(&self.keys.ready).arg(entries);
-        self.conn.call(Operation::Push, &cmd).await.map(drop)
-    }
-
     pub(crate) async fn claim(&self, asked: &Asked) -> Result<Claimed, Error> {
         let reply = self.claim_call(asked).run(&self.conn, Operation::Claim).await?;
         self.claimed(reply)
