@@ -4,7 +4,7 @@
 -- that nobody has seen goes back.
 --
 -- KEYS[1] ready      LIST  Q itself
--- KEYS[2] leased     ZSET  lease -> end (ms), where it is not its worker's
+-- KEYS[2] leased     ZSET  lease -> end (ms), of those with an end of their own
 -- KEYS[3] workers    ZSET  session -> end of its heartbeat (ms)
 -- KEYS[4] cancelled  ZSET  lease of a cancelled job -> when it may be forgotten (ms)
 -- KEYS[5] list       LIST  the session's own

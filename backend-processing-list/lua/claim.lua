@@ -4,7 +4,7 @@
 -- KEYS[1] ready    LIST    Q itself, oldest on the right
 -- KEYS[2] handed   LIST    elements moved here by a waiting claim, so older
 -- KEYS[3] list     LIST    where leased jobs go: the worker's own, or the shared one
--- KEYS[4] leased   ZSET    lease -> end (ms), where it is not its worker's
+-- KEYS[4] leased   ZSET    lease -> end (ms), of those with an end of their own
 -- KEYS[5] workers  ZSET    session -> end of its heartbeat (ms)
 -- KEYS[6] retired  ZSET    session that ended -> until when its list is watched (ms)
 -- KEYS[7] later    ZSET    id -> due (ms)
@@ -63,12 +63,17 @@ local from_handed = (is_plain or (asked == 'moved' and scope == 'worker')) and 0
   or look_at_list(handed)
 local from_ready = asked == 'moved' and 0 or look_at_list(ready)
 
--- The heartbeat of a worker is never cut short by a claim of its own: what is leased
--- for a shorter time has an end of its own.
-local end_ms = now_ms + lease_ms
-if scope == 'worker' and (#elements > 0 or asked == 'waiting') and beats_until < end_ms then
-  redis.call('ZADD', workers, end_ms, session)
-  if beats_until == 0 then redis.call('ZREM', retired, session) end
+-- A claim is a heartbeat only of a worker that holds nothing: it knows nothing of what
+-- is held already. What it leases then has an end of its own, until a heartbeat names it.
+local end_ms, has_own_end = now_ms + lease_ms, true
+if scope == 'worker' and (#elements > 0 or asked == 'waiting') then
+  local holds_nothing = beats_until == 0 or redis.call('LLEN', list) == #moved
+  if holds_nothing and beats_until < end_ms then
+    redis.call('ZADD', workers, end_ms, session)
+    redis.call('ZREM', retired, session)
+    beats_until = end_ms
+  end
+  has_own_end = beats_until ~= end_ms
 end
 if #elements == 0 then return {now_us, 0, due_in_ms} end
 
@@ -87,7 +92,6 @@ local function lease_one(element, number)
 end
 
 local answer, leases, ends = {now_us, 0, due_in_ms}, {}, {}
-local has_own_end = scope == 'job' or beats_until > end_ms
 for i, element in ipairs(elements) do
   -- Counted from 10001, so that leases of one claim sort by their number.
   local number = 10000 + i

@@ -10,18 +10,26 @@ local keys = bind_keys()
 local handed = list_of(1)
 local now_ms = server_ms()
 
-local leased, overdue, is_over = 0, 0, {}
-for i, session in ipairs(ARGV) do
-  local count = redis.call('LLEN', list_of(i + 1))
-  leased = leased + count
-  local end_ms = session ~= '' and (redis.call('ZSCORE', keys.workers, session) or 0)
-  if end_ms and tonumber(end_ms) <= now_ms then
-    is_over[session] = true
-    overdue = overdue + count
-  end
+-- What is over of the list of a worker whose heartbeat is.
+local function over_of(list)
+  local over, first = 0, 0
+  repeat
+    local page = redis.call('LRANGE', list, first, first + WALK - 1)
+    for _, element in ipairs(page) do
+      local name = read_element(list, element)
+      if not name or not redis.call('ZSCORE', keys.leased, name) then over = over + 1 end
+    end
+    first = first + WALK
+  until #page < WALK
+  return over
 end
-for _, name in ipairs(redis.call('ZRANGE', keys.leased, '-inf', now_ms, 'BYSCORE')) do
-  if not is_over[name:match('^[^/]*/[^/]*')] then overdue = overdue + 1 end
+
+local leased, overdue = 0, redis.call('ZCOUNT', keys.leased, '-inf', now_ms)
+for i, session in ipairs(ARGV) do
+  local list = list_of(i + 1)
+  leased = leased + redis.call('LLEN', list)
+  local end_ms = session ~= '' and (redis.call('ZSCORE', keys.workers, session) or 0)
+  if end_ms and tonumber(end_ms) <= now_ms then overdue = overdue + over_of(list) end
 end
 return {
   redis.call('LLEN', keys.ready) + redis.call('LLEN', handed), leased, overdue,

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Name what may have to be taken back.
 --
--- KEYS[1] leased   ZSET  lease -> end (ms), where it is not its worker's
+-- KEYS[1] leased   ZSET  lease -> end (ms), of those with an end of their own
 -- KEYS[2] workers  ZSET  session -> end of its heartbeat (ms)
 -- KEYS[3] retired  ZSET  session that ended -> until when its list is watched (ms)
 -- ARGV[1] how many leases at most

@@ -54,7 +54,8 @@ end
 local function named_by_list()
   local by_list = {}
   for i = 1, leases do
-    local name, list = ARGV[FIRST_LEASE + 2 * (i - 1)], list_of(tonumber(ARGV[FIRST_LEASE + 2 * i - 1]))
+    local at = FIRST_LEASE + 2 * (i - 1)
+    local name, list = ARGV[at], list_of(tonumber(ARGV[at + 1]))
     local end_ms = redis.call('ZSCORE', keys.leased, name)
     if end_ms and is_over(end_ms) then
       by_list[list] = by_list[list] or {names = {}, is_wanted = {}}
@@ -87,15 +88,34 @@ local function retire(session, end_ms)
   end
 end
 
+-- What is over of a list, from the newest on, and one more than there is room for.
+local function over_of(list, session_is_over)
+  local found, first = {}, 0
+  repeat
+    local page = redis.call('LRANGE', list, first, first + WALK - 1)
+    for _, element in ipairs(page) do
+      local name = read_element(list, element)
+      local end_ms = name and redis.call('ZSCORE', keys.leased, name)
+      if end_ms and is_over(end_ms) or not end_ms and session_is_over then
+        found[#found + 1] = element
+      end
+    end
+    first = first + WALK
+  until #page < WALK or #found > room
+  return found
+end
+
 -- From the newest on, so that the oldest is at the very front in the end.
 local function adopt(list, session, end_ms)
-  for _, element in ipairs(room > 0 and redis.call('LRANGE', list, 0, room - 1) or {}) do
-    local name, entry = read_element(list, element)
+  local elements = over_of(list, is_over(end_ms))
+  if #elements > room then has_more = 1 end
+  for i = 1, math.min(#elements, room) do
+    local name, entry = read_element(list, elements[i])
     bring_back(name, entry)
-    redis.call('LPOP', list)
+    redis.call('LREM', list, 1, elements[i])
     if name then redis.call('ZREM', keys.leased, name) end
   end
-  if redis.call('EXISTS', list) == 1 then has_more = 1 else retire(session, end_ms) end
+  if redis.call('EXISTS', list) == 0 then retire(session, end_ms) end
 end
 
 local function look_at(list, session)
@@ -108,7 +128,9 @@ local function look_at(list, session)
   end
 end
 
-for list, named in pairs(named_by_list()) do take_named(list, named.names, named.is_wanted) end
+for list, named in pairs(named_by_list()) do
+  take_named(list, named.names, named.is_wanted)
+end
 for i = #ARGV - FIRST_SESSION + 1, 1, -1 do
   local session = ARGV[FIRST_SESSION + i - 1]
   if session ~= '' then look_at(list_of(i), session) end

@@ -5,8 +5,8 @@
 //!  handed       LIST  the few that a waiting claim of the shared mode has moved; older
 //!  w:SESSION    LIST  what one worker works on, oldest on the right
 //!  processing   LIST  what workers of the shared mode work on, oldest on the right
-//!  leased       ZSET  lease -> end (ms): every lease of the shared mode, and those of
-//!                     workers that do not end with their heartbeat
+//!  leased       ZSET  lease -> end (ms): every lease of the shared mode, and those that
+//!                     their worker's last heartbeat did not name
 //!  workers      ZSET  session -> end of its heartbeat (ms)
 //!  retired      ZSET  session that ended -> until when its list is watched (ms)
 //! ```

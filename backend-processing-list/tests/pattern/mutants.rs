@@ -130,19 +130,16 @@ fn a_shared_lease_without_an_end() {
 }
 
 #[test]
-fn adopting_a_list_from_its_old_end() {
+fn adopting_a_list_the_wrong_way_round() {
     is_caught(
         Mode::PerWorker,
-        &[
-            (
-                "take_back",
-                "redis.call('LRANGE', list, 0, room - 1) or {}",
-                "redis.call('LRANGE', list, -room, -1) or {}",
-            ),
-            ("take_back", "redis.call('LPOP', list)", "redis.call('RPOP', list)"),
-        ],
+        &[(
+            "take_back",
+            "for i = 1, math.min(#elements, room) do",
+            "for i = math.min(#elements, room), 1, -1 do",
+        )],
         "order::pages_of_recovery_keep_the_order",
-        "job 4 is served before job 2",
+        "job 2 is served before job 1",
     );
 }
 
@@ -169,6 +166,19 @@ async fn a_reconciliation_that_steals_from_itself() {
         )],
         a_heartbeat_takes_nothing_from_a_claim_beside_it,
         "matches!(heard"
+    );
+}
+
+#[tokio::test]
+async fn a_claim_for_a_heartbeat() {
+    falls!(
+        &[(
+            "claim",
+            "local holds_nothing = beats_until == 0 or",
+            "local holds_nothing = true or",
+        )],
+        a_claim_prolongs_nothing_that_is_held,
+        "so many came back"
     );
 }
 

@@ -26,6 +26,7 @@ traps! {
     a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw
     a_heartbeat_takes_nothing_from_a_claim_beside_it
     what_no_heartbeat_names_comes_back_at_its_end
+    a_claim_prolongs_nothing_that_is_held
     a_move_into_the_list_of_a_worker_given_up_is_found
     a_list_of_no_session_is_found
     a_name_used_again_hides_nothing_and_takes_nothing
@@ -109,6 +110,21 @@ pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(stage: &Stage)
     recover(stage, &queue, 1).await;
     let again = take(&queue, &ask("other")).await;
     assert_eq!((&again.payload[..], again.attempt()), (&b"lost"[..], 2));
+    assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
+    assert_sound(&queue).await;
+}
+
+/// R10: a worker whose heartbeats do not get through goes on claiming. What it held and
+/// gave up by its own clock is not kept for that, and what it claims is kept in full.
+pub(crate) async fn a_claim_prolongs_nothing_that_is_held(stage: &Stage) {
+    let queue = stage.open(Mode::PerWorker).await;
+    queue.push(&["given up".into(), "held".into()], None).await.unwrap();
+    take(&queue, &ask_briefly("w")).await;
+    let held = take(&queue, &ask("w")).await;
+
+    recover(stage, &queue, 1).await;
+
+    assert_eq!(take(&queue, &ask("other")).await.payload, "given up");
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
     assert_sound(&queue).await;
 }
