@@ -18,7 +18,7 @@
 -- ARGV[5] header of an entry for a bare payload, up to the id's length
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
--- entry, ...}, the entries as they are leased now.
+-- entry, ...}, the entries as they are held now, this delivery not counted.
 local ready, handed, ranked, later = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, held, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local jobs = KEYS[10]
@@ -72,7 +72,7 @@ local function lease_fresh(element)
   local id_bytes = element:byte(11) or 0
   if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or element:sub(9, 10) == '\0\0'
     or id_bytes == 0 or #element < 11 + id_bytes then return nil end
-  return element:sub(12, 11 + id_bytes), '\245RQ\1\0\5\0\1' .. element:sub(9), 'p', lease_ms
+  return element:sub(12, 11 + id_bytes), element, 'p', lease_ms
 end
 
 local function lease_any(element, number)
@@ -84,19 +84,29 @@ local function lease_any(element, number)
   -- While it is leased it cannot expire, so its key is not free then either.
   if (job.expires_at or 0) > 0 then hold_until(unique, job, 0) end
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
-  return job.id, with_attempt(element, job.attempt + 1), kind, job.lease_ms or lease_ms
+  return job.id, element, kind, job.lease_ms or lease_ms
+end
+
+-- Numbers as text, by tables: a conversion for each job would cost more than the rest
+-- of its lease's name. Counted from 10001, so that leases of one claim sort by them.
+local DIGITS = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}
+local function number_of(i)
+  local rest = i % 1000
+  local hundreds, ones = (rest - rest % 100) / 100, rest % 10
+  local tens = (rest - hundreds * 100 - ones) / 10
+  return (i < 1000 and '10' or '11') .. DIGITS[hundreds] .. DIGITS[tens] .. DIGITS[ones]
 end
 
 local answer, fields, ends, leases = {now_us, 0, due_in_ms}, {}, {}, {}
 local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
+local usual_end = string.format('%.0f', now_ms + lease_ms)
 for i, element in ipairs(elements) do
-  -- Counted from 10001, so that leases of one claim sort by their number.
-  local number = 10000 + i
+  local number = number_of(i)
   local id, entry, kind, ms = lease_fresh(element)
   if not id then id, entry, kind, ms = lease_any(element, number) end
   local lease = name .. number .. kind .. '/' .. id
   fields[2 * i - 1], fields[2 * i] = lease, entry
-  ends[2 * i - 1], ends[2 * i] = now_ms + ms, lease
+  ends[2 * i - 1], ends[2 * i] = ms == lease_ms and usual_end or now_ms + ms, lease
   leases[i], answer[i + 3] = lease, entry
 end
 

@@ -12,19 +12,20 @@
 local leased, held, totals = KEYS[1], KEYS[2], KEYS[3]
 local total = ARGV[1]
 
-local ends = redis.call('ZMSCORE', leased, unpack(ARGV, 2))
-local lost, leases, is_seen = {}, {}, {}
-for i = 1, #ARGV - 1 do
-  local lease = ARGV[i + 1]
-  if ends[i] and not is_seen[lease] then
-    is_seen[lease] = true
-    leases[#leases + 1] = lease
-  else
-    lost[#lost + 1] = i - 1
+local count = #ARGV - 1
+
+-- Keys of another type fail here, before the first write.
+redis.call('ZCARD', leased)
+redis.call('HLEN', totals)
+local lost = {}
+-- With as many entries as leases none is lost, and all go at once. Else each lease says
+-- for itself whether it was there.
+if redis.call('HDEL', held, unpack(ARGV, 2)) == count then
+  redis.call('ZREM', leased, unpack(ARGV, 2))
+else
+  for i = 2, #ARGV do
+    if redis.call('ZREM', leased, ARGV[i]) == 0 then lost[#lost + 1] = i - 2 end
   end
 end
-if #leases == 0 then return lost end
-redis.call('HINCRBY', totals, total, #leases)
-redis.call('HDEL', held, unpack(leases))
-redis.call('ZREM', leased, unpack(leases))
+if #lost < count then redis.call('HINCRBY', totals, total, count - #lost) end
 return lost

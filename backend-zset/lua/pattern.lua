@@ -52,10 +52,18 @@ local function make_ready(keys, job, entry, direction)
   return 'kept'
 end
 
+-- The entry of a lease with its delivery counted: a claim leaves entries as they are,
+-- which is cheaper, and most jobs end without it.
+local function held_entry(keys, lease)
+  local entry = redis.call('HGET', keys.held, lease) or ''
+  local job = read_entry(entry)
+  return job and with_attempt(entry, job.attempt + 1) or entry
+end
+
 local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end
-  return redis.call('HGET', keys.held, lease) or '', end_ms
+  return held_entry(keys, lease), end_ms
 end
 
 local function drop_leased(keys, lease)

@@ -17,8 +17,8 @@ local counts = {requeued = 0, buried = 0}
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
 for i = 1, math.min(#overdue, page) do
-  local entry = redis.call('HGET', keys.held, overdue[i])
-  local job = read_entry(entry or '')
+  local entry = held_entry(keys, overdue[i])
+  local job = read_entry(entry)
   if job then
     local outcome = recover_job(keys, job, entry, now_ms)
     counts[outcome] = counts[outcome] + 1

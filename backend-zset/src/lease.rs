@@ -34,7 +34,7 @@ impl Claim<'_> {
         const FLAGS: usize = 4;
         const ATTEMPT: std::ops::Range<usize> = 6..8;
         let has_ties = !element[FLAGS].is_multiple_of(4);
-        let kind = if has_ties || element[ATTEMPT] != [0, 1] { 't' } else { 'p' };
+        let kind = if has_ties || element[ATTEMPT] != [0, 0] { 't' } else { 'p' };
         let Self { worker, since_us, nonce } = self;
         let number = FIRST + position;
         format!("{worker}/{since_us}/{nonce}-{number}{kind}").into()

@@ -79,5 +79,8 @@ async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
         Some((entry.unwrap_or_default(), detail))
     };
     let elements = members.into_iter().zip(entries).filter_map(element).collect();
-    store.shelf.views_of(elements).await
+    let mut jobs = store.shelf.views_of(elements).await?;
+    // The delivery under way is counted when the job comes back: `held_entry`.
+    jobs.iter_mut().for_each(|job| job.attempt = job.attempt.saturating_add(1));
+    Ok(jobs)
 }

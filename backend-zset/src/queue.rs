@@ -275,7 +275,10 @@ impl ZsetQueue {
         for (at, element) in claimed.entries.iter().enumerate() {
             let token = claim.token(at, element);
             match shelf::read(element, now) {
-                Ok(entry) => deliveries.push(shelf::delivery(entry, token, ask.lease)),
+                Ok(mut entry) => {
+                    entry.attempt = entry.attempt.saturating_add(1);
+                    deliveries.push(shelf::delivery(entry, token, ask.lease));
+                }
                 Err(shelf::Undeliverable { why, error }) => failures.push(Failure {
                     lease: lease::member_of_unreadable(&token, element),
                     after: None,

@@ -191,8 +191,17 @@ pub fn id_of(element: &Bytes) -> Bytes {
 /// What a bare payload gets in the step that leases it: all up to the id's length,
 /// with one delivery counted. A script appends the id and the payload.
 pub fn bare_header() -> Vec<u8> {
+    bare_header_after(1)
+}
+
+/// As [`bare_header`], for who counts a delivery when it is over.
+pub fn uncounted_bare_header() -> Vec<u8> {
+    bare_header_after(0)
+}
+
+fn bare_header_after(deliveries: u16) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED);
-    put_fixed(&mut out, BARE, Priority::NORMAL, 1, DEFAULT_MAX_ATTEMPTS);
+    put_fixed(&mut out, BARE, Priority::NORMAL, deliveries, DEFAULT_MAX_ATTEMPTS);
     out
 }
 

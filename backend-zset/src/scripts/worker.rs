@@ -48,7 +48,7 @@ impl Store {
             .arg(nonce)
             .arg(millis(ask.lease))
             .arg(max)
-            .arg(entry::bare_header())
+            .arg(entry::uncounted_bare_header())
             .run(&self.conn, Operation::Claim)
             .await?;
         let mut parts = reply.list()?.into_iter();

@@ -21,7 +21,7 @@ pub(super) const LOST: &[Mutant] = &[
         patches: &[
             TAKES_NO_LEASE,
             patch("claim", "redis.call('HSET', held, unpack(fields))", ""),
-            patch("finish", "if ends[i] and not", "if not"),
+            patch("finish", "== 0 then lost", "== 2 then lost"),
             patch(
                 "finish_tied",
                 "  if entry then\n",

@@ -35,8 +35,8 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "a newline becomes a space",
         patches: &[patch(
             "claim",
-            "'\\245RQ\\1\\0\\5\\0\\1' .. element:sub(9)",
-            "'\\245RQ\\1\\0\\5\\0\\1' .. element:sub(9, 28) .. element:sub(29):gsub('\\n', ' ')",
+            "11 + id_bytes), element, 'p'",
+            "11 + id_bytes), element:sub(1, 28) .. element:sub(29):gsub('\\n', ' '), 'p'",
         )],
         caught_by: &[Case(
             "no_loss::every_byte_arrives",
@@ -48,7 +48,7 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "a finished job is not counted",
         patches: &[patch(
             "finish",
-            "redis.call('HINCRBY', totals, total, #leases)",
+            "redis.call('HINCRBY', totals, total, count - #lost)",
             "",
         )],
         caught_by: &[Case(

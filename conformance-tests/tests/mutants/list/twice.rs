@@ -17,8 +17,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "ack by id, without a fence",
         patches: &[patch(
             "finish",
-            "local lost, leases, is_seen = {}, {}, {}",
-            "local lost, leases, is_seen = {}, {}, {}\nfor i = 1, #ARGV - 1 do\n  local id = ARGV[i + 1]:match('/([^/]*)$')\n  for _, member in ipairs(redis.call('ZRANGE', leased, 0, -1)) do\n    if member:match('/([^/]*)$') == id then ARGV[i + 1], ends[i] = member, '0' end\n  end\nend",
+            "local lost = {}\n",
+            "local lost = {}\nfor i = 2, #ARGV do\n  local id = ARGV[i]:match('/([^/]*)$')\n  for _, member in ipairs(redis.call('ZRANGE', leased, 0, -1)) do\n    if member:match('/([^/]*)$') == id then ARGV[i] = member end\n  end\nend\n",
         )],
         caught_by: &[
             Case(
@@ -34,8 +34,8 @@ pub(super) const TWICE: &[Mutant] = &[
         patches: &[
             patch(
                 "finish",
-                "    lost[#lost + 1] = i - 1",
-                "    redis.call('HSET', leased .. ':done', lease:match('/([^/]*)$'), 1)\n    lost[#lost + 1] = i - 1",
+                "lost[#lost + 1] = i - 2",
+                "redis.call('HSET', leased .. ':done', ARGV[i]:match('/([^/]*)$'), 1) lost[#lost + 1] = i - 2",
             ),
             patch(
                 "recover",
@@ -86,8 +86,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "ack in two steps",
         patches: &[patch(
             "finish",
-            "  if ends[i] and not is_seen[lease] then",
-            "  if ends[i] and redis.call('HDEL', held, lease) == 1 then\n    is_seen[lease] = true\n  elseif ends[i] and not is_seen[lease] then",
+            "== count then\n  redis.call('ZREM', leased, unpack(ARGV, 2))",
+            "== count then",
         )],
         twist: Some(|| Arc::new(SettleTwice)),
         caught_by: &[Act("settle_done", Check::Conserve)],
@@ -96,11 +96,15 @@ pub(super) const TWICE: &[Mutant] = &[
     Mutant {
         name: "ack that ends the lease and not the job",
         patches: &[
-            patch("finish", "redis.call('HDEL', held, unpack(leases))", ""),
             patch(
                 "finish",
-                "redis.call('ZREM', leased, unpack(leases))",
-                "for _, lease in ipairs(leases) do redis.call('ZADD', leased, 0, lease) end",
+                "redis.call('HDEL', held, unpack(ARGV, 2)) == count",
+                "true",
+            ),
+            patch(
+                "finish",
+                "redis.call('ZREM', leased, unpack(ARGV, 2))",
+                "for i = 2, #ARGV do if redis.call('HEXISTS', held, ARGV[i]) == 1 then redis.call('ZADD', leased, 0, ARGV[i]) end end",
             ),
         ],
         caught_by: &[Act("settle_done", Check::Final)],
@@ -110,8 +114,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "a finished job is told as lost",
         patches: &[patch(
             "finish",
-            "if #leases == 0 then return lost end",
-            "if #leases == 0 then return lost end\nlost[#lost + 1] = 0",
+            "if #lost < count then",
+            "if #lost < count then lost[#lost + 1] = 0 end\nif #lost < count then",
         )],
         caught_by: &[
             Act("push", Check::KeepLive),
@@ -123,8 +127,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "batch that aborts half way on a stale receipt",
         patches: &[patch(
             "finish",
-            "    lost[#lost + 1] = i - 1",
-            "    if #leases > 0 then\n      redis.call('HDEL', held, unpack(leases))\n      redis.call('ZREM', leased, unpack(leases))\n    end\n    return redis.error_reply('ERR stale')",
+            "local lost = {}\n",
+            "local lost = {}\nfor i = 2, #ARGV do\n  if not redis.call('ZSCORE', leased, ARGV[i]) then return redis.error_reply('ERR stale') end\n  redis.call('HDEL', held, ARGV[i])\n  redis.call('ZREM', leased, ARGV[i])\n  redis.call('HINCRBY', totals, total, 1)\nend\nif true then return lost end\n",
         )],
         caught_by: &[
             Case(
@@ -137,7 +141,7 @@ pub(super) const TWICE: &[Mutant] = &[
     },
     Mutant {
         name: "a late ack is told as done",
-        patches: &[patch("finish", "    lost[#lost + 1] = i - 1", "")],
+        patches: &[patch("finish", "lost[#lost + 1] = i - 2", "")],
         caught_by: &[
             Act("extend", Check::Fence),
             Case(
