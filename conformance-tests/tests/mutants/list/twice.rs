@@ -99,12 +99,12 @@ pub(super) const TWICE: &[Mutant] = &[
             patch(
                 "finish",
                 "redis.call('HDEL', held, unpack(ARGV, 2)) == count",
-                "true",
+                "false",
             ),
             patch(
                 "finish",
-                "redis.call('ZREM', leased, unpack(ARGV, 2))",
-                "for i = 2, #ARGV do if redis.call('HEXISTS', held, ARGV[i]) == 1 then redis.call('ZADD', leased, 0, ARGV[i]) end end",
+                "redis.call('ZREM', leased, ARGV[i])",
+                "redis.call('ZADD', leased, 'XX', 'CH', 0, ARGV[i])",
             ),
         ],
         caught_by: &[Act("settle_done", Check::Final)],
