@@ -1,7 +1,16 @@
-//! The rules that every backend keeps, judged on this one.
+//! The rules that every backend keeps, judged on this one, in each of the ways in which
+//! what is done leaves the ring.
 
 mod subject;
 
-use subject::Circular;
+mod mark {
+    use crate::subject::Mark;
 
-conformance_tests::conformance!(Circular, redis);
+    conformance_tests::conformance!(Mark, redis);
+}
+
+mod lrem {
+    use crate::subject::Lrem;
+
+    conformance_tests::conformance!(Lrem, redis);
+}
