@@ -30,12 +30,12 @@ local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Keys of another type fail here, before the first write.
-redis.call('LLEN', ready)
-redis.call('ZCARD', leased)
-redis.call('ZCARD', retired)
-local beats_until = tonumber(redis.call('ZSCORE', workers, session) or 0)
-local moved = scope == 'worker' and unseen(list, wanted) or {}
+-- Keys of another type fail in the reading, before the first write.
+local beats_until, moved, count = 0, {}, redis.call('LLEN', list)
+if scope == 'worker' then
+  beats_until = tonumber(redis.call('ZSCORE', workers, session) or 0)
+  moved = count > 0 and unseen(list, wanted) or moved
+end
 
 -- Most queues most of the time have none of these: one question for all three.
 local is_plain = redis.call('EXISTS', paused, later, handed) == 0
@@ -67,10 +67,10 @@ local from_ready = asked == 'moved' and 0 or look_at_list(ready)
 -- is held already. What it leases then has an end of its own, until a heartbeat names it.
 local end_ms, has_own_end = now_ms + lease_ms, true
 if scope == 'worker' and (#elements > 0 or asked == 'waiting') then
-  local holds_nothing = beats_until == 0 or redis.call('LLEN', list) == #moved
+  local holds_nothing = beats_until == 0 or count == #moved
   if holds_nothing and beats_until < end_ms then
+    if beats_until == 0 then redis.call('ZREM', retired, session) end
     redis.call('ZADD', workers, end_ms, session)
-    redis.call('ZREM', retired, session)
     beats_until = end_ms
   end
   has_own_end = beats_until ~= end_ms
@@ -105,8 +105,8 @@ for i, element in ipairs(elements) do
   end
 end
 
-redis.call('LPUSH', list, unpack(leases))
 if has_own_end then redis.call('ZADD', leased, unpack(ends)) end
+redis.call('LPUSH', list, unpack(leases))
 for _, element in ipairs(moved) do redis.call('LREM', list, 1, element) end
 if from_handed > 0 then redis.call('LTRIM', handed, 0, -from_handed - 1) end
 if from_ready > 0 then redis.call('LTRIM', ready, 0, -from_ready - 1) end

@@ -1,34 +1,39 @@
 #!lua flags=allow-oom
 -- End jobs of one processing list: removing the element decides.
 --
--- KEYS[1...] the shelf's, then the pattern's, then
--- KEYS[last] list  LIST  the processing list
+-- KEYS[1] list    LIST  the processing list
+-- KEYS[2] leased  ZSET  lease -> end (ms), of those with an end of their own
+-- KEYS[3] totals  HASH  name -> count
+-- KEYS[4] unique  HASH  unique key -> holder
+-- KEYS[5] ids     ZSET  client-made id -> when it may be forgotten (ms)
+-- KEYS[6] errors  HASH  id -> last error
 -- ARGV[1] the total to add to
--- ARGV[2] 'tied' if there may be something to clean up behind them, else 'plain'
--- ARGV[3] how long ids are remembered after their job (ms)
--- ARGV[4...] leases: elements of the list
+-- ARGV[2] how long ids are remembered after their job (ms), or 0 if there is nothing to
+--         clean up behind the jobs
+-- ARGV[3...] leases: elements of the list
 --
 -- Returns the positions, from 0, of the leases that were lost.
-local keys = bind_keys()
-local list = KEYS[#KEYS]
-local total, is_tied, window_ms = ARGV[1], ARGV[2] == 'tied', tonumber(ARGV[3])
-local FIRST = 4
-local now_ms = server_ms()
+local list, leased, totals = KEYS[1], KEYS[2], KEYS[3]
+local books = {unique = KEYS[4], ids = KEYS[5], errors = KEYS[6]}
+local total, window_ms = ARGV[1], tonumber(ARGV[2])
+local FIRST = 3
+local now_ms = window_ms > 0 and server_ms()
 
--- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
-redis.call('ZCARD', keys.leased)
-local lost, names = {}, {}
+local names = {}
+for i = FIRST, #ARGV do names[#names + 1] = read_element(list, ARGV[i]) end
+-- Keys of another type fail here, before the first write. What is lost has no end.
+redis.call('HLEN', totals)
+if #names > 0 then redis.call('ZREM', leased, unpack(names)) end
+
+local lost, ended = {}, 0
 for i = FIRST, #ARGV do
   local name, entry = read_element(list, ARGV[i])
   if name and redis.call('LREM', list, -1, ARGV[i]) == 1 then
-    names[#names + 1] = name
-    if is_tied then close_books(keys, read_entry(entry), now_ms, window_ms) end
+    ended = ended + 1
+    if window_ms > 0 then close_books(books, read_entry(entry), now_ms, window_ms) end
   else
     lost[#lost + 1] = i - FIRST
   end
 end
-if #names == 0 then return lost end
-redis.call('ZREM', keys.leased, unpack(names))
-redis.call('HINCRBY', keys.totals, total, #names)
+if ended > 0 then redis.call('HINCRBY', totals, total, ended) end
 return lost

@@ -144,13 +144,20 @@ impl Store {
         site: &Site,
         tokens: Vec<&Bytes>,
     ) -> Result<Vec<usize>, Error> {
-        let mut call = self
-            .shelf
-            .with_keys([self.keys.list(site)])
-            .call(&SCRIPTS.finish)
+        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let window_ms = if finish.is_tied { Shelf::memory_ms() } else { 0 };
+        let mut call = SCRIPTS
+            .finish
+            .keys(&[
+                &keys.list(site),
+                &keys.leased,
+                &shelf.totals,
+                &shelf.unique,
+                &shelf.ids,
+                &shelf.errors,
+            ])
             .arg(finish.how.total())
-            .arg(if finish.is_tied { "tied" } else { "plain" })
-            .arg(Shelf::memory_ms());
+            .arg(window_ms);
         tokens.iter().for_each(|token| call.push_arg(&token[..]));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
