@@ -75,7 +75,8 @@ local function look()
   return 0
 end
 
--- A whole turn leaves all in order, and so does any where nothing waits.
+-- A whole turn leaves all in order, and so does any where nothing waits. Answers whether
+-- it is to be gone on with.
 local function drop_litter()
   local length = redis.call('LLEN', keys.circle)
   local over, is_littered = litter(keys, length)
@@ -83,7 +84,7 @@ local function drop_litter()
   if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
   for _ = 1, math.min(length, most) do turn(keys) end
   if length <= most then forget_strays(keys, OVER, OVER) end
-  return length > most
+  return length > most and redis.call('LLEN', keys.circle) < length
 end
 
 if is_for_all then let_go() end

@@ -56,6 +56,27 @@ async fn a_stolen_element_is_forgotten_in_time() {
     }
 }
 
+/// Marks of no element send no reaper round and round.
+#[tokio::test]
+async fn strays_are_looked_for_no_longer_than_a_turn() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 1500).await;
+    take(&queue, 1500).await;
+    for stray in 0..3000 {
+        let stray = format!("stray-{stray}");
+        server.command(&[b"ZADD", b"{q}:marks", b"-3", stray.as_bytes()]);
+    }
+
+    let mut pages = 0;
+    while queue.recover(many(100)).await.unwrap().more {
+        pages += 1;
+        assert!(pages < 10, "recovery goes round and round");
+    }
+
+    assert_eq!(queue.stats().await.unwrap().leased, 1500);
+}
+
 /// A copy of an element in process is one job too many at most, and holds nobody up.
 #[tokio::test]
 async fn a_copied_element_holds_nobody_up() {
