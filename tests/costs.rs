@@ -1,7 +1,7 @@
 //! What a job costs on each Redis backend, in figures that no noise moves. A change
 //! that makes one worse fails here, and `docs/patterns.md` shows what is true.
 //!
-//! `COSTS=write cargo test --test costs` writes the table anew.
+//! `COSTS=write cargo test --all-features --test costs` writes the table anew.
 
 use std::{collections::BTreeMap, fs, num::NonZeroU32, path::Path, time::Duration};
 
@@ -67,7 +67,7 @@ async fn no_job_costs_more_than_is_written() {
     assert!(
         differences.is_empty(),
         "{PAGE} says otherwise: {differences:#?}\n{}\nif that is meant, write it with \
-         COSTS=write cargo test --test costs",
+         COSTS=write cargo test --all-features --test costs",
         table(&measured)
     );
 }

@@ -40,7 +40,8 @@ URLs:
   sqlite:PATH?synchronous=normal   faster; a power cut may take the last writes
   zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
   zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
-  circular+redis://HOST/DATABASE   one list that turns; ?finish=lrem keeps it short
+  processing-list+redis://…        a list for each worker; ?mode=shared, one for all
+  circular+redis://…               one list that turns; ?finish=lrem keeps it short
   keyspace+redis://HOST/DATABASE   each job a key of a database of its own
 
 Exit codes: 0 done, 1 failed, 2 the command line makes no sense.
