@@ -277,6 +277,7 @@ macro_rules! __with_cases {
                 a_resume_wakes: R21 => BlockingWait;
                 a_plain_push_wakes: R21 => BlockingWait @ redis;
                 one_push_wakes_as_many_as_it_feeds: R21 => BlockingWait;
+                the_dropped_take_no_wake_up: R21 R22 => BlockingWait;
                 waiters_may_share_a_connection: R21 => BlockingWait;
                 a_waiting_claim_blocks_no_other_call: R21 => BlockingWait;
                 a_wait_ends_empty_in_time: R21;

@@ -104,6 +104,16 @@ pub trait Twist: Send + Sync {
         right.leave(worker).await
     }
 
+    /// In place of [`Operator::stats`].
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        right.stats().await
+    }
+
+    /// In place of [`Operator::peek`].
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        right.peek(ask).await
+    }
+
     /// In place of [`Operator::redrive`].
     async fn redrive(&self, right: &Right, which: &Which) -> Result<Redriven, Error> {
         right.redrive(which).await
@@ -201,11 +211,11 @@ impl ReliableQueue for Twisted {
 #[async_trait]
 impl Operator for Twisted {
     async fn stats(&self) -> Result<Stats, Error> {
-        self.right.stats().await
+        self.twist.stats(&self.right).await
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
-        self.right.peek(ask).await
+        self.twist.peek(&self.right, ask).await
     }
 
     async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {

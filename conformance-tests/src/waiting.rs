@@ -194,20 +194,43 @@ pub(crate) async fn a_plain_push_wakes(store: &Store) {
     assert_eq!(payloads(&taken), ["bare"]);
 }
 
-/// R21: two jobs in one push wake two claims, and none is left asleep beside work.
+/// R21: two jobs in one push wake two claims, and none is left asleep beside work,
+/// whatever their level.
 pub(crate) async fn one_push_wakes_as_many_as_it_feeds(store: &Store) {
     let (first, second) = (store.actor("w1").await, store.actor("w2").await);
     let producer = store.actor("p").await;
-    let waiters =
-        [Waiter::start(store, &first, 1).await, Waiter::start(store, &second, 1).await];
+    for level in [first.class().least_urgent(), first.class().most_urgent()] {
+        let waiters = [
+            Waiter::start(store, &first, 1).await,
+            Waiter::start(store, &second, 1).await,
+        ];
 
-    producer.store(numbered(2)).await;
+        let jobs = numbered(2).into_iter().map(|one| NewJob::new(one).priority(level));
+        producer.store(jobs).await;
 
-    let mut got = Vec::new();
-    for waiter in waiters {
-        got.extend(payloads(&waiter.woken(store).await));
+        let mut got = Vec::new();
+        for waiter in waiters {
+            got.extend(payloads(&waiter.woken(store).await));
+        }
+        expect_exactly(got, numbered(2));
     }
-    expect_exactly(got, numbered(2));
+}
+
+/// R21, R22: a claim that was dropped takes no wake-up from one that still waits,
+/// whatever it is that wakes.
+pub(crate) async fn the_dropped_take_no_wake_up(store: &Store) {
+    let (gone, worker) = (store.actor("w1").await, store.actor("w2").await);
+    let producer = store.actor("p").await;
+    for level in [worker.class().least_urgent(), worker.class().most_urgent()] {
+        let dropped = Waiter::start(store, &gone, 1).await;
+        let waiter = Waiter::start(store, &worker, 1).await;
+        dropped.claim.abort();
+        store.settled().await;
+
+        producer.store_one(NewJob::new("job").priority(level)).await;
+
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+    }
 }
 
 /// R21: claims that wait on one connection are all woken.

@@ -6,6 +6,8 @@
 //! stage.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "mutants/careless.rs"]
+mod careless;
 #[path = "mutants/circular.rs"]
 mod circular;
 #[path = "mutants/declared.rs"]

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use crate::mutant::Mutant;
 
+#[path = "list/careless.rs"]
+mod careless;
 #[path = "list/changed.rs"]
 mod changed;
 #[path = "list/classes.rs"]
@@ -30,6 +32,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         returned::RETURNED,
         told::TOLD,
         classes::CLASSES,
+        careless::CARELESS,
         sequences::SEQUENCES,
         suite::SUITE,
     ];

@@ -1,0 +1,95 @@
+//! Twists that take what makes no sense, and that read wrongly.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use conformance_tests::twist::{Right, Twist};
+use queue_core::*;
+
+/// Takes the longest time for one that is too long, and the shortest for one that is
+/// too short.
+pub(crate) struct CutsTimes;
+
+fn cut(time: Duration) -> Duration {
+    time.clamp(Duration::from_millis(1), MAX_DURATION)
+}
+
+#[async_trait]
+impl Twist for CutsTimes {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let mut jobs = jobs.to_vec();
+        for job in &mut jobs {
+            job.delay = job.delay.min(MAX_DURATION);
+            job.expires_in = job.expires_in.map(cut);
+            job.lease = job.lease.map(cut);
+        }
+        right.push(&jobs, token).await
+    }
+
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let mut ask = ask.clone();
+        ask.lease = cut(ask.lease);
+        if ask.wait > MAX_DURATION {
+            ask.wait = Duration::ZERO;
+        }
+        right.claim(&ask).await
+    }
+}
+
+/// Refuses calls about nothing.
+pub(crate) struct RefusesNothing;
+
+fn refuse(operation: Operation) -> Error {
+    let at = At { backend: "mutant", operation };
+    Error::Invalid { at, reason: "there is nothing to do".to_owned() }
+}
+
+#[async_trait]
+impl Twist for RefusesNothing {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        if jobs.is_empty() {
+            return Err(refuse(Operation::Push));
+        }
+        right.push(jobs, token).await
+    }
+}
+
+/// Leaves the last job of each page out, and says of an empty one that there is more.
+pub(crate) struct LosesSight;
+
+#[async_trait]
+impl Twist for LosesSight {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        let mut page = right.peek(ask).await?;
+        if page.jobs.pop().is_none() && ask.after.is_none() {
+            page.next = Some(PageCursor(Bytes::from_static(b"0")));
+        }
+        Ok(page)
+    }
+}
+
+/// Counts from one.
+pub(crate) struct CountsFromOne;
+
+#[async_trait]
+impl Twist for CountsFromOne {
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        let mut stats = right.stats().await?;
+        stats.finished += 1;
+        Ok(stats)
+    }
+}

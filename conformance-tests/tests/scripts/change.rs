@@ -1,0 +1,232 @@
+//! Every small change of the scripts.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use crate::lua::Lua;
+
+/// Commands that change something.
+const WRITES: [&str; 19] = [
+    "DEL",
+    "EXPIRE",
+    "HDEL",
+    "HINCRBY",
+    "HSET",
+    "HSETNX",
+    "LMOVE",
+    "LPOP",
+    "LPUSH",
+    "LREM",
+    "LTRIM",
+    "PEXPIRE",
+    "RPOP",
+    "RPUSH",
+    "SET",
+    "UNLINK",
+    "ZADD",
+    "ZREM",
+    "ZREMRANGEBYSCORE",
+];
+
+/// Comparisons, and what they are turned into.
+const TURNED: [(&str, &str); 6] = [
+    (" == ", " ~= "),
+    (" ~= ", " == "),
+    (" < ", " >= "),
+    (" >= ", " < "),
+    (" > ", " <= "),
+    (" <= ", " > "),
+];
+
+/// Folders of scripts, from that of the workspace on, and what their files are called.
+const FOLDERS: [(&str, &str); 3] = [
+    ("queue-redis/lua", "queue-redis/"),
+    ("queue-redis/lua/shelf", "shelf/"),
+    ("backend-zset/lua", "zset/"),
+];
+
+/// Files that are put before each script, in their order.
+const LIBRARY: [&str; 4] =
+    ["queue-redis/entry", "shelf/books", "zset/pattern", "shelf/moves"];
+
+/// One change of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Which, in words that stay the same while the line does.
+    pub(crate) name: String,
+    /// The file as scripts have it, before and after.
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// The scripts that may run it.
+    pub(crate) scripts: BTreeSet<String>,
+}
+
+/// All changes of all files.
+pub(crate) fn all() -> Vec<Change> {
+    let files = files();
+    let mut changes = Vec::new();
+    for (name, text) in &files {
+        changes.extend(of_file(name, text));
+    }
+    for change in &mut changes {
+        change.scripts = scripts_of(change, &files);
+    }
+    changes
+}
+
+/// Each file's name and text.
+fn files() -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for (folder, prefix) in FOLDERS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+        for file in fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|it| it == "lua") {
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let text = fs::read_to_string(&path).unwrap();
+                files.insert(format!("{prefix}{name}"), text);
+            }
+        }
+    }
+    files
+}
+
+/// The scripts that may run what is changed: the one that it is in, or those that call
+/// the function that it is in, by whatever way.
+fn scripts_of(change: &Change, files: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let file = change.name.split(':').next().unwrap();
+    let script = |name: &str| name.split('/').next_back().unwrap().to_owned();
+    if !LIBRARY.contains(&file) {
+        return BTreeSet::from([script(file)]);
+    }
+    let at = change.from.bytes().zip(change.to.bytes()).position(|(a, b)| a != b);
+    let before = &change.from[..at.unwrap_or(change.from.len())];
+    let library: Vec<_> =
+        LIBRARY.iter().flat_map(|file| functions(&files[*file])).collect();
+    let mut callers: BTreeSet<&str> = before
+        .rmatch_indices("local function ")
+        .next()
+        .and_then(|(at, words)| before[at + words.len()..].split('(').next())
+        .into_iter()
+        .collect();
+    loop {
+        let known = callers.len();
+        for (name, body) in &library {
+            if callers.iter().any(|callee| body.contains(&format!("{callee}("))) {
+                callers.insert(name);
+            }
+        }
+        if callers.len() == known {
+            break;
+        }
+    }
+    let calls =
+        |text: &str| callers.iter().any(|name| text.contains(&format!("{name}(")));
+    let scripts = files.iter().filter(|(name, _)| !LIBRARY.contains(&name.as_str()));
+    scripts.filter(|(_, text)| calls(text)).map(|(name, _)| script(name)).collect()
+}
+
+/// The functions of a file of the library, each with its body.
+fn functions(text: &str) -> Vec<(&str, &str)> {
+    let bodies = text.split("\nlocal function ").skip(1);
+    bodies.filter_map(|body| Some((body.split('(').next()?, body))).collect()
+}
+
+/// All changes of one file. A script's first line goes elsewhere, and is left as it is.
+fn of_file(file: &str, text: &str) -> Vec<Change> {
+    let is_script = text.starts_with("#!") || text.starts_with("-- ");
+    let body = match text.split_once('\n') {
+        Some((_, body)) if is_script => body,
+        _ => text,
+    };
+    let body = body.trim_end();
+    let lua = Lua::read(body);
+    let mut spots: Vec<(usize, usize, &str)> = Vec::new();
+    for write in WRITES {
+        for call in ["redis.call", "redis.pcall"] {
+            for start in lua.find(&format!("{call}('{write}'")) {
+                let end = lua.end_of_call(start).unwrap();
+                let is_statement = lua.is_statement(start, end);
+                spots.push((start, end, if is_statement { "do end" } else { "0" }));
+            }
+        }
+    }
+    for start in lua.calls() {
+        if let Some(end) = lua.end_of_call(start)
+            && lua.is_statement(start, end)
+        {
+            spots.push((start, end, "do end"));
+        }
+    }
+    for (from, to) in TURNED {
+        spots.extend(lua.find(from).into_iter().map(|at| (at, at + from.len(), to)));
+    }
+    spots.extend(lua.find("not ").into_iter().map(|at| (at, at + 4, "")));
+    spots.sort_unstable();
+    let changes =
+        spots.into_iter().map(|(start, end, to)| change(file, body, start, end, to));
+    number_those_alike(changes.collect())
+}
+
+fn change(file: &str, body: &str, start: usize, end: usize, to: &str) -> Change {
+    let line = body[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = body[start..].find('\n').map_or(body.len(), |at| start + at);
+    let from = body[start..end].split_whitespace().collect::<Vec<_>>().join(" ");
+    let what = match to {
+        "do end" => format!("without `{from}`"),
+        "0" => format!("0 for `{from}`"),
+        "" => format!("without `not` in `{}`", body[line..line_end].trim()),
+        to => {
+            let (from, to) = (from.trim(), to.trim());
+            format!("`{to}` for `{from}` in `{}`", body[line..line_end].trim())
+        }
+    };
+    let changed = [&body[..start], to, &body[end..]].concat();
+    let (name, from) = (format!("{file}: {what}"), body.to_owned());
+    Change { name, from, to: changed, scripts: BTreeSet::new() }
+}
+
+fn number_those_alike(mut changes: Vec<Change>) -> Vec<Change> {
+    let names: Vec<_> = changes.iter().map(|change| change.name.clone()).collect();
+    for (at, change) in changes.iter_mut().enumerate() {
+        let before = names[..at].iter().filter(|name| **name == change.name).count();
+        if before > 0 {
+            change.name = format!("{} ({})", change.name, before + 1);
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(body: &str) -> Vec<String> {
+        of_file("x", &format!("-- x\n{body}")).into_iter().map(|one| one.to).collect()
+    }
+
+    #[test]
+    fn a_write_is_left_out_or_answers_nothing() {
+        assert_eq!(changed("redis.call('HSET', key, f(1))"), ["do end"]);
+        let counted = "local n = redis.call('ZREM', key, ')')";
+        assert_eq!(changed(counted), ["local n = 0"]);
+        assert_eq!(changed("local n = redis.call('HGET', key, id)"), [""; 0]);
+    }
+
+    #[test]
+    fn a_call_of_its_own_is_left_out() {
+        assert_eq!(changed("if a then ring(keys) end"), ["if a then do end end"]);
+        assert_eq!(changed("local function ring(keys)"), [""; 0]);
+        assert_eq!(changed("local a = ring(keys)"), [""; 0]);
+    }
+
+    #[test]
+    fn a_comparison_is_turned_round_where_it_is_code() {
+        assert_eq!(changed("if a == b then -- a == b"), ["if a ~= b then -- a == b"]);
+        assert_eq!(changed("local a = ' < '"), [""; 0]);
+        assert_eq!(changed("if not a then"), ["if a then"]);
+    }
+}

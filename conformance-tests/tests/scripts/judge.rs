@@ -1,0 +1,196 @@
+//! Has each change judged by the cases, and each case tried on the changes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use backend_zset::{ZsetConfig, ZsetQueue};
+use conformance_tests::{
+    Profile, Scope, Subject, cases, commands,
+    fault::{Fitted, Gate},
+    verdict_within,
+};
+use queue_core::{Environment, Error, Queue, QueueName};
+
+use crate::{change::Change, survivors::OTHERS};
+
+/// How many are judged at once: most of the time each waits for its server.
+const AT_ONCE: usize = 5;
+
+/// What takes longer hangs; the slowest case takes a few seconds.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A change that so many cases catch is not tried on the rest, unless a case catches
+/// nothing else.
+const ENOUGH: usize = 3;
+
+/// zset as it is.
+#[derive(Default)]
+struct Zset;
+
+#[async_trait]
+impl Subject for Zset {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        open(endpoint, queue, environment).await
+    }
+}
+
+async fn open(
+    endpoint: &str,
+    queue: &QueueName,
+    environment: &Environment,
+) -> Result<Arc<dyn Queue>, Error> {
+    let config = ZsetConfig::new(endpoint).unwrap().environment(environment.clone());
+    Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
+}
+
+/// zset with one change.
+struct Changed {
+    change: Change,
+    fitted: Mutex<Option<Fitted>>,
+}
+
+#[async_trait]
+impl Subject for Changed {
+    async fn prepare(&self, gate: &Gate) -> io::Result<()> {
+        let fitted = gate.patch_scripts(&self.change.from, &self.change.to);
+        *self.fitted.lock().unwrap() = Some(fitted);
+        Ok(())
+    }
+
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let queue = open(endpoint, queue, environment).await?;
+        let fitted = self.fitted.lock().unwrap().clone().unwrap();
+        assert!(fitted.get(), "{} fits no script", self.change.name);
+        Ok(queue)
+    }
+}
+
+/// Which cases were tried on a change, and which of them caught it.
+#[derive(Default)]
+pub(crate) struct Tried {
+    pub(crate) by: BTreeMap<&'static str, bool>,
+}
+
+impl Tried {
+    pub(crate) fn caught(&self) -> BTreeSet<&'static str> {
+        self.by.iter().filter(|(_, caught)| **caught).map(|(case, _)| *case).collect()
+    }
+}
+
+/// The functional cases of a backend on Redis.
+pub(crate) fn functional() -> Vec<&'static str> {
+    let concerned = cases().iter().filter(|case| case.scope != Scope::Embedded);
+    concerned.map(|case| case.id).collect()
+}
+
+/// By which cases a change was caught before.
+pub(crate) type Known = BTreeMap<String, BTreeSet<&'static str>>;
+
+/// What became of each change. What is known is not tried again.
+pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
+    let cases = functional();
+    let sent: Vec<Mutex<BTreeSet<String>>> =
+        cases.iter().map(|_| Mutex::default()).collect();
+    in_parallel(cases.len(), |at| {
+        *sent[at].lock().unwrap() = commands::<Zset>(cases[at]);
+    });
+    let may_catch = |case: usize, change: &Change| {
+        !sent[case].lock().unwrap().is_disjoint(&change.scripts)
+    };
+    let before = |change: &Change| {
+        let cases = known.get(&change.name).into_iter().flatten();
+        Mutex::new(Tried { by: cases.map(|case| (*case, true)).collect() })
+    };
+    let tried: Vec<Mutex<Tried>> = changes.iter().map(before).collect();
+    in_parallel(changes.len(), |number| {
+        let change = &changes[number];
+        if known.contains_key(&change.name) {
+            return;
+        }
+        // Each change meets the cases in an order of its own.
+        let order = (0..cases.len()).map(|at| (number * 31 + at * 97) % cases.len());
+        for case in order.filter(|case| may_catch(*case, change)) {
+            let tried = &tried[number];
+            if tried.lock().unwrap().caught().len() >= ENOUGH {
+                break;
+            }
+            if !tried.lock().unwrap().by.contains_key(cases[case]) {
+                let is_caught = catches(cases[case], change);
+                tried.lock().unwrap().by.insert(cases[case], is_caught);
+            }
+        }
+        let caught = tried[number].lock().unwrap().caught().len();
+        println!("{caught} {}", change.name);
+    });
+    let has_caught: BTreeSet<_> =
+        tried.iter().flat_map(|one| one.lock().unwrap().caught()).collect();
+    let was_looked_at = |case: usize| {
+        !known.is_empty() && OTHERS.iter().any(|(other, _)| *other == cases[case])
+    };
+    let idle: Vec<_> = (0..cases.len())
+        .filter(|case| !has_caught.contains(cases[*case]) && !was_looked_at(*case))
+        .collect();
+    println!("{} cases have caught nothing yet", idle.len());
+    in_parallel(idle.len(), |at| {
+        let case = idle[at];
+        for change in 0..changes.len() {
+            let number = (change * 101 + at) % changes.len();
+            let is_known = tried[number].lock().unwrap().by.contains_key(cases[case]);
+            if is_known || !may_catch(case, &changes[number]) {
+                continue;
+            }
+            let is_caught = catches(cases[case], &changes[number]);
+            tried[number].lock().unwrap().by.insert(cases[case], is_caught);
+            if is_caught {
+                println!("{} catches {}", cases[case], changes[number].name);
+                return;
+            }
+        }
+        println!("{} catches nothing", cases[case]);
+    });
+    tried.into_iter().map(|one| one.into_inner().unwrap()).collect()
+}
+
+fn catches(case: &str, change: &Change) -> bool {
+    let subject = Changed { change: change.clone(), fitted: Mutex::default() };
+    let judged = verdict_within(LIMIT, subject, Profile::Redis, case);
+    assert!(
+        judged.as_ref().err().is_none_or(|words| !words.contains("fits no script")),
+        "{}: {judged:?}",
+        change.name
+    );
+    judged.is_err()
+}
+
+fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    && at < count
+                {
+                    work(at);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,75 @@
+//! What catches nothing here, and what nothing catches: each looked at.
+
+const LATE: &str = "a waiter that does not hear of it looks again by itself, within the \
+                    declared lateness (R14)";
+const LONG_WAY: &str =
+    "such a job then goes the long way of `lease_any`, to the same end";
+const ANOTHER_TYPE: &str = "of use where a key has another type, which no case puts \
+                            there: `backend-zset/tests/pattern.rs` does";
+const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the ring that \
+                         follows wakes who waits";
+
+/// The name of a change that no case catches, and why none has to.
+pub(crate) const SURVIVORS: &[(&str, &str)] = &[
+    (
+        "shelf/cancel: without `redis.call('HDEL', keys.errors, id)`",
+        "`close_books` has removed it already, where the entry can be read",
+    ),
+    (
+        "shelf/moves: `~=` for `==` in `if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys) end`",
+        LATE,
+    ),
+    ("shelf/moves: without `ring(keys)`", LATE),
+    ("shelf/push: without `ring(keys)`", LATE),
+    ("shelf/push: without `check_ready(keys)`", ANOTHER_TYPE),
+    ("shelf/redrive: without `check_ready(keys)`", ANOTHER_TYPE),
+    ("zset/claim: without `redis.call('HDEL', held, unpack(leases))`", ANOTHER_TYPE),
+    (
+        "zset/claim: `~=` for `==` in `if element:sub(1, 8) ~= '\\245RQ\\1\\0\\5\\0\\0' or element:sub(9, 10) == '\\0\\0'`",
+        LONG_WAY,
+    ),
+    (
+        "zset/claim: `~=` for `==` in `or id_bytes == 0 or #element < 11 + id_bytes then return nil end`",
+        LONG_WAY,
+    ),
+    (
+        "zset/claim: `>=` for `<` in `or id_bytes == 0 or #element < 11 + id_bytes then return nil end`",
+        LONG_WAY,
+    ),
+    (
+        "zset/pass_on: `>=` for `<` in `while moved < most and redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT') do`",
+        PASSED_ON,
+    ),
+    (
+        "zset/pass_on: 0 for `redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT')`",
+        PASSED_ON,
+    ),
+];
+
+const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`";
+const READ: &str = "judges what is read, with no write and no comparison: `MUTANTS.md`";
+const EMPTY: &str = "judges calls about nothing, which send nothing: `MUTANTS.md`";
+
+/// Cases that catch none of the changes, and what they are for.
+pub(crate) const OTHERS: &[(&str, &str)] = &[
+    ("no_loss::a_payload_above_the_limit_is_refused", REFUSED),
+    ("no_loss::headers_above_the_limit_are_refused", REFUSED),
+    ("no_loss::a_batch_above_the_limit_is_refused", REFUSED),
+    ("no_loss::one_invalid_job_refuses_all", REFUSED),
+    ("bad_input::an_endless_delay_is_refused", REFUSED),
+    ("bad_input::an_endless_expiry_is_refused", REFUSED),
+    ("bad_input::a_senseless_lease_of_a_job_is_refused", REFUSED),
+    ("bad_input::a_senseless_lease_is_refused", REFUSED),
+    ("bad_input::an_endless_wait_is_refused", REFUSED),
+    ("idempotence::a_token_of_no_jobs_is_taken", EMPTY),
+    ("bad_input::empty_calls_are_fine", EMPTY),
+    ("neighbours::plain_pushes_show", READ),
+    ("operator::pages_show_every_ready_job", READ),
+    ("operator::pages_show_thousands", READ),
+    ("operator::a_peek_at_nothing_is_empty", READ),
+    ("figures::a_new_queue_is_empty", READ),
+    (
+        "neighbours::names_that_reach_out_are_refused",
+        "judges the type of names, which is the same for all backends",
+    ),
+];

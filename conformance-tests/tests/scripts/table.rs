@@ -1,0 +1,192 @@
+//! The table that is made of all changes, and what has to be true of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+};
+
+use crate::{
+    change::{self, Change},
+    judge::{self, Known, Tried},
+    survivors::{OTHERS, SURVIVORS},
+};
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/SCRIPT_MUTANTS.md");
+
+/// In place of a reason.
+const OPEN: &str = "NOT LOOKED AT";
+
+const HEAD: &str = "\
+# Mutants of the scripts
+
+Every write of zset's Lua scripts left out, every comparison and every `not` turned
+round, every call of a function of theirs left out: one at a time, each change judged by
+the functional cases alone. The acts that are struck at every step, the model and the
+mutants of `MUTANTS.md` are not asked here.
+
+A change is tried on cases that may run it until three have caught it; a case that has caught nothing by
+then is tried on all other changes. Made by
+`cargo test -p conformance-tests --test scripts -- --ignored`.
+
+";
+
+/// Makes the table.
+#[test]
+#[ignore = "takes a quarter of an hour"]
+fn the_table_is_made() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let changes = change::all();
+    let is_more = std::env::var("SCRIPT_MUTANTS").is_ok_and(|what| what == "more");
+    let known = if is_more { caught_before() } else { Known::new() };
+    let tried = judge::all(&changes, &known);
+    fs::write(PATH, table(&changes, &tried)).unwrap();
+}
+
+/// What the table says already of who catches what; it says nothing of what survives
+/// and has no reason yet.
+fn caught_before() -> Known {
+    let table = fs::read_to_string(PATH).unwrap();
+    let told = told(&table);
+    let is_settled = |row: &&Row| !row.is_open;
+    let settled = told.iter().filter(is_settled).map(|row| row.change.clone());
+    let mut known: Known = settled.map(|name| (name, BTreeSet::new())).collect();
+    for case in judge::functional() {
+        let start = format!("\n| `{case}` | ");
+        let row = table.split_once(&start).map_or("", |(_, rest)| rest);
+        let row = row.lines().next().unwrap_or_default().trim_end_matches(" |");
+        for number in row.split(", ") {
+            let number = number.trim_end_matches('!').parse::<usize>();
+            if let Some(row) = number.ok().and_then(|it| told.get(it - 1)) {
+                known.entry(row.change.clone()).or_default().insert(case);
+            }
+        }
+    }
+    known
+}
+
+fn table(changes: &[Change], tried: &[Tried]) -> String {
+    let caught: Vec<_> = tried.iter().map(Tried::caught).collect();
+    let mut by_case = BTreeMap::<&str, Vec<String>>::new();
+    for (at, cases) in caught.iter().enumerate() {
+        let is_alone = cases.len() == 1;
+        for case in cases {
+            let sign = if is_alone { "!" } else { "" };
+            by_case.entry(case).or_default().push(format!("{}{sign}", at + 1));
+        }
+    }
+    let mut made = HEAD.to_owned();
+    let survive = caught.iter().filter(|cases| cases.is_empty()).count();
+    let all = changes.len();
+    writeln!(made, "{} of {all} changes are caught.\n", all - survive).unwrap();
+    made += "## What each case catches\n\n";
+    made += "By the numbers of the changes below; with `!`, what no other case catches.\n\n";
+    made += "| case | changes |\n|---|---|\n";
+    for case in judge::functional() {
+        let none = || format!("none: {}", reason(OTHERS, case));
+        let catches = by_case.get(case).map_or_else(none, |all| all.join(", "));
+        writeln!(made, "| `{case}` | {catches} |").unwrap();
+    }
+    made +=
+        "\n## What catches each change\n\n| | change | caught by |\n|--:|---|---|\n";
+    for (at, (change, cases)) in changes.iter().zip(&caught).enumerate() {
+        let name = escaped(&change.name);
+        let first: Vec<_> =
+            cases.iter().take(4).map(|case| format!("`{case}`")).collect();
+        let by = if first.is_empty() {
+            format!("none: {}", reason(SURVIVORS, &change.name))
+        } else {
+            first.join(", ")
+        };
+        writeln!(made, "| {} | {name} | {by} |", at + 1).unwrap();
+    }
+    made
+}
+
+fn reason(reasons: &[(&str, &'static str)], of: &str) -> &'static str {
+    let known = reasons.iter().find(|(name, _)| *name == of);
+    known.map_or(OPEN, |(_, why)| why)
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('|', "\\|")
+}
+
+/// What the table says of a change.
+struct Row {
+    change: String,
+    survives: bool,
+    /// Whether nobody has said yet why it survives.
+    is_open: bool,
+}
+
+/// The changes that the table speaks of, in its order.
+fn told(table: &str) -> Vec<Row> {
+    let rows = table.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.splitn(2, " | ");
+        cells.next()?.parse::<usize>().ok()?;
+        let (change, by) = cells.next()?.rsplit_once(" | ")?;
+        let (survives, is_open) = (by.starts_with("none: "), by.contains(OPEN));
+        Some(Row { change: change.replace("\\|", "|"), survives, is_open })
+    });
+    rows.collect()
+}
+
+/// The table speaks of the scripts as they are.
+#[test]
+fn the_table_has_every_change() {
+    let told = told(&fs::read_to_string(PATH).unwrap());
+    let told: BTreeSet<_> = told.into_iter().map(|row| row.change).collect();
+    let made: BTreeSet<_> = change::all().into_iter().map(|one| one.name).collect();
+
+    let different: Vec<_> = told.symmetric_difference(&made).collect();
+
+    assert_eq!(different, [""; 0], "cargo test --test scripts -- --ignored");
+}
+
+/// And of the cases as they are.
+#[test]
+fn the_table_has_every_case() {
+    let table = fs::read_to_string(PATH).unwrap();
+
+    let missing: Vec<_> = judge::functional()
+        .into_iter()
+        .filter(|case| !table.contains(&format!("\n| `{case}` | ")))
+        .collect();
+
+    assert_eq!(missing, [""; 0], "cargo test --test scripts -- --ignored");
+}
+
+/// Whatever survives was looked at, and is said once; and so is a case that catches
+/// nothing.
+#[test]
+fn all_that_is_not_caught_has_a_reason() {
+    let table = fs::read_to_string(PATH).unwrap();
+    let survive: BTreeSet<_> = told(&table)
+        .into_iter()
+        .filter(|row| row.survives)
+        .map(|row| row.change)
+        .collect();
+    let reasons: BTreeSet<_> =
+        SURVIVORS.iter().map(|(name, _)| (*name).to_owned()).collect();
+
+    let different: Vec<_> = survive.symmetric_difference(&reasons).collect();
+
+    assert_eq!(different, [""; 0]);
+    assert!(!table.contains(OPEN), "everything has a reason");
+}
+
+/// A case that catches no change catches a mutant of another kind.
+#[test]
+fn what_catches_no_change_catches_something_else() {
+    let mutants = include_str!("../../MUTANTS.md");
+
+    let idle: Vec<_> = OTHERS
+        .iter()
+        .filter(|(case, why)| {
+            why.contains("MUTANTS.md") && !mutants.contains(&format!("\n| `{case}` | "))
+        })
+        .collect();
+
+    assert_eq!(idle, [] as [&(&str, &str); 0]);
+}
