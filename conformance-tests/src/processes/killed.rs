@@ -82,7 +82,8 @@ async fn have_acted(
     };
     let mut child = spawn(start, folder)?;
     let (asleep, gone) = (watch::Sender::new(false), watch::Sender::new(false));
-    let sight = Sight { held: once(&asleep), gone: once(&gone) };
+    let (held, gone_too) = (once(&asleep), once(&gone));
+    let sight = Sight { held, gone: gone_too, room: Box::pin(async {}) };
     let listening = async {
         let heard = listen(&mut child, clock, &asleep).await;
         gone.send_replace(true);

@@ -82,6 +82,7 @@ async fn with_others<T>(
             // An error means that all is over, too.
             let _ = ended.wait_for(|it| *it).await;
         }),
+        room: Box::pin(async {}),
     };
     let acting = async {
         let done = acting.await;

@@ -61,24 +61,32 @@ pub(super) async fn claim_in_vain(victim: Victim) -> Done {
 }
 
 /// Pushes once the victim's claim has given up.
-pub(super) fn push_after_a_while(crew: &Stage, victim: Sight) -> BoxFuture<'_, ()> {
+pub(super) fn push_after_a_while<'a>(
+    crew: &'a Stage,
+    victim: Sight<'a>,
+) -> BoxFuture<'a, ()> {
     Box::pin(async move {
         tokio::select! {
             () = victim.gone => {}
             () = crew.clock.sleep(BRIEFLY + Duration::from_millis(1)) => {}
         }
+        victim.room.await;
         crew.hand.store_plain(&["a"]).await;
     })
 }
 
 /// Pushes once the victim's claim waits at the server, or cannot any more.
-pub(super) fn push_once_held(crew: &Stage, victim: Sight) -> BoxFuture<'_, ()> {
+pub(super) fn push_once_held<'a>(
+    crew: &'a Stage,
+    victim: Sight<'a>,
+) -> BoxFuture<'a, ()> {
     Box::pin(async move {
         tokio::select! {
             () = victim.held => {}
             () = victim.gone => {}
             () = crew.clock.asleep(1) => {}
         }
+        victim.room.await;
         crew.hand.store_plain(&["a"]).await;
     })
 }

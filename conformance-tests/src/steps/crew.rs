@@ -54,20 +54,18 @@ impl Stage {
 }
 
 /// What those who do something meanwhile see of the victim.
-pub(crate) struct Sight {
+pub(crate) struct Sight<'a> {
     /// Completes once its claim waits at the store.
-    pub(crate) held: BoxFuture<'static, ()>,
+    pub(crate) held: BoxFuture<'a, ()>,
     /// Completes once it is dead.
-    pub(crate) gone: BoxFuture<'static, ()>,
+    pub(crate) gone: BoxFuture<'a, ()>,
+    /// Ends what would hinder others, too: to be awaited before they do anything.
+    pub(crate) room: BoxFuture<'a, ()>,
 }
 
-impl Sight {
-    pub(crate) fn of(victim: &Endpoint) -> Self {
-        let (holding, going) = (victim.clone(), victim.clone());
-        Self {
-            held: Box::pin(async move { holding.held().await }),
-            gone: Box::pin(async move { going.gone().await }),
-        }
+impl<'a> Sight<'a> {
+    pub(crate) fn of(victim: &'a Endpoint, room: BoxFuture<'a, ()>) -> Self {
+        Self { held: Box::pin(victim.held()), gone: Box::pin(victim.gone()), room }
     }
 }
 

@@ -10,12 +10,15 @@ use super::{
     judge::{Late, take_over},
     outcome::{End, Knowledge},
     scenarios::{Again, SCENARIOS, Scenario},
+    scenes::Scene,
     victim::{Heard, Part, Victim, act, pump},
 };
 use crate::{
     Subject,
     environment::SeededRandomness,
-    fault::{Address, Behind, Fate, Fault, Gate, StepRecord, VirtualClock, When},
+    fault::{
+        Address, Behind, Endpoint, Fate, Fault, Gate, StepRecord, VirtualClock, When,
+    },
 };
 
 const QUEUE: &str = "jobs";
@@ -37,7 +40,7 @@ pub struct Struck {
 const FULL: &str = "out of memory";
 
 /// Every fault that a step can be struck with.
-fn faults(scenario: &Scenario, is_blocking: bool) -> Vec<Struck> {
+fn faults(is_blocking: bool) -> Vec<Struck> {
     let kill = |fault, late, name| Struck { fault, late, name, kills: true };
     let live = |fault, name| Struck { fault, late: Late::AtOnce, name, kills: false };
     let mut faults = vec![
@@ -51,11 +54,8 @@ fn faults(scenario: &Scenario, is_blocking: bool) -> Vec<Struck> {
         live(Fault::Error("LOADING the suite says so".to_owned()), "error LOADING"),
         live(Fault::Error("OOM the suite says so".to_owned()), "error OOM"),
         live(meanwhile("SCRIPT FLUSH"), "script flush"),
+        live(meanwhile("CONFIG SET maxmemory 1"), FULL),
     ];
-    // What others push to a full server would fail too.
-    if scenario.is_steady {
-        faults.push(live(meanwhile("CONFIG SET maxmemory 1"), FULL));
-    }
     if is_blocking {
         faults.push(kill(Fault::WaiterCloses, Late::AtOnce, "waiter closes"));
         faults.push(kill(Fault::WaiterFreezes, Late::AtOnce, "waiter freezes"));
@@ -133,7 +133,7 @@ async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
     tally.steps += first.len() as u64;
     for step in &first {
         let is_blocking = step.command.starts_with('B');
-        for struck in faults(scenario, is_blocking) {
+        for struck in faults(is_blocking) {
             run += 1;
             let at = Some((step.step, &struck));
             let seen = one_run(crew, scenario, at, run, &mut tally).await?;
@@ -162,7 +162,7 @@ async fn strike_the_rest(
         return Ok(());
     }
     let is_death = |struck: &Struck| ["before", "after"].contains(&struck.name);
-    let deaths = || faults(scenario, false).into_iter().filter(is_death);
+    let deaths = || faults(false).into_iter().filter(is_death);
     for _ in 0..ROUNDS {
         for (step, struck) in
             steps.iter().flat_map(|step| deaths().map(move |s| (step, s)))
@@ -200,51 +200,90 @@ pub(super) async fn one_run(
     }
     let part =
         Part { worker: victim, held: scene.held.clone(), ran: scene.ran.clone() };
-    let queue = queue();
-    let acting = async {
-        let heard = act(crew, &queue, &endpoint, part.clone(), scenario.act).await;
-        crew.gate.kill(&endpoint).await;
-        heard
-    };
-    let (heard, ()) =
-        tokio::join!(acting, (scenario.meanwhile)(crew, Sight::of(&endpoint)));
     let struck = strike.map(|(_, struck)| struck);
-    let is_heard = struck.is_none_or(|struck| !struck.kills);
-    if struck.is_some_and(|struck| struck.name == FULL) {
-        crew.gate.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
-    }
+    let heard = have_acted(crew, scenario, &endpoint, (part.clone(), struck)).await?;
     let steps = steps_of(crew, &name);
-    let mut known = known(&heard, struck, &steps);
-    if known.as_ref().is_ok_and(|known| *known != Knowledge::Done)
-        && (is_heard || scenario.again == Again::ByAnyone)
-    {
-        let (queue, clock) = (crew.hand.queue.clone(), crew.clock.clone());
-        known = again(crew, scenario, Victim { queue, clock, part }, &heard).await;
-    }
-    let late = strike.map_or(Late::AtOnce, |(_, struck)| struck.late);
-    let found = take_over(crew, &scene.held, late).await;
-    let judged = match (known, found) {
-        (Ok(known), Ok(mut found)) => {
-            scene
-                .ran
-                .payloads()
-                .into_iter()
-                .for_each(|one| found.outcome.add(one, End::Ran));
-            scene.promise.bearing(strike.is_some()).judge(&found, known)
-        }
-        (Err(wrong), _) | (_, Err(wrong)) => Err(wrong),
-    };
-    let fired = count(tally, strike, &steps);
+    let known = known(&heard, struck, &steps);
+    let known = settled(crew, scenario, (part, struck, &heard), known).await;
+    let judged = judged(crew, &scene, struck, known).await;
     let replay = replay(scenario, strike);
     if let Err(wrong) = judged {
         tally.failures.push(format!("{replay}: {wrong}; heard {heard:?}"));
     }
-    if !fired && scenario.is_steady {
+    if !count(tally, strike, &steps) && scenario.is_steady {
         tally
             .failures
             .push(format!("{replay}: {}: the fault did not fire", Check::FaultFired));
     }
     Ok(steps)
+}
+
+/// Has the victim act, and others do what they do meanwhile; then it is gone.
+async fn have_acted(
+    crew: &Crew,
+    scenario: &Scenario,
+    endpoint: &Endpoint,
+    (part, struck): (Part, Option<&Struck>),
+) -> io::Result<Heard> {
+    let queue = queue();
+    let is_full = struck.is_some_and(|struck| struck.name == FULL);
+    let acting = async {
+        let heard = act(crew, &queue, endpoint, part, scenario.act).await;
+        crew.gate.kill(endpoint).await;
+        heard
+    };
+    let room = async move {
+        if is_full {
+            // Nor is it filled any more: others would be refused.
+            crew.gate.heal().await.expect("nothing is frozen");
+            make_room(crew).await.expect("the server takes it");
+        }
+    };
+    let sight = Sight::of(endpoint, Box::pin(room));
+    let (heard, ()) = tokio::join!(acting, (scenario.meanwhile)(crew, sight));
+    if is_full {
+        make_room(crew).await?;
+    }
+    Ok(heard)
+}
+
+async fn make_room(crew: &Crew) -> io::Result<()> {
+    crew.gate.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
+}
+
+/// What is known in the end: what may be repeated is repeated.
+async fn settled(
+    crew: &Crew,
+    scenario: &Scenario,
+    (part, struck, heard): (Part, Option<&Struck>, &Heard),
+    known: Result<Knowledge, String>,
+) -> Result<Knowledge, String> {
+    let is_heard = struck.is_none_or(|struck| !struck.kills);
+    let known = known?;
+    if known == Knowledge::Done {
+        return Ok(known);
+    }
+    if is_heard || scenario.again == Again::ByAnyone {
+        let (queue, clock) = (crew.hand.queue.clone(), crew.clock.clone());
+        return again(crew, scenario, Victim { queue, clock, part }, heard).await;
+    }
+    Ok(known)
+}
+
+/// Lets the survivors take over, and holds what they find against the promise.
+async fn judged(
+    crew: &Crew,
+    scene: &Scene,
+    struck: Option<&Struck>,
+    known: Result<Knowledge, String>,
+) -> Result<(), String> {
+    let late = struck.map_or(Late::AtOnce, |struck| struck.late);
+    let found = take_over(crew, &scene.held, late).await;
+    let (known, mut found) = (known?, found?);
+    for payload in scene.ran.payloads() {
+        found.outcome.add(payload, End::Ran);
+    }
+    scene.promise.bearing(struck.is_some()).judge(&found, known)
 }
 
 /// What is known of the act from what was heard of it.

@@ -11,7 +11,7 @@ use super::{
 use crate::Need;
 
 /// What others do while the victim acts.
-pub(crate) type Meanwhile = for<'a> fn(&'a Stage, Sight) -> BoxFuture<'a, ()>;
+pub(crate) type Meanwhile = for<'a> fn(&'a Stage, Sight<'a>) -> BoxFuture<'a, ()>;
 
 /// An act, what comes before it, and what it promises.
 pub(crate) struct Scenario {
