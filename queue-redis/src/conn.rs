@@ -93,6 +93,8 @@ impl Conn {
         config: RedisConfig,
     ) -> Result<Self, Error> {
         let at = At { backend, operation: Operation::Connect };
+        #[cfg(feature = "tls")]
+        crate::tls::choose_cryptography();
         let client = Client::open(config.info.clone())
             .map_err(|error| error::before_send(at, error))?;
         let conn = Self(Arc::new(Inner {

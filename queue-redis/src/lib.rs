@@ -14,6 +14,8 @@ mod parts;
 mod reply;
 mod script;
 pub mod shelf;
+#[cfg(feature = "tls")]
+mod tls;
 mod waiting;
 
 pub use config::{InvalidUrl, RedisConfig};

@@ -1,0 +1,42 @@
+//! The connection in TLS.
+#![cfg(feature = "tls")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::TcpListener;
+
+use conformance_tests::server::Server;
+use queue_core::{Error, Happened};
+use queue_redis::{Conn, RedisConfig};
+
+/// In a file of the suite's own.
+fn file(name: &str) -> String {
+    format!(
+        "{}/../conformance-tests/tests/given/{name}.pem",
+        env!("CARGO_MANIFEST_DIR")
+    )
+}
+
+/// R21: a certificate of nobody's is an error that says so, and no panic.
+#[tokio::test]
+async fn a_certificate_of_nobodys_is_refused() {
+    let port =
+        TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let (certificate, key) = (file("certificate"), file("key"));
+    let _server = Server::start_with(&[
+        "--tls-port",
+        &port.to_string(),
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let config = RedisConfig::new(&format!("rediss://localhost:{port}")).unwrap();
+
+    let error = Conn::open("test", config).await.unwrap_err();
+
+    assert_eq!(error.happened(), Happened::No);
+    assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
+    assert!(error.full_message().contains("certificate"), "{}", error.full_message());
+}
