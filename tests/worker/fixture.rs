@@ -43,9 +43,28 @@ impl Fixture {
     }
 
     pub(crate) async fn zset() -> Self {
+        Self::on_redis("zset").await
+    }
+
+    #[cfg(feature = "circular")]
+    pub(crate) async fn circular() -> Self {
+        Self::on_redis("circular").await
+    }
+
+    #[cfg(feature = "processing-list")]
+    pub(crate) async fn processing_list() -> Self {
+        Self::on_redis("processing-list").await
+    }
+
+    #[cfg(feature = "keyspace")]
+    pub(crate) async fn keyspace() -> Self {
+        Self::on_redis("keyspace").await
+    }
+
+    async fn on_redis(backend: &str) -> Self {
         let durable = ["--appendonly", "yes", "--appendfsync", "always"];
         let server = Server::start_with(&durable);
-        Self::open(format!("zset+{}", server.url()), Place::Server(server)).await
+        Self::open(format!("{backend}+{}", server.url()), Place::Server(server)).await
     }
 
     async fn open(url: String, store: Place) -> Self {

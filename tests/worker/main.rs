@@ -12,24 +12,38 @@ mod shutdown;
 mod slots;
 mod trouble;
 
+/// Makes one test of each promise, on one backend.
+macro_rules! on_a_backend {
+    ($fixture:ident: $($module:ident: $($promise:ident),+;)+) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                crate::$module::$promise(crate::fixture::Fixture::$fixture().await).await;
+            }
+        )+)+
+    };
+}
+
 /// Makes one test of each promise and backend.
 macro_rules! on_every_backend {
-    ($($module:ident: $($promise:ident),+;)+) => {
+    ($($promises:tt)+) => {
         mod sqlite {
-            $($(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $promise() {
-                    crate::$module::$promise(crate::fixture::Fixture::sqlite().await).await;
-                }
-            )+)+
+            on_a_backend! { sqlite: $($promises)+ }
         }
         mod zset {
-            $($(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $promise() {
-                    crate::$module::$promise(crate::fixture::Fixture::zset().await).await;
-                }
-            )+)+
+            on_a_backend! { zset: $($promises)+ }
+        }
+        #[cfg(feature = "circular")]
+        mod circular {
+            on_a_backend! { circular: $($promises)+ }
+        }
+        #[cfg(feature = "processing-list")]
+        mod processing_list {
+            on_a_backend! { processing_list: $($promises)+ }
+        }
+        #[cfg(feature = "keyspace")]
+        mod keyspace {
+            on_a_backend! { keyspace: $($promises)+ }
         }
     };
 }
