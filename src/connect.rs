@@ -6,7 +6,7 @@ mod error;
 mod guess;
 #[cfg(feature = "keyspace")]
 mod keyspace;
-#[cfg(feature = "circular")]
+#[cfg(any(feature = "circular", feature = "keyspace"))]
 mod own_option;
 #[cfg(feature = "processing-list")]
 mod processing_list;
@@ -251,6 +251,13 @@ mod tests {
     fn a_missing_circular_names_its_feature() {
         let refusal = refusal("circular+redis://host?finish=lrem");
         assert!(refusal.contains("--features circular"), "{refusal}");
+    }
+
+    #[cfg(not(feature = "keyspace"))]
+    #[test]
+    fn a_missing_keyspace_names_its_feature() {
+        let refusal = refusal("keyspace+redis://host?foreign=tolerate");
+        assert!(refusal.contains("--features keyspace"), "{refusal}");
     }
 
     #[cfg(not(feature = "processing-list"))]

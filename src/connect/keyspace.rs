@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backend_keyspace::{KeyspaceConfig, KeyspaceQueue};
 use queue_core::{Environment, QueueName};
 
-use super::{ConnectError, Opening, bad_url};
+use super::{ConnectError, Opening, bad_url, own_option};
 
 const PREFIX: &str = "keyspace+";
 
@@ -22,24 +22,16 @@ pub(super) fn open(
     })
 }
 
-/// The option is relq's own; the others of the URL are the server's.
 fn config(url: &str) -> Result<KeyspaceConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
-    let (place, options) = address.split_once('?').unwrap_or((address, ""));
-    let is_own = |option: &&str| option.split('=').next() == Some("foreign");
-    let (own, others): (Vec<_>, Vec<_>) =
-        options.split('&').filter(|option| !option.is_empty()).partition(is_own);
-    let address = match others.as_slice() {
-        [] => place.to_owned(),
-        others => format!("{place}?{}", others.join("&")),
-    };
-    let config = KeyspaceConfig::new(&address)
-        .map_err(|error| bad_url(url, error.to_string()))?;
-    own.into_iter().try_fold(config, |config, option| match option {
-        "foreign=tolerate" => Ok(config.tolerate_foreign_keys()),
-        "foreign=refuse" => Ok(config),
+    let (address, foreign) = own_option::split(address, "foreign");
+    let config = KeyspaceConfig::new(&address);
+    let config = config.map_err(|error| bad_url(url, error.to_string()))?;
+    match foreign.as_slice() {
+        [] | ["refuse"] => Ok(config),
+        ["tolerate"] => Ok(config.tolerate_foreign_keys()),
         _ => Err(bad_url(url, "foreign is refuse or tolerate")),
-    })
+    }
 }
 
 #[cfg(test)]
