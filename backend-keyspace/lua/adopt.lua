@@ -12,11 +12,10 @@ local leased = KEYS[1]
 local cursor, count, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local end_ms = server_ms() + lease_ms
 
-local adopted = 0
 local page = redis.call('SCAN', cursor, 'MATCH', PROCESSING .. '*', 'COUNT', count,
   'TYPE', 'string')
-for _, name in ipairs(page[2]) do
-  -- One that has a lease keeps it.
-  adopted = adopted + redis.call('ZADD', leased, 'NX', end_ms, name)
-end
+local words = {}
+for i, name in ipairs(page[2]) do words[2 * i - 1], words[2 * i] = end_ms, name end
+-- One that has a lease keeps it.
+local adopted = #words > 0 and redis.call('ZADD', leased, 'NX', unpack(words)) or 0
 return {adopted, page[1]}

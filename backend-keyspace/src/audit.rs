@@ -45,7 +45,7 @@ async fn read(store: &Store, strangers: Strangers) -> Result<Seen, Error> {
 
 async fn look_at_all(store: &Store) -> Result<Shown, Error> {
     let mut shown = Shown::default();
-    let mut sweep = Sweep::from_start();
+    let mut sweep = Sweep::of_all();
     while let Some(page) = sweep.next_page(store, Operation::Audit).await? {
         shown.items.extend(page.items);
         shown.orphans.extend(page.orphans);

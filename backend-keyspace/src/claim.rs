@@ -12,7 +12,7 @@ use crate::{
     KeyspaceQueue,
     keys::id_of_item,
     lease::{self, Claim},
-    pick::with_spare,
+    pick::{Sweep, with_spare},
     queue::MAX_BATCH,
     scripts::{Ask, Picked, Wanted},
     wait::Outlook,
@@ -166,12 +166,29 @@ impl KeyspaceQueue {
             let Some(page) = self.finder.next_page(&self.store, &mut sweep).await?
             else {
                 if !hunt.saw_some {
-                    self.finder.learn(&sweep, hunt.unclaimed);
+                    self.count_strangers(hunt).await?;
                 }
                 return Ok(());
             };
             self.take(hunt, self.finder.turned(&self.store, page.items)).await?;
             further += usize::from(hunt.leased > 0);
+        }
+        Ok(())
+    }
+
+    /// Something is unclaimed and no ready job was seen: unless others took what there
+    /// was, it is none of the queue's.
+    async fn count_strangers(&self, hunt: &mut Hunt<'_>) -> Result<(), Error> {
+        let now = self.store.pick(Wanted { draws: 0, ..self.finder.wanted(1) }).await?;
+        hunt.unclaimed = now.unclaimed;
+        let mut sweep = Sweep::of_all();
+        while !hunt.is_over() {
+            let Some(page) = sweep.next_page(&self.store, Operation::Claim).await?
+            else {
+                self.finder.learn(&sweep, hunt.unclaimed);
+                return Ok(());
+            };
+            self.take(hunt, page.items).await?;
         }
         Ok(())
     }

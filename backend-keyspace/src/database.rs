@@ -67,7 +67,7 @@ async fn refuse_strangers(store: &Store) -> Result<(), Error> {
     if store.stats(Operation::Connect).await?.ready == 0 {
         return Ok(());
     }
-    let mut sweep = Sweep::from_start();
+    let mut sweep = Sweep::of_all();
     for _ in 0..PAGES {
         let Some(page) = sweep.next_page(store, Operation::Connect).await? else {
             return Ok(());

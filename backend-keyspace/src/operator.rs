@@ -65,7 +65,7 @@ async fn count_strangers(store: &Store, strangers: Strangers) -> Result<u64, Err
         Strangers::Refused => PAGES,
         Strangers::Tolerated => usize::MAX,
     };
-    let mut sweep = Sweep::from_start();
+    let mut sweep = Sweep::of_all();
     for _ in 0..pages {
         if sweep.next_page(store, Operation::Stats).await?.is_none() {
             break;

@@ -89,7 +89,7 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
         if place.keys.len() >= limit || place.is_last {
             break;
         }
-        let page = store.sweep(Operation::Peek, &place.cursor, count).await?;
+        let page = store.scan(Operation::Peek, &place.cursor, count).await?;
         // Few among many: larger pages, which hold few of them.
         count = if page.items.is_empty() { MANY_KEYS } else { few };
         place.is_last = &page.next[..] == START;

@@ -13,8 +13,8 @@
 //! from the start each time. The claim script then takes each job by RENAMENX, if it is
 //! still there: whoever else picked it has lost nothing but a look.
 //!
-//! Keys that are no job's make the count too high. A sweep counts them (`Strangers`), and
-//! from then on only what is above that number is looked for at once. Should a stranger
+//! Keys that are no job's make the count too high. Where a sweep finds nothing although
+//! something is unclaimed, another counts them, and from then on only what is above that number is looked for at once. Should a stranger
 //! go in the same instant in which a bare SET comes, the number stays and the job is
 //! found by one page a claim: in a database of a million strangers that takes a thousand
 //! claims. A ring of the bell forgets the number.
@@ -76,9 +76,10 @@ impl Finder {
         self.strangers.store(0, Ordering::Relaxed);
     }
 
-    /// Begins a sweep where the last one was left.
+    /// Begins a sweep for ready jobs where the last one was left.
     pub(crate) fn sweep(&self) -> Sweep {
-        Sweep::from(self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        let cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Sweep::from(cursor, For::Items)
     }
 
     /// One page further, also for who comes next.
@@ -103,7 +104,7 @@ impl Finder {
         items
     }
 
-    /// A whole turn showed no ready job while so many keys were unclaimed.
+    /// A sweep of all showed no ready job while so many keys were unclaimed.
     pub(crate) fn learn(&self, sweep: &Sweep, unclaimed: u64) {
         self.strangers.store(sweep.strangers.min(unclaimed), Ordering::Relaxed);
     }
@@ -114,9 +115,17 @@ pub(crate) fn with_spare(jobs: u32) -> u32 {
     jobs + jobs.min(SPARE)
 }
 
+/// What a sweep looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    Items,
+    All,
+}
+
 /// A way round the whole database, page by page.
 #[derive(Debug)]
 pub(crate) struct Sweep {
+    target: For,
     cursor: Bytes,
     /// How often the end is still to be passed.
     ends_left: u32,
@@ -125,16 +134,16 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// From the start to the end.
-    pub(crate) fn from_start() -> Self {
-        Self::from(START)
+    /// Looks at all, from the start to the end.
+    pub(crate) fn of_all() -> Self {
+        Self::from(START, For::All)
     }
 
     /// From there to the end, and then once round: SCAN promises to show what stays only
     /// to who goes from its start to its end.
-    fn from(cursor: Bytes) -> Self {
+    fn from(cursor: Bytes, target: For) -> Self {
         let ends_left = if cursor == START { 1 } else { 2 };
-        Self { cursor, ends_left, strangers: 0 }
+        Self { target, cursor, ends_left, strangers: 0 }
     }
 
     /// The next page, or `None` at the end.
@@ -149,7 +158,10 @@ impl Sweep {
         if self.cursor == START {
             self.strangers = 0;
         }
-        let page = store.sweep(operation, &self.cursor, PAGE).await?;
+        let page = match self.target {
+            For::Items => store.scan(operation, &self.cursor, PAGE).await?,
+            For::All => store.sweep(operation, &self.cursor).await?,
+        };
         self.strangers += page.strangers + page.orphans.len() as u64;
         self.cursor = page.next.clone();
         if self.cursor == START {

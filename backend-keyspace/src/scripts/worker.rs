@@ -7,7 +7,7 @@ use queue_core::{
     Error, JobId, NewJob, Operation, PushToken, Pushed, Receipt, Timestamp,
 };
 use queue_redis::{
-    Reply, entry,
+    Reply, command, entry,
     entry::millis,
     shelf::{Ended, Shelf},
 };
@@ -43,7 +43,7 @@ pub(crate) struct Picked {
 }
 
 /// What a page of the database holds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) next: Bytes,
     /// Keys of ready jobs.
@@ -125,14 +125,30 @@ impl Store {
         })
     }
 
-    /// Looks at a page of the database, of so many keys or some more, from `cursor` on.
-    pub(crate) async fn sweep(
+    /// Looks for ready jobs on a page of the database, of so many keys or some more,
+    /// from `cursor` on.
+    pub(crate) async fn scan(
         &self,
         operation: Operation,
         cursor: &[u8],
         count: u32,
     ) -> Result<Swept, Error> {
-        let call = self.call(&SCRIPTS.sweep, &[]).arg(cursor).arg(count).arg(NAMED);
+        let mut cmd = command("SCAN");
+        cmd.arg(cursor).arg("MATCH").arg(format!("{}*", keys::ITEM));
+        cmd.arg("COUNT").arg(count).arg("TYPE").arg("string");
+        let mut parts = self.conn.call(operation, &cmd).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok(Swept { next: part().bytes()?, items: names(part())?, ..Swept::default() })
+    }
+
+    /// Looks at all that is on a page of the database, which takes some ten times as
+    /// long as looking for ready jobs.
+    pub(crate) async fn sweep(
+        &self,
+        operation: Operation,
+        cursor: &[u8],
+    ) -> Result<Swept, Error> {
+        let call = self.call(&SCRIPTS.sweep, &[]).arg(cursor).arg(PAGE).arg(NAMED);
         let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         Ok(Swept {

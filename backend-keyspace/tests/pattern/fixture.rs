@@ -98,5 +98,5 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
 
 /// Scripts and waits that clients sent since `CONFIG RESETSTAT`.
 pub(crate) fn sent(server: &Server) -> u64 {
-    ["evalsha", "eval", "blpop"].map(|name| calls(server, name)).iter().sum()
+    ["evalsha", "eval", "blpop", "scan"].map(|name| calls(server, name)).iter().sum()
 }

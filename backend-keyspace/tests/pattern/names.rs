@@ -133,3 +133,16 @@ async fn a_stray_processing_key_is_given_a_lease() {
     let back = take_all(&queue).await;
     assert_eq!((back[0].job().as_str(), &back[0].payload[..]), ("5", &b"hello"[..]));
 }
+
+/// R18: what was leased does not vanish by a time to live that some client gave it.
+#[tokio::test]
+async fn a_time_to_live_ends_with_the_lease() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_5 hello EX 1000");
+
+    take_all(&queue).await;
+
+    let leased = keys(&server).into_iter().find(|key| key.starts_with("processing_5_"));
+    assert_eq!(say(&server, &format!("TTL {}", leased.unwrap())), ":-1\r\n");
+}
