@@ -3,14 +3,14 @@
 -- leaves.
 --
 -- KEYS[1...] the shelf's, then the pattern's, then
--- KEYS[...]  lists  LIST  processing lists
+-- KEYS[...]  lists  LIST  processing lists: those of the sessions, those of the leases
 -- ARGV[1] 'over' to take what is over, counted; 'left' to take all that is named here,
 --         uncounted
 -- ARGV[2] how many at most
 -- ARGV[3] for how long the list of a session that ended is watched (ms)
 -- ARGV[4] how many leases are named
 -- ARGV[5...] for each of them: its name, the number of its list; the first is to be
---            foremost. Then for each list its session, or empty for the shared one.
+--            foremost. Then the sessions, the first to end first.
 --
 -- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}.
@@ -132,8 +132,7 @@ for list, named in pairs(named_by_list()) do
   take_named(list, named.names, named.is_wanted)
 end
 for i = #ARGV - FIRST_SESSION + 1, 1, -1 do
-  local session = ARGV[FIRST_SESSION + i - 1]
-  if session ~= '' then look_at(list_of(i), session) end
+  look_at(list_of(i), ARGV[FIRST_SESSION + i - 1])
 end
 
 local lease_ms = next_in_ms(keys.leased, now_ms)

@@ -68,7 +68,7 @@ async fn cancel_in(store: &Store, place: &Place, job: &JobId) -> Result<bool, Er
         let read = elements.len();
         for element in elements {
             let element = element.bytes()?;
-            if is_it(&element, job) {
+            if is_it(place, &element, job) {
                 return store.cancel_listed(&place.list, &place.site, &element).await;
             }
         }
@@ -79,8 +79,9 @@ async fn cancel_in(store: &Store, place: &Place, job: &JobId) -> Result<bool, Er
     }
 }
 
-fn is_it(element: &Bytes, job: &JobId) -> bool {
-    let entry =
-        Lease::parse(element).map_or_else(|| element.clone(), |lease| lease.entry);
+/// What looks like a stamp and is in no processing list is some client's payload.
+fn is_it(place: &Place, element: &Bytes, job: &JobId) -> bool {
+    let lease = Lease::parse(element).filter(|_| place.state == JobState::Leased);
+    let entry = lease.map_or_else(|| element.clone(), |lease| lease.entry);
     Entry::is_marked(&entry) && id_of(&entry) == job.as_str().as_bytes()
 }
