@@ -80,7 +80,7 @@ impl Args {
             Choice::Given(server).set();
         }
         let chosen = self.only.clone().map_or(Chosen::All, Chosen::Only);
-        let report = match self.backend {
+        let mut report = match self.backend {
             Backend::Zset => judge::<Zset>(Profile::Redis, &chosen),
             Backend::Circular => judge::<Circular>(Profile::Redis, &chosen),
             Backend::ProcessingList => judge::<ProcessingList>(Profile::Redis, &chosen),
@@ -90,6 +90,8 @@ impl Args {
             Backend::Keyspace => judge::<Keyspace>(Profile::Redis, &chosen),
             Backend::Sqlite => judge::<Sqlite>(Profile::Embedded, &chosen),
         };
+        // One backend may be judged in two modes.
+        report.backend = self.backend.name();
         self.format.show(&report)?;
         Ok(report.is_clean())
     }
