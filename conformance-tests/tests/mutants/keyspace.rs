@@ -128,7 +128,7 @@ const MUTANTS: &[Broken] = &[
             "elseif is_item(name) then",
             "elseif redis.call('TYPE', name).ok == 'string' then",
         )],
-        caught_by: &[By::Case("operator::pages_show_thousands", "b\"jobs\": 1")],
+        caught_by: &[By::Case("figures::a_new_queue_is_empty", "left: 1\n right: 0")],
     },
     Broken {
         name: "a purge by FLUSHDB",
