@@ -47,9 +47,9 @@ pub enum Order {
 pub enum LeaseScope {
     /// Each job has its own, so that what a heartbeat does not name runs out.
     Job,
-    /// All jobs of a worker share its heartbeat, which a claim or an extension
-    /// renews: a worker asks for leases of one length. What an extension does not name
-    /// is given back (R10), and no job has a lease of its own.
+    /// All jobs of a worker live by its heartbeat: a worker asks for leases of one
+    /// length, what an extension does not name is given back or runs out (R10), and no
+    /// job has a lease of its own.
     Worker,
 }
 

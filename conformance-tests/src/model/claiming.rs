@@ -46,7 +46,6 @@ impl Book {
         }
         self.answer_is_in_order(&taken)?;
         self.nobody_was_passed(&taken)?;
-        self.beats(asked.run, self.now + asked.lease);
         self.may_bury_overdue();
         if self.class.patience(u64::MAX) > 0 {
             return self.passed_over(asked, &taken);
@@ -58,19 +57,6 @@ impl Book {
             return self.nobody_ready_was_left(&taken);
         }
         Ok(())
-    }
-
-    /// Where a worker's jobs live by its heartbeat, a claim is one.
-    fn beats(&mut self, run: usize, until: Ms) {
-        if !self.class.shares_heartbeat() {
-            return;
-        }
-        self.maybe(|_, world| match world.lease() {
-            Some(lease) if lease.run == run && lease.until < until => {
-                vec![world.at(Place::Leased(Lease { until, ..*lease }))]
-            }
-            _ => Vec::new(),
-        });
     }
 
     /// What a claim takes over for the last time, it buries.
@@ -105,7 +91,6 @@ impl Book {
         }
         let (now, step) = (self.now, self.step);
         let takes_over = self.class.claims_take_over();
-        self.beats(asked.run, now + asked.lease);
         self.maybe(|job, world| {
             if !is_meant(world) {
                 return Vec::new();
