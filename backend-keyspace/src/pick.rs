@@ -3,7 +3,7 @@
 //! ```text
 //!  count   DBSIZE less the leases and the queue's own keys: is there any?
 //!  draw    RANDOMKEY, some dozens of times in one script
-//!  sweep   SCAN, a thousand keys a call, once round the whole database at most
+//!  sweep   SCAN, a thousand keys a call, until it was once round the whole database
 //! ```
 //!
 //! The count costs one command and is exact, so a worker with nothing to do sends
@@ -14,10 +14,11 @@
 //! still there: whoever else picked it has lost nothing but a look.
 //!
 //! Keys that are no job's make the count too high. Where a sweep finds nothing although
-//! something is unclaimed, another counts them, and from then on only what is above that number is looked for at once. Should a stranger
-//! go in the same instant in which a bare SET comes, the number stays and the job is
-//! found by one page a claim: in a database of a million strangers that takes a thousand
-//! claims. A ring of the bell forgets the number.
+//! something is unclaimed, another counts them, and from then on only what is above that
+//! number is looked for at once. Should a stranger go in the same instant in which a bare
+//! SET comes, the number stays and the job is found by one page a claim: in a database
+//! of a million strangers that takes a thousand claims. A ring of the bell forgets the
+//! number.
 
 use std::sync::{
     Mutex, PoisonError,
