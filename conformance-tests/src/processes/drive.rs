@@ -7,6 +7,7 @@ use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet};
 use super::{
     Embedded, Side, child, frozen,
     killed::{self, Ran},
+    locked,
     order::Spot,
     refused,
     start::Start,
@@ -91,6 +92,9 @@ async fn strike(subject: Embedded, index: usize, store: Store) -> Tally {
     let Some(labels) = count(&start, &mut tally).await else { return tally };
     tally.steps += labels.len() as u64;
     kill_at_each(&start, &labels, &mut tally).await;
+    if store == Store::Prepared {
+        lock_out(&start, &mut tally).await;
+    }
     for (step, label) in labels.iter().enumerate() {
         let spot = Spot { step, side: Side::Before };
         for refusal in subject.refusals {
@@ -103,6 +107,19 @@ async fn strike(subject: Embedded, index: usize, store: Store) -> Tally {
         }
     }
     tally
+}
+
+/// Another process keeps the store locked while the victim acts.
+async fn lock_out(start: &Start, tally: &mut Tally) {
+    let ran = match locked::Holder::find(start.subject).await {
+        Some(holder) => locked::run(start, holder).await,
+        None => return tally.failures.push("nobody can lock the store".to_owned()),
+    };
+    tally.runs += 1;
+    tally.faults_fired += 1;
+    if let Err(wrong) = ran {
+        tally.failures.push(format!("{}, locked by another: {wrong}", start.name()));
+    }
 }
 
 /// The victim's steps with no fault, by two runs that have to agree.

@@ -99,7 +99,7 @@ async fn have_acted(
 }
 
 /// This program once more, as a child that dies with its parent's interest in it.
-fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
+pub(super) fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     match start.subject.child {
         super::Child::Test(name) => {

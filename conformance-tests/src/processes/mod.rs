@@ -8,7 +8,8 @@
 //!  4  for each step and each code that a store can fail with: an actor in this
 //!     process acts on a copy, and that step fails
 //!  5  for each step: an actor freezes there, survivors take over, it goes on
-//!  6  after each: let every lease and delay end, recover, drain, and judge as in
+//!  6  once: an actor acts while another process keeps the store locked
+//!  7  after each: let every lease and delay end, recover, drain, and judge as in
 //!     [`steps`](crate::steps)
 //! ```
 //!
@@ -26,6 +27,7 @@ mod child;
 mod drive;
 mod frozen;
 mod killed;
+mod locked;
 mod order;
 mod refused;
 mod start;

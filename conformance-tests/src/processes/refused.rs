@@ -20,7 +20,9 @@ use super::{
 };
 use crate::{
     fault::VirtualClock,
-    steps::{Again, Knowledge, Outcome, Sight, Stage, bring_back, settle_up},
+    steps::{
+        Again, BoxFuture, Knowledge, Outcome, Sight, Stage, bring_back, settle_up,
+    },
 };
 
 /// Has an actor act whose step fails, and judges what it says and what is left.
@@ -54,23 +56,25 @@ async fn refuse(
             () = pump(&clock, &count, || ()) => unreachable!("time does not end"),
         }
     };
-    let said = timeout(LIMIT, with_others(start, folder, &clock, patient)).await;
+    let room = Box::pin(async {});
+    let said =
+        timeout(LIMIT, with_others(start, (folder, &clock), room, patient)).await;
     let said = said.map_err(|_| format!("the act hangs for {LIMIT:?}"))??;
     let stage = start.survivors(folder, &clock).await?;
-    let known = known(start, &stage, refusal, said).await?;
+    let known = known(start, &stage, refusal.is_told, said).await?;
     bring_back(&stage).await?;
     let found = settle_up(&stage, &start.held).await?;
     start.judge(found, (ran.payloads(), known, Trouble::Some))
 }
 
 /// While others do what the scenario has them do.
-async fn with_others<T>(
+pub(super) async fn with_others<T>(
     start: &Start,
-    folder: &Path,
-    clock: &VirtualClock,
+    (folder, clock): (&Path, &VirtualClock),
+    room: BoxFuture<'_, ()>,
     acting: impl Future<Output = T>,
 ) -> Result<T, String> {
-    if start.scenario.is_steady {
+    if start.scenario.is_steady || start.scenario.is_worker {
         return Ok(acting.await);
     }
     let stage = start.survivors(folder, clock).await?;
@@ -82,7 +86,7 @@ async fn with_others<T>(
             // An error means that all is over, too.
             let _ = ended.wait_for(|it| *it).await;
         }),
-        room: Box::pin(async {}),
+        room,
     };
     let acting = async {
         let done = acting.await;
@@ -95,14 +99,14 @@ async fn with_others<T>(
 
 /// An error says truly what failed and whether the call happened (R21), and what may
 /// be repeated is repeated.
-async fn known(
+pub(super) async fn known(
     start: &Start,
     stage: &Stage,
-    refusal: Refusal,
+    is_told: fn(&Error) -> bool,
     said: Result<(), Error>,
 ) -> Result<Knowledge, String> {
     let Err(error) = said else { return Ok(Knowledge::Done) };
-    if !(refusal.is_told)(&error) {
+    if !is_told(&error) {
         return Err(format!("not told truly: {}", error.full_message()));
     }
     let is_safe = error.retry_advice() == RetryAdvice::Safe;

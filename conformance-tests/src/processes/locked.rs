@@ -1,0 +1,141 @@
+//! A victim that acts while another process keeps the store locked.
+//!
+//! Who keeps it locked is a child that stands still in the midst of a write. It is
+//! killed when the victim has answered or begins to wait for better times.
+
+use std::path::Path;
+
+use queue_core::Error;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Child,
+    sync::watch,
+    time::timeout,
+};
+
+use super::{
+    Embedded,
+    act::{Count, LIMIT, act, pump},
+    child::SAYS,
+    killed::{self, spawn},
+    order::{Order, Spot},
+    refused::{known, with_others},
+    start::{Start, Trouble},
+};
+use crate::{
+    fault::VirtualClock,
+    steps::{Outcome, Part, SCENARIOS, bring_back, settle_up},
+};
+
+/// What is written while the store is locked.
+const WRITES: &str = "push";
+
+/// Where a child stands still to keep a store locked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Holder {
+    scenario: usize,
+    spot: Spot,
+}
+
+impl Holder {
+    /// Before the last step of a push, which is where it is committed.
+    pub(super) async fn find(subject: Embedded) -> Option<Self> {
+        let scenario = SCENARIOS.iter().position(|act| act.name == WRITES)?;
+        let start = Start::prepare(subject, scenario).await.ok()?;
+        let step = killed::run(&start, None).await.steps.len().checked_sub(1)?;
+        Some(Self { scenario, spot: Spot { step, ..Spot::FIRST } })
+    }
+}
+
+/// Has an actor act on a locked store, and judges what it says and what is left.
+pub(super) async fn run(start: &Start, holder: Holder) -> Result<Outcome, String> {
+    let folder = start.lay_out();
+    let found = timeout(LIMIT, lock_out(start, folder.path(), holder)).await;
+    found.unwrap_or_else(|_| Err(format!("it hangs for {LIMIT:?}")))
+}
+
+async fn lock_out(
+    start: &Start,
+    folder: &Path,
+    holder: Holder,
+) -> Result<Outcome, String> {
+    let clock = start.clock();
+    let part = start.part();
+    let ran = part.ran.clone();
+    let child = hold(start, folder, holder).await?;
+    let said = act_on(start, (folder, &clock), part, child).await?;
+    if start.scenario.name == WRITES && said.is_ok() {
+        return Err("the store is not locked".to_owned());
+    }
+    let stage = start.survivors(folder, &clock).await?;
+    let known = known(start, &stage, is_told, said).await?;
+    bring_back(&stage).await?;
+    let found = settle_up(&stage, &start.held).await?;
+    start.judge(found, (ran.payloads(), known, Trouble::Some))
+}
+
+/// What the victim says while that child keeps the store locked.
+async fn act_on(
+    start: &Start,
+    (folder, clock): (&Path, &VirtualClock),
+    part: Part,
+    child: Child,
+) -> Result<Result<(), Error>, String> {
+    let count = Count::default();
+    let (free, freed) = (watch::Sender::new(false), watch::Sender::new(false));
+    let mut is_free = freed.subscribe();
+    let freeing = tokio::spawn(end(child, free.subscribe(), freed));
+    let watched = count.watch(|_, _| Ok(()));
+    let acting = act(start.subject, start.scenario, (folder, clock), part, watched);
+    let give_up = || {
+        free.send_replace(true);
+    };
+    let patient = async {
+        tokio::select! {
+            said = acting => said,
+            () = pump(clock, &count, give_up) => unreachable!("time does not end"),
+        }
+    };
+    let room = Box::pin(async move {
+        // An error means that it is free, too.
+        let _ = is_free.wait_for(|it| *it).await;
+    });
+    let said = with_others(start, (folder, clock), room, patient).await?;
+    free.send_replace(true);
+    freeing.await.map_err(|error| error.to_string())?;
+    Ok(said)
+}
+
+/// Completes once a child stands still in the midst of its write.
+async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, String> {
+    let said = |error: std::io::Error| format!("the holder: {error}");
+    let Holder { scenario, spot } = holder;
+    let (elapsed, spot) = (start.elapsed, Some(spot));
+    let order = Order { scenario, elapsed, held: Vec::new(), spot };
+    order.write(folder).map_err(said)?;
+    let mut child = spawn(start, folder).map_err(said)?;
+    let out = child.stdout.take().expect("it is piped");
+    let mut lines = BufReader::new(out).lines();
+    while let Some(line) = lines.next_line().await.map_err(said)? {
+        if line.strip_prefix(SAYS) == Some("struck") {
+            return Ok(child);
+        }
+    }
+    Err("the holder did not come to its write".to_owned())
+}
+
+/// Kills the holder once that is wanted, and says so.
+async fn end(
+    mut child: Child,
+    mut wanted: watch::Receiver<bool>,
+    done: watch::Sender<bool>,
+) {
+    // An error means that the run is over.
+    let _ = wanted.wait_for(|it| *it).await;
+    child.kill().await.expect("a child can be killed");
+    done.send_replace(true);
+}
+
+fn is_told(error: &Error) -> bool {
+    matches!(error, Error::Unavailable { .. })
+}
