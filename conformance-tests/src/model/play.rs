@@ -126,26 +126,8 @@ impl Play {
             Act::Leave => self.leave(who, strike).await?,
             Act::Recover { page } => self.recover(who, strike, *page).await?,
             Act::Advance(step) => self.advance(*step).await?,
-            Act::Cancel { job } => {
-                if let Some(id) = self.recent(*job).and_then(|at| self.id(at)) {
-                    self.cancel(who, strike, id).await?;
-                }
-            }
-            Act::CancelUnknown => {
-                let unknown = JobId::new("unknown").expect("a valid id");
-                self.cancel(who, strike, unknown).await?;
-            }
-            Act::Pause => self.steer(who, strike, true).await?,
-            Act::Resume => self.steer(who, strike, false).await?,
-            Act::Redrive => self.redrive(who, strike, None).await?,
-            Act::RedriveOne { job } => {
-                if let Some(at) = self.recent(*job) {
-                    self.redrive(who, strike, Some(at)).await?;
-                }
-            }
-            Act::PurgeDead => self.purge_dead(who, strike).await?,
-            Act::Purge => self.purge(who, strike).await?,
             Act::Release => self.release().await?,
+            operated => self.operate(who, strike, operated).await?,
         }
         self.look().await
     }
@@ -273,7 +255,7 @@ impl Play {
     }
 
     /// A job, counted back from the newest.
-    fn recent(&self, back: u8) -> Option<usize> {
+    pub(super) fn recent(&self, back: u8) -> Option<usize> {
         self.book.jobs.len().checked_sub(usize::from(back) + 1)
     }
 

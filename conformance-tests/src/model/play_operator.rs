@@ -4,12 +4,41 @@ use queue_core::{JobId, Which};
 
 use super::{
     book::{Knowledge, Verdict},
-    operation::{Strike, Who},
+    operation::{Act, Strike, Who},
     play::{Effect, Play},
     stage::Heard,
 };
 
 impl Play {
+    /// What an operator does, and nobody else.
+    pub(super) async fn operate(
+        &mut self,
+        who: Who,
+        strike: Option<Strike>,
+        act: &Act,
+    ) -> Verdict {
+        match act {
+            Act::Cancel { job } => match self.recent(*job).and_then(|at| self.id(at)) {
+                Some(id) => self.cancel(who, strike, id).await,
+                None => Ok(()),
+            },
+            Act::CancelUnknown => {
+                let unknown = JobId::new("unknown").expect("a valid id");
+                self.cancel(who, strike, unknown).await
+            }
+            Act::Pause => self.steer(who, strike, true).await,
+            Act::Resume => self.steer(who, strike, false).await,
+            Act::Redrive => self.redrive(who, strike, None).await,
+            Act::RedriveOne { job } => match self.recent(*job) {
+                Some(at) => self.redrive(who, strike, Some(at)).await,
+                None => Ok(()),
+            },
+            Act::PurgeDead => self.purge_dead(who, strike).await,
+            Act::Purge => self.purge(who, strike).await,
+            other => Err(format!("`{other}` is no operator's")),
+        }
+    }
+
     pub(super) async fn cancel(
         &mut self,
         who: Who,
