@@ -118,6 +118,7 @@ macro_rules! __with_cases {
                 cancelling_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry;
                 an_expired_retry_frees_its_key: R16 R17 => Unique Expiry;
                 an_expired_give_back_frees_its_key: R16 R17 => Unique Expiry;
+                an_expired_leave_frees_its_key: R16 R17 R24 => Unique Expiry;
                 an_expired_lost_lease_frees_its_key: R16 R17 => Unique Expiry;
             }
             one_holder {

@@ -119,6 +119,19 @@ pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
+/// R16, R17, R24: an expired holder whose worker left frees the key at once.
+pub(crate) async fn an_expired_leave_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    actor.take_one().await;
+    store.advance(PAST_LIFE).await;
+
+    actor.leave(actor.worker()).await.expect("answered");
+
+    is_free(&actor).await;
+    delivers(&actor, ["second"]).await;
+}
+
 /// R16, R17: an expired holder that lost its lease frees the key once recovered.
 pub(crate) async fn an_expired_lost_lease_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;

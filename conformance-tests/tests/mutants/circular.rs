@@ -148,4 +148,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         ..HEALTHY
     },
+    Mutant {
+        name: "a leaver keeps the key that its job held past its expiry",
+        patches: &[patch("leave", "token:sub(-1) == 'k'", "false")],
+        caught_by: &[Case(
+            "unique_expiry::an_expired_leave_frees_its_key",
+            "Duplicate",
+        )],
+        ..HEALTHY
+    },
 ];
