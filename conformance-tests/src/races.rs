@@ -35,7 +35,8 @@ pub(crate) async fn a_cancel_races_an_ack(store: &Store) {
 
     let cancelled = cancelling.await.expect("the cancels end");
     let stats = holder.figures().await;
-    assert_eq!((stats.finished, stats.cancelled), (applied, cancelled));
+    let counted = (stats.finished, stats.cancelled);
+    assert_eq!(counted, (applied, cancelled), "counted as it was answered");
     assert_eq!((applied + cancelled, stats.unfinished()), (50, 0));
 }
 
