@@ -1,11 +1,13 @@
 //! Which keys of a server belong to which queue (R19).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
 };
 
 use queue_core::QueueName;
+
+use crate::{Subject, place::Place};
 
 /// How many queues can live in one database of a Redis server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,28 @@ impl Rooms {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The keys on the server that belong to none of the queues, for a message.
+    pub(crate) async fn foreign_keys(
+        &self,
+        place: &Place,
+        subject: &dyn Subject,
+    ) -> Vec<String> {
+        let mut foreign = Vec::new();
+        if matches!(place, Place::Embedded { .. }) {
+            return foreign;
+        }
+        let queues = self.all();
+        for database in queues.values().copied().collect::<BTreeSet<_>>() {
+            let mut found = strings(&place.tell(&keys_of(database)).await);
+            let here = queues.iter().filter(|(_, place)| **place == database);
+            for (queue, _) in here {
+                found.retain(|key| !subject.owns(queue, key));
+            }
+            foreign.extend(found.iter().map(|key| key.escape_ascii().to_string()));
+        }
+        foreign
+    }
+
     /// As many of the names as there is room for, beside a queue of another name.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         match self.room {
@@ -67,7 +91,7 @@ pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
 }
 
 /// What is told to a server to be answered with all keys of a database.
-pub(crate) fn keys_of(database: usize) -> [Vec<u8>; 4] {
+fn keys_of(database: usize) -> [Vec<u8>; 4] {
     let script = "redis.call('SELECT', ARGV[1]) return redis.call('KEYS', '*')";
     ["EVAL", script, "0", &database.to_string()].map(|word| word.as_bytes().to_vec())
 }
@@ -84,7 +108,7 @@ pub(crate) fn size() -> [Vec<u8>; 3] {
 }
 
 /// The strings of a raw answer that is a list of them.
-pub(crate) fn strings(answer: &[u8]) -> Vec<Vec<u8>> {
+fn strings(answer: &[u8]) -> Vec<Vec<u8>> {
     let mut strings = Vec::new();
     let Some((_, mut rest)) = line(answer) else { return strings };
     while let Some((head, behind)) = line(rest) {

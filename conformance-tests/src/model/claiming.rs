@@ -134,14 +134,8 @@ impl Book {
             return Err(format!("UNEXPECTED, R3: {payload} was never pushed"));
         };
         self.check_delivery(at, asked, delivery)?;
+        self.may_be_delivered(at)?;
         let (now, attempt) = (self.now, delivery.attempt());
-        let most = u32::from(self.jobs[at].spec.max_attempts.get());
-        let takes_over = self.class.claims_take_over();
-        self.keep(at, "R6, R11, R14, R17: must not be delivered now", |world| {
-            let is_overdue = world.overdue(now).is_some() && !world.is_expired(now);
-            let is_taken_over = takes_over && is_overdue && world.attempt < most;
-            world.is_claimable(now) || is_taken_over
-        })?;
         self.keep(at, "R11: not this attempt", |world| world.attempt + 1 == attempt)?;
         let places = self.places_of(at);
         let was_leased = self.jobs[at].worlds.iter().all(|it| it.lease().is_some());
@@ -164,6 +158,18 @@ impl Book {
         let receipt = delivery.receipt.clone();
         self.told.push(Told { receipt, job: at, lease });
         Ok(Taken { job: at, places })
+    }
+
+    /// Rules out the worlds in which nobody may be given the job.
+    fn may_be_delivered(&mut self, job: usize) -> Verdict {
+        let now = self.now;
+        let most = u32::from(self.jobs[job].spec.max_attempts.get());
+        let takes_over = self.class.claims_take_over();
+        self.keep(job, "R6, R11, R14, R17: must not be delivered now", |world| {
+            let is_overdue = world.overdue(now).is_some() && !world.is_expired(now);
+            let is_taken_over = takes_over && is_overdue && world.attempt < most;
+            world.is_claimable(now) || is_taken_over
+        })
     }
 
     /// From where a claimable job would be taken; a job that was due has both worlds,

@@ -39,6 +39,7 @@
 mod book;
 mod claiming;
 #[cfg(test)]
+#[path = "tests/classes.rs"]
 mod classes;
 mod draft;
 mod figures;
