@@ -50,6 +50,13 @@ local function bring_back(name, entry)
   counts[outcome] = counts[outcome] + 1
 end
 
+-- Whether the list of a lease is looked through anyway, in its order.
+local function is_of_ended_session(name)
+  local session = name:match('^[^/]*/[^/]+')
+  local end_ms = session and redis.call('ZSCORE', keys.workers, session)
+  return end_ms and is_over(end_ms)
+end
+
 -- Which of the named leases are to be taken from which list.
 local function named_by_list()
   local by_list = {}
@@ -57,7 +64,7 @@ local function named_by_list()
     local at = FIRST_LEASE + 2 * (i - 1)
     local name, list = ARGV[at], list_of(tonumber(ARGV[at + 1]))
     local end_ms = redis.call('ZSCORE', keys.leased, name)
-    if end_ms and is_over(end_ms) then
+    if end_ms and is_over(end_ms) and not is_of_ended_session(name) then
       by_list[list] = by_list[list] or {names = {}, is_wanted = {}}
       by_list[list].is_wanted[name] = true
       table.insert(by_list[list].names, name)

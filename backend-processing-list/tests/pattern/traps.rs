@@ -27,6 +27,7 @@ traps! {
     a_heartbeat_takes_nothing_from_a_claim_beside_it
     what_no_heartbeat_names_comes_back_at_its_end
     a_claim_prolongs_nothing_that_is_held
+    half_named_jobs_come_back_in_their_order
     a_move_into_the_list_of_a_worker_given_up_is_found
     a_list_of_no_session_is_found
     a_name_used_again_hides_nothing_and_takes_nothing
@@ -126,6 +127,22 @@ pub(crate) async fn a_claim_prolongs_nothing_that_is_held(stage: &Stage) {
 
     assert_eq!(take(&queue, &ask("other")).await.payload, "given up");
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
+    assert_sound(&queue).await;
+}
+
+/// R13: of two jobs of one claim a heartbeat named the second; when both are over, they
+/// come back in the order in which they were pushed.
+pub(crate) async fn half_named_jobs_come_back_in_their_order(stage: &Stage) {
+    let queue = stage.open(Mode::PerWorker).await;
+    queue.push(&["1".into(), "2".into()], None).await.unwrap();
+    let held = queue.claim(&ask_briefly("w").max(many(2))).await.unwrap();
+    let named = std::slice::from_ref(&held[1].receipt);
+    queue.extend(&worker("w"), named, BRIEF).await.unwrap();
+
+    recover(stage, &queue, 2).await;
+
+    assert_eq!(take(&queue, &ask("other")).await.payload, "1");
+    assert_eq!(take(&queue, &ask("other")).await.payload, "2");
     assert_sound(&queue).await;
 }
 
