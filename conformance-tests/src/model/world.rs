@@ -113,9 +113,11 @@ impl World {
         }
     }
 
-    /// Whether it holds its unique key without a doubt.
+    /// Whether it holds its unique key without a doubt. What was delivered had not
+    /// expired; what was leased and heard of by nobody may have, and then another may
+    /// have its key.
     pub(crate) fn holds_key(&self, now: Ms) -> bool {
-        let is_out = matches!(self.place, Place::Leased(_));
+        let is_out = self.lease().is_some_and(|lease| lease.receipt.is_some());
         self.may_hold_key(now) && (is_out || !self.may_be_expired(now))
     }
 
