@@ -18,10 +18,7 @@ use super::{
     server::Server,
     workload::Workload,
 };
-use crate::{
-    failure::{Failure, Outcome},
-    output::say,
-};
+use crate::{failure::Outcome, output::say};
 
 const LINE: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
 
@@ -71,8 +68,9 @@ impl Measuring {
     /// Measures the embedded backend.
     #[cfg(feature = "sqlite")]
     pub(super) async fn on_sqlite(&mut self) -> Outcome {
-        let no_folder =
-            |error| Failure::Failed(format!("no temporary folder: {error}"));
+        let no_folder = |error| {
+            crate::failure::Failure::Failed(format!("no temporary folder: {error}"))
+        };
         let folder =
             tempfile::TempDir::with_prefix_in("relq-bench-", ".").map_err(no_folder)?;
         let raw = super::raw_sqlite::RawSqlite::open(&folder.path().join("raw.db"))?;

@@ -149,7 +149,8 @@ async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
 }
 
 /// COVERAGE: where the order of the steps changes from run to run, a command may have
-/// slipped past a fault. It is struck until each was seen with `before` and `after`.
+/// slipped past a fault. It is struck until each was seen with `before` and `after`;
+/// of an act whose steps vary, each of its first run.
 async fn strike_the_rest(
     crew: &Crew,
     scenario: &Scenario,
@@ -161,13 +162,17 @@ async fn strike_the_rest(
     if scenario.is_worker && !tally.coverage.is_empty() {
         return Ok(());
     }
+    let wanted = labels(steps);
+    let is_covered = |tally: &Tally| {
+        if scenario.is_steady { tally.is_covered() } else { tally.covers(&wanted) }
+    };
     let is_death = |struck: &Struck| ["before", "after"].contains(&struck.name);
     let deaths = || faults(false).into_iter().filter(is_death);
     for _ in 0..ROUNDS {
         for (step, struck) in
             steps.iter().flat_map(|step| deaths().map(move |s| (step, s)))
         {
-            if tally.is_covered() {
+            if is_covered(tally) {
                 return Ok(());
             }
             run += 1;

@@ -29,10 +29,13 @@ impl Tally {
 
     /// COVERAGE: something was struck, and each command both before and after it ran.
     pub fn is_covered(&self) -> bool {
-        let both = |faults: &BTreeSet<&str>| {
-            faults.contains("before") && faults.contains("after")
-        };
-        !self.coverage.is_empty() && self.coverage.values().all(both)
+        !self.coverage.is_empty() && self.coverage.values().all(is_struck_both_ways)
+    }
+
+    /// Whether each of these commands was struck both before and after it ran.
+    pub(crate) fn covers(&self, labels: &[String]) -> bool {
+        let faults = |label| self.coverage.get(label).is_some_and(is_struck_both_ways);
+        labels.iter().all(faults)
     }
 
     /// Adds what another tally counted.
@@ -46,4 +49,8 @@ impl Tally {
         self.unclaimed.extend(other.unclaimed);
         self.failures.extend(other.failures);
     }
+}
+
+fn is_struck_both_ways(faults: &BTreeSet<&str>) -> bool {
+    faults.contains("before") && faults.contains("after")
 }
