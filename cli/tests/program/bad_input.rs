@@ -66,7 +66,8 @@ fn a_url_that_is_no_good_says_why() {
         &[
             ("stats --url sqllite:x.db", "did you mean sqlite?"),
             ("stats --url zset+reddis://h", "did you mean zset+redis?"),
-            ("stats --url postgres://h/db", "known: sqlite, zset+redis"),
+            ("stats --url postgres://h/db", "known: sqlite"),
+            ("stats --url postgres://h/db", "keyspace+redis"),
             ("stats --url jobs.db", "did you mean sqlite:jobs.db?"),
             ("stats --url sqlite:", "names no file"),
             ("stats --url sqlite:x.db?synchronous=of", "full or normal"),
