@@ -32,12 +32,6 @@ impl Tally {
         !self.coverage.is_empty() && self.coverage.values().all(is_struck_both_ways)
     }
 
-    /// Whether each of these commands was struck both before and after it ran.
-    pub(crate) fn covers(&self, labels: &[String]) -> bool {
-        let faults = |label| self.coverage.get(label).is_some_and(is_struck_both_ways);
-        labels.iter().all(faults)
-    }
-
     /// Adds what another tally counted.
     pub fn add(&mut self, other: Self) {
         self.runs += other.runs;
