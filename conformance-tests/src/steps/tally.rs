@@ -32,6 +32,11 @@ impl Tally {
         !self.coverage.is_empty() && self.coverage.values().all(is_struck_both_ways)
     }
 
+    /// Whether the command of that label was struck both before and after it ran.
+    pub(crate) fn covers(&self, label: &str) -> bool {
+        self.coverage.get(label).is_some_and(is_struck_both_ways)
+    }
+
     /// Adds what another tally counted.
     pub fn add(&mut self, other: Self) {
         self.runs += other.runs;
