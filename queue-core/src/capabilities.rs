@@ -24,6 +24,10 @@ pub enum Capability {
     BlockingWait,
     /// Works on Redis Cluster: all keys of a queue share one slot.
     Cluster,
+    /// Batches (B1 to B10): [`ReliableQueue::batch_queue`] leads to them.
+    ///
+    /// [`ReliableQueue::batch_queue`]: crate::ReliableQueue::batch_queue
+    Batches,
 }
 
 /// In which order ready jobs of one priority are delivered (R13).
@@ -111,10 +115,8 @@ impl Capabilities {
     /// refused.
     pub fn check_push(&self, jobs: &[NewJob], has_token: bool) -> Result<(), Error> {
         self.check_batch(Operation::Push, jobs.len())?;
-        if has_token {
-            self.require(Capability::PushTokens, "a push token")?;
-        }
-        jobs.iter().try_for_each(|job| self.check_job(job))
+        self.check_token(Operation::Push, has_token)?;
+        self.check_jobs(Operation::Push, jobs)
     }
 
     /// Refuses a claim that makes no sense.
@@ -158,17 +160,36 @@ impl Capabilities {
         Ok(())
     }
 
-    fn check_job(&self, job: &NewJob) -> Result<(), Error> {
-        self.check_options(job)?;
-        self.check_sizes(job)?;
-        self.check_duration(Operation::Push, "the delay", job.delay)?;
-        if let Some(expires_in) = job.expires_in {
-            self.check_duration(Operation::Push, "the expiry", expires_in)?;
+    pub(crate) fn check_token(
+        &self,
+        operation: Operation,
+        has_token: bool,
+    ) -> Result<(), Error> {
+        if has_token {
+            self.require(operation, Capability::PushTokens, "a push token")?;
         }
-        job.lease.map_or(Ok(()), |lease| self.check_lease(Operation::Push, lease))
+        Ok(())
     }
 
-    fn check_options(&self, job: &NewJob) -> Result<(), Error> {
+    pub(crate) fn check_jobs(
+        &self,
+        operation: Operation,
+        jobs: &[NewJob],
+    ) -> Result<(), Error> {
+        jobs.iter().try_for_each(|job| self.check_job(operation, job))
+    }
+
+    fn check_job(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
+        self.check_options(operation, job)?;
+        self.check_sizes(operation, job)?;
+        self.check_duration(operation, "the delay", job.delay)?;
+        if let Some(expires_in) = job.expires_in {
+            self.check_duration(operation, "the expiry", expires_in)?;
+        }
+        job.lease.map_or(Ok(()), |lease| self.check_lease(operation, lease))
+    }
+
+    fn check_options(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
         let used = [
             (job.id.is_some(), Capability::ClientIds, "a job id of the client's"),
             (!job.delay.is_zero(), Capability::Delay, "a delay"),
@@ -177,22 +198,22 @@ impl Capabilities {
         ];
         for (is_used, option, words) in used {
             if is_used {
-                self.require(option, words)?;
+                self.require(operation, option, words)?;
             }
         }
         if !self.priorities.contains(&job.priority) {
-            return Err(self.unsupported("this priority"));
+            return Err(self.unsupported(operation, "this priority"));
         }
         if job.lease.is_some() && self.lease_scope == LeaseScope::Worker {
-            return Err(self.unsupported("a lease of the job's own"));
+            return Err(self.unsupported(operation, "a lease of the job's own"));
         }
         Ok(())
     }
 
-    fn check_sizes(&self, job: &NewJob) -> Result<(), Error> {
+    fn check_sizes(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
         let too_big = |what: &str, size: usize, most: usize| {
             let reason = format!("{what} of {size} bytes is over the limit of {most}");
-            self.invalid(Operation::Push, reason)
+            self.invalid(operation, reason)
         };
         let Limits { max_payload, max_headers, .. } = self.limits;
         if job.payload.len() > max_payload {
@@ -205,7 +226,7 @@ impl Capabilities {
         Ok(())
     }
 
-    fn check_duration(
+    pub(crate) fn check_duration(
         &self,
         operation: Operation,
         what: &str,
@@ -218,15 +239,27 @@ impl Capabilities {
         Ok(())
     }
 
-    fn require(&self, option: Capability, words: &'static str) -> Result<(), Error> {
-        if self.claims(option) { Ok(()) } else { Err(self.unsupported(words)) }
+    fn require(
+        &self,
+        operation: Operation,
+        option: Capability,
+        words: &'static str,
+    ) -> Result<(), Error> {
+        if self.claims(option) {
+            return Ok(());
+        }
+        Err(self.unsupported(operation, words))
     }
 
-    fn unsupported(&self, option: &'static str) -> Error {
-        Error::Unsupported { at: self.at(Operation::Push), option }
+    fn unsupported(&self, operation: Operation, option: &'static str) -> Error {
+        Error::Unsupported { at: self.at(operation), option }
     }
 
-    fn invalid(&self, operation: Operation, reason: impl Into<String>) -> Error {
+    pub(crate) fn invalid(
+        &self,
+        operation: Operation,
+        reason: impl Into<String>,
+    ) -> Error {
         Error::Invalid { at: self.at(operation), reason: reason.into() }
     }
 

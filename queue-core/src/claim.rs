@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::job::checked_text;
 use crate::name::{InvalidName, check_text};
-use crate::{DEFAULT_MAX_ATTEMPTS, Headers, JobId, Priority, Randomness};
+use crate::{BatchId, DEFAULT_MAX_ATTEMPTS, Headers, JobId, Priority, Randomness};
 
 checked_text! {
     /// The identity of one run of a worker: 1 to 128 characters of
@@ -126,6 +126,8 @@ pub struct Delivery {
     pub priority: Priority,
     /// What travels with it.
     pub headers: Headers,
+    /// The batch that it is a piece of, if it is one.
+    pub batch: Option<BatchId>,
 }
 
 impl Delivery {
@@ -138,6 +140,7 @@ impl Delivery {
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             priority: Priority::NORMAL,
             headers: Headers::default(),
+            batch: None,
         }
     }
 
@@ -159,6 +162,13 @@ impl Delivery {
     #[must_use]
     pub fn headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
+        self
+    }
+
+    /// Makes it a piece of a batch.
+    #[must_use]
+    pub fn batch(mut self, batch: BatchId) -> Self {
+        self.batch = Some(batch);
         self
     }
 

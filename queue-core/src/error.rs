@@ -40,15 +40,30 @@ pub enum Operation {
     Resume,
     /// [`Operator::audit`](crate::Operator::audit).
     Audit,
+    /// [`BatchQueue::create`](crate::BatchQueue::create).
+    CreateBatch,
+    /// [`BatchQueue::add`](crate::BatchQueue::add).
+    AddPieces,
+    /// [`BatchQueue::seal`](crate::BatchQueue::seal).
+    SealBatch,
+    /// [`BatchQueue::batch`](crate::BatchQueue::batch) and
+    /// [`BatchQueue::list_batches`](crate::BatchQueue::list_batches).
+    ReadBatch,
+    /// [`BatchQueue::cancel_batch`](crate::BatchQueue::cancel_batch).
+    CancelBatch,
+    /// [`BatchQueue::alter`](crate::BatchQueue::alter).
+    AlterBatch,
+    /// [`BatchQueue::wait_batch`](crate::BatchQueue::wait_batch).
+    WaitBatch,
 }
 
 impl Operation {
     /// Whether doing it twice is as good as once, whatever became of the first.
     ///
-    /// All but `Push` are: a second settlement of a receipt is answered
-    /// `LeaseLost`, and what a lost claim leased comes back with its lease.
+    /// All but `Push` and `AddPieces` are: a second settlement of a receipt is
+    /// answered `LeaseLost`, and what a lost claim leased comes back with its lease.
     pub fn is_repeatable(self) -> bool {
-        self != Self::Push
+        !matches!(self, Self::Push | Self::AddPieces)
     }
 
     fn as_str(self) -> &'static str {
@@ -68,6 +83,13 @@ impl Operation {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Audit => "audit",
+            Self::CreateBatch => "create batch",
+            Self::AddPieces => "add pieces",
+            Self::SealBatch => "seal batch",
+            Self::ReadBatch => "read batch",
+            Self::CancelBatch => "cancel batch",
+            Self::AlterBatch => "alter batch",
+            Self::WaitBatch => "wait for batch",
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! This crate knows no store and no async runtime. A backend implements
 //! [`ReliableQueue`] and [`Operator`]; applications call them through
-//! [`ReliableQueueExt`] and the worker crate.
+//! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
+//! [`BatchQueue`], too.
 //!
 //! ```text
 //!  push            claim            settle: Done, Discard
@@ -20,6 +21,7 @@
 //!
 #![doc = include_str!("../CONTRACT.md")]
 
+mod batch;
 mod capabilities;
 mod claim;
 mod environment;
@@ -34,6 +36,10 @@ mod stats;
 
 pub use bytes::Bytes;
 
+pub use batch::{
+    Added, BatchId, BatchPriority, BatchQueue, BatchState, BatchStatus, Change,
+    Created, NewBatch, OnComplete, Outcome,
+};
 pub use capabilities::{
     Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
 };

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::{
-    Error, Headers, JobId, Priority, ReliableQueue, Stats, Timestamp, UniqueKey,
-    WorkerId,
+    BatchId, Error, Headers, JobId, Priority, ReliableQueue, Stats, Timestamp,
+    UniqueKey, WorkerId,
 };
 
 /// What an operator does with a queue. Workers do not need it.
@@ -149,6 +149,9 @@ pub struct JobView {
     pub headers: Headers,
     /// What its last failed attempt said.
     pub last_error: Option<String>,
+    /// The batch that it is a piece of; of a dead letter, the batch in which it died,
+    /// as long as that can be read.
+    pub batch: Option<BatchId>,
     /// What is known of the state it is in.
     pub detail: StateDetail,
 }
@@ -170,6 +173,7 @@ impl JobView {
             expires_at: None,
             headers: Headers::default(),
             last_error: None,
+            batch: None,
             detail,
         }
     }

@@ -10,8 +10,9 @@ use std::{
 use async_trait::async_trait;
 
 use crate::{
-    Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob, PushToken, Pushed,
-    Receipt, Recovered, Released, Settled, Settlement, Turn, WorkerId,
+    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob,
+    PushToken, Pushed, Receipt, Recovered, Released, Settled, Settlement, Turn,
+    WorkerId,
 };
 
 /// A queue that loses no job: what is claimed is leased, and what is not settled
@@ -86,4 +87,10 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// driver, if it has one, runs on the runtime of the caller: a heartbeat on a
     /// thread of its own needs that.
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
+
+    /// The same queue with its batches, where the backend claims
+    /// [`Capability::Batches`](crate::Capability::Batches); `None` where it does not.
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        None
+    }
 }

@@ -12,8 +12,8 @@ use std::{
 
 use async_trait::async_trait;
 use relq::{
-    At, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob, Operation,
-    PushToken, Pushed, Receipt, Recovered, Released, ReliableQueue, Settled,
+    At, BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob,
+    Operation, PushToken, Pushed, Receipt, Recovered, Released, ReliableQueue, Settled,
     Settlement, Turn, WorkerId,
 };
 use tokio::sync::Notify;
@@ -202,6 +202,11 @@ impl ReliableQueue for Faulty {
             extensions: self.extensions.clone(),
             recoveries: self.recoveries.clone(),
         }))
+    }
+
+    /// None: a call of theirs would pass the faults by.
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        None
     }
 }
 

@@ -1,0 +1,77 @@
+//! What is refused before anything is sent, by every backend alike.
+
+use std::time::Duration;
+
+use super::NewBatch;
+use crate::{Capabilities, Error, NewJob, Operation, Priority};
+
+impl Capabilities {
+    /// Refuses a batch that makes no sense.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for too much metadata, for a retention under
+    /// [`NewBatch::MIN_RETENTION`] or too long to add to a time, and for a completion
+    /// job with an id or a unique key of its own; and what
+    /// [`check_push`](Self::check_push) says of that job.
+    pub fn check_new_batch(&self, batch: &NewBatch) -> Result<(), Error> {
+        let create = Operation::CreateBatch;
+        let size = batch.metadata.len();
+        if size > NewBatch::MAX_METADATA {
+            let most = NewBatch::MAX_METADATA;
+            let reason =
+                format!("metadata of {size} bytes is over the limit of {most}");
+            return Err(self.invalid(create, reason));
+        }
+        if batch.retention < NewBatch::MIN_RETENTION {
+            return Err(self.invalid(create, "the retention is shorter than 1 s"));
+        }
+        self.check_duration(create, "the retention", batch.retention)?;
+        let Some(on_complete) = &batch.on_complete else { return Ok(()) };
+        if on_complete.job.id.is_some() || on_complete.job.unique.is_some() {
+            let reason = "a completion job has no id and no unique key of its own";
+            return Err(self.invalid(create, reason));
+        }
+        self.check_jobs(create, std::slice::from_ref(&on_complete.job))
+    }
+
+    /// Refuses pieces that the backend cannot carry, before anything is written (R5).
+    ///
+    /// # Errors
+    /// As [`check_push`](Self::check_push), and [`Error::Invalid`] for a piece with a
+    /// delay, an expiry, a unique key or a priority of its own.
+    pub fn check_pieces(
+        &self,
+        pieces: &[NewJob],
+        has_token: bool,
+    ) -> Result<(), Error> {
+        let add = Operation::AddPieces;
+        self.check_batch(add, pieces.len())?;
+        self.check_token(add, has_token)?;
+        for piece in pieces {
+            if let Some(option) = own_option(piece) {
+                let reason = format!("a piece has no {option} of its own");
+                return Err(self.invalid(add, reason));
+            }
+        }
+        self.check_jobs(add, pieces)
+    }
+
+    /// Refuses a wait that is too long to add to a time.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_wait(&self, timeout: Duration) -> Result<(), Error> {
+        self.check_duration(Operation::WaitBatch, "the timeout", timeout)
+    }
+}
+
+/// What a piece says for itself that its batch says for all.
+fn own_option(piece: &NewJob) -> Option<&'static str> {
+    let options = [
+        (!piece.delay.is_zero(), "delay"),
+        (piece.expires_in.is_some(), "expiry"),
+        (piece.unique.is_some(), "unique key"),
+        (piece.priority != Priority::NORMAL, "priority"),
+    ];
+    options.into_iter().find_map(|(is_set, option)| is_set.then_some(option))
+}

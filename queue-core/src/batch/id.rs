@@ -1,0 +1,104 @@
+//! The name and the rank of a batch, checked once.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use crate::job::checked_text;
+use crate::name::{InvalidName, check_text};
+use crate::{JobId, Randomness, Timestamp};
+
+checked_text! {
+    /// The identity of a batch within its queue: 1 to 64 characters of
+    /// `A-Z a-z 0-9 . _ -`.
+    ///
+    /// Made by the caller before the batch is, so that making it can be repeated.
+    BatchId, "the batch id", 64, |text| {
+        if text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) {
+            Ok(())
+        } else {
+            Err(InvalidName::new("the batch id", "may hold only A-Z a-z 0-9 . _ -"))
+        }
+    }
+}
+
+impl BatchId {
+    /// An id that no other batch has: 80 random bits.
+    pub fn random(randomness: &dyn Randomness) -> Self {
+        Self(randomness.text(16).into())
+    }
+
+    /// The id of the job that tells of the completion of the batch of this name that was
+    /// made then (B5): `batch-ID-MS`. The time is in it because the name may be used
+    /// again once the batch was removed.
+    pub fn completion_job(&self, created_at: Timestamp) -> JobId {
+        let id = format!("batch-{}-{}", self.0, created_at.unix_ms());
+        JobId::new(id).expect("short, and without control characters")
+    }
+}
+
+/// How soon the pieces of a batch are wanted: 0 to 99, larger is sooner, as everywhere
+/// in relq. (The system that this part of relq covers counted from 0 up.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BatchPriority(u8);
+
+impl BatchPriority {
+    /// The least urgent.
+    pub const LOWEST: Self = Self(0);
+    /// Of a batch that does not say otherwise.
+    pub const NORMAL: Self = Self(50);
+    /// The most urgent.
+    pub const HIGHEST: Self = Self(99);
+
+    /// The priority of that level, or `None` above 99.
+    pub const fn new(level: u8) -> Option<Self> {
+        if level <= Self::HIGHEST.0 { Some(Self(level)) } else { None }
+    }
+
+    /// The level, 0 to 99.
+    pub const fn level(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for BatchPriority {
+    fn default() -> Self {
+        Self::NORMAL
+    }
+}
+
+impl fmt::Display for BatchPriority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_safe_in_keys_and_shells() {
+        for good in ["a", "nightly.2026-11-20_7", &"x".repeat(64)] {
+            assert_eq!(BatchId::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a b", "a:b", "{a}", "a/b", "é", "a\n", &"x".repeat(65)] {
+            BatchId::new(bad).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_has_another_completion_job() {
+        let batch = BatchId::new("nightly").unwrap();
+
+        let at = |ms| batch.completion_job(Timestamp::from_unix_ms(ms));
+
+        assert_eq!(at(7).as_str(), "batch-nightly-7");
+        assert_ne!(at(7), at(8));
+    }
+
+    #[test]
+    fn priorities_end_at_99() {
+        assert_eq!(BatchPriority::new(99), Some(BatchPriority::HIGHEST));
+        assert_eq!(BatchPriority::new(100), None);
+        assert!(BatchPriority::HIGHEST > BatchPriority::NORMAL);
+    }
+}

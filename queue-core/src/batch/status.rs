@@ -1,0 +1,156 @@
+//! What is known of a batch.
+
+use std::{fmt, num::NonZeroU32};
+
+use bytes::Bytes;
+
+use super::{BatchId, BatchPriority};
+use crate::Timestamp;
+
+/// Where a batch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BatchState {
+    /// Pieces can be added, and are worked on meanwhile.
+    Open,
+    /// Complete in number; it completes when the last piece has ended.
+    Sealed,
+    /// Cancelled; it completes when the last piece that is leased has ended.
+    Cancelling,
+    /// Ended, once and for all.
+    Completed(Outcome),
+}
+
+/// How a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// No piece failed.
+    Done,
+    /// A piece at least failed: it is among the dead letters (B8).
+    Failed,
+    /// It was cancelled before it had completed.
+    Cancelled,
+}
+
+impl BatchState {
+    /// Whether the batch has ended.
+    pub fn is_completed(self) -> bool {
+        matches!(self, Self::Completed(_))
+    }
+
+    /// The state in one word: `open`, `sealed`, `cancelling`, or the outcome: `done`,
+    /// `failed`, `cancelled`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Sealed => "sealed",
+            Self::Cancelling => "cancelling",
+            Self::Completed(Outcome::Done) => "done",
+            Self::Completed(Outcome::Failed) => "failed",
+            Self::Completed(Outcome::Cancelled) => "cancelled",
+        }
+    }
+
+    /// The state that [`as_str`](Self::as_str) calls so.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    const ALL: [Self; 6] = [
+        Self::Open,
+        Self::Sealed,
+        Self::Cancelling,
+        Self::Completed(Outcome::Done),
+        Self::Completed(Outcome::Failed),
+        Self::Completed(Outcome::Cancelled),
+    ];
+}
+
+impl fmt::Display for BatchState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is known of a batch.
+///
+/// At rest `total = done + failed + dropped + leased + waiting` (B2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchStatus {
+    /// Its identity.
+    pub id: BatchId,
+    /// Where it stands.
+    pub state: BatchState,
+    /// How soon its pieces are wanted.
+    pub priority: BatchPriority,
+    /// How many of its pieces are leased at once at most; `None` is no limit.
+    pub limit: Option<NonZeroU32>,
+    /// What it was made with.
+    pub metadata: Bytes,
+    /// Pieces that were added, ever.
+    pub total: u64,
+    /// Pieces that were settled as done.
+    pub done: u64,
+    /// Pieces that were buried.
+    pub failed: u64,
+    /// Pieces that ended without success or failure: discarded, or cancelled.
+    pub dropped: u64,
+    /// Pieces in the hands of workers: the slots in use.
+    pub leased: u64,
+    /// Pieces that wait for a worker, or for the time of their next try.
+    pub waiting: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was sealed.
+    pub sealed_at: Option<Timestamp>,
+    /// When it completed.
+    pub completed_at: Option<Timestamp>,
+}
+
+impl BatchStatus {
+    /// The status of an open batch without pieces; a backend fills in what it knows.
+    pub fn new(id: BatchId, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            state: BatchState::Open,
+            priority: BatchPriority::NORMAL,
+            limit: None,
+            metadata: Bytes::new(),
+            total: 0,
+            done: 0,
+            failed: 0,
+            dropped: 0,
+            leased: 0,
+            waiting: 0,
+            created_at,
+            sealed_at: None,
+            completed_at: None,
+        }
+    }
+
+    /// Pieces that have ended, in whatever way.
+    pub fn ended(&self) -> u64 {
+        self.done + self.failed + self.dropped
+    }
+
+    /// How it ended, once it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.state {
+            BatchState::Completed(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_is_read_back_from_its_word() {
+        for state in BatchState::ALL {
+            assert_eq!(BatchState::from_word(state.as_str()), Some(state));
+        }
+        assert_eq!(BatchState::from_word("completed"), None);
+    }
+}
