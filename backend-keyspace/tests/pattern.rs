@@ -9,7 +9,7 @@ mod database;
 mod finding;
 #[path = "pattern/fixture.rs"]
 mod fixture;
+#[path = "pattern/life.rs"]
+mod life;
 #[path = "pattern/names.rs"]
 mod names;
-#[path = "pattern/server.rs"]
-mod server;

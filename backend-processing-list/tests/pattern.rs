@@ -7,8 +7,6 @@ mod fixture;
 mod moves;
 #[path = "pattern/mutants.rs"]
 mod mutants;
-#[path = "pattern/server.rs"]
-mod server;
 #[path = "pattern/sessions.rs"]
 mod sessions;
 #[path = "pattern/stamps.rs"]

@@ -32,12 +32,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
+use queue_core::{At, Environment, Error, NewJob, Operation, Queue, QueueName};
 
 use crate::{
     Case, Profile, Room, Scope, Subject, cases,
     fault::{Address, Gate, Upstream, is_error},
     parallel::in_parallel,
+    server::Server,
     verdict,
 };
 
@@ -202,6 +203,83 @@ pub fn denied<S: Subject + Default>(
         judged.err().map(|words| format!("{}: {words}", case.id))
     });
     judged.into_iter().flatten().collect()
+}
+
+/// Cases by which each right of a user's is told to be needed.
+const TELLING: [&str; 3] = [
+    "neighbours::plain_pushes_are_jobs",
+    "no_loss::a_leased_job_is_kept",
+    "waiting::a_push_wakes",
+];
+
+/// The rights without which nothing fails. Those of `beside` are not asked for: what
+/// they are for is no case's matter.
+pub fn needless<S: Subject + Default>(user: &User, beside: &[&str]) -> Vec<String> {
+    let rights = user.rules().iter();
+    let rights = rights.filter(|rule| rule.starts_with(['~', '&', '%', '+']));
+    let rights = rights.filter(|right| !beside.contains(&right.as_str()));
+    let is_telling = |case: &Case| TELLING.contains(&case.id);
+    let is_needless =
+        |right: &&String| denied::<S>(&user.without(right), is_telling).is_empty();
+    rights.filter(is_needless).cloned().collect()
+}
+
+/// What the user of one queue is answered when it pushes to another.
+///
+/// # Panics
+/// When it is let in, or when the server does not take the user.
+pub fn trespass<S: Subject + Default>(user: &User) -> Error {
+    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
+    let server = Server::start();
+    let restricted = Restricted::new(S::default(), user.clone());
+    let [mine, other] =
+        ["mine", "other"].map(|name| QueueName::new(name).expect("a valid name"));
+    runtime.block_on(async {
+        let introduced = restricted.introduce(&server.url(), &mine).await;
+        let endpoint = introduced.expect("the server takes the user");
+        let environment = Environment::default();
+        let opened = restricted.subject.connect(&endpoint, &other, &environment).await;
+        match opened {
+            Ok(queue) => {
+                let pushed = queue.push(&[NewJob::new("x")], None).await;
+                pushed.expect_err("the queue is another's")
+            }
+            Err(error) => error,
+        }
+    })
+}
+
+/// Makes the tests that the user in a package's README may do all that its backend
+/// needs, and no more. Rights whose need no case can tell are named behind `beside`.
+#[macro_export]
+macro_rules! acl {
+    ($subject:ty $(, beside $beside:literal)*) => {
+        fn user() -> $crate::acl::User {
+            let readme = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+            $crate::acl::User::in_readme(readme).expect("the README names a user")
+        }
+
+        /// Every case of the suite passes with the rights of that user.
+        #[test]
+        fn the_readmes_user_may_do_all_that_is_needed() {
+            assert_eq!($crate::acl::denied::<$subject>(&user(), |_| true), [""; 0]);
+        }
+
+        /// Each of the user's rights is needed: without it, something fails.
+        #[test]
+        fn the_readmes_user_may_do_no_more() {
+            let needless = $crate::acl::needless::<$subject>(&user(), &[$($beside),*]);
+            assert_eq!(needless, [""; 0], "nothing fails without these");
+        }
+
+        /// The rights are those to one queue.
+        #[test]
+        fn the_readmes_user_is_kept_out_of_other_queues() {
+            let refused = $crate::acl::trespass::<$subject>(&user());
+            let is_told = matches!(refused, queue_core::Error::Denied { .. });
+            assert!(is_told, "{}", refused.full_message());
+        }
+    };
 }
 
 fn address(endpoint: &str) -> io::Result<Address> {

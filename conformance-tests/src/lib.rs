@@ -52,6 +52,9 @@
 //!   backend without a server, by killed processes.
 //! - **Random sequences** ([`model`]) of operations by several actors, with faults, held
 //!   against a reference.
+//! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a test of
+//!   their own: power cut after any write, a replica promoted, outages, connections
+//!   killed, scripts forgotten, memory full, keys of another type in the way.
 //! - **Real time** (the module `bare` of a backend's tests): some cases once more on a
 //!   server with no gate before it.
 //!
@@ -130,6 +133,7 @@ pub mod report;
 mod room;
 mod run;
 pub mod server;
+pub mod server_faults;
 #[cfg(feature = "runner")]
 pub mod sqlite;
 pub mod steps;

@@ -108,7 +108,7 @@ pub(crate) fn size() -> [Vec<u8>; 3] {
 }
 
 /// The strings of a raw answer that is a list of them.
-fn strings(answer: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn strings(answer: &[u8]) -> Vec<Vec<u8>> {
     let mut strings = Vec::new();
     let Some((_, mut rest)) = line(answer) else { return strings };
     while let Some((head, behind)) = line(rest) {

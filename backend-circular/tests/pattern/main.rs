@@ -4,7 +4,6 @@
 mod finishing;
 mod fixture;
 mod pushing;
-mod server;
 mod tampering;
 mod turning;
 mod waiting;

@@ -4,13 +4,15 @@
 use std::{sync::Arc, time::Duration};
 
 use queue_core::{
-    Delivery, JobId, NewJob, Priority, PushToken, Queue, Receipt, Settlement,
-    UniqueKey, Verdict, Which,
+    Capability, Delivery, NewJob, Queue, Receipt, Settlement, Verdict, Which,
 };
 
 use super::{
     append_only_file::{Recorded, ends},
-    stage::{LEASE, Places, ask, connect, eventually, places, push_plain, worker_id},
+    stage::{
+        LEASE, Places, Stage, ask, eventually, job_id, many, places, push_plain, token,
+        with_options, worker_id,
+    },
 };
 
 /// Where the writes end that a call answered for, and where the jobs were then.
@@ -21,18 +23,24 @@ struct Mark {
     digest: Vec<u8>,
 }
 
+/// Claims that may find less than there is.
+const TURNS: usize = 20;
+
 /// Makes calls, and notes what is so after each.
-struct Tape {
+struct Tape<'a> {
+    stage: &'a Stage,
     recorded: Recorded,
     queue: Arc<dyn Queue>,
     marks: Vec<Mark>,
 }
 
-impl Tape {
-    async fn start() -> Self {
+impl<'a> Tape<'a> {
+    async fn start(stage: &'a Stage) -> Self {
         let recorded = Recorded::start();
-        let queue = connect(&recorded.server).await;
-        let mut tape = Self { recorded, queue, marks: Vec::new() };
+        let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
+        let nothing = Mark { call: "the start", end: 0, places: Places::new(), digest };
+        let queue = stage.connect(&recorded.server).await;
+        let mut tape = Self { stage, recorded, queue, marks: vec![nothing] };
         tape.mark("connect").await;
         tape
     }
@@ -44,20 +52,27 @@ impl Tape {
         self.marks.push(Mark { call, end, places, digest });
     }
 
-    async fn claim(&mut self, max: u32) -> Vec<Delivery> {
-        let held = self.queue.claim(&ask(max)).await.unwrap();
-        self.mark("claim").await;
-        held
+    /// As many claims as it takes: a ring may have to come round.
+    async fn claim(&mut self, count: usize) -> Vec<Delivery> {
+        let mut held = Vec::new();
+        for _ in 0..TURNS {
+            held.extend(take_some(&*self.queue, count - held.len()).await);
+            self.mark("claim").await;
+            if held.len() == count {
+                return held;
+            }
+        }
+        panic!("{} of {count} jobs were delivered", held.len());
     }
 
     async fn settle(&mut self, done: &[Settlement]) {
-        self.queue.settle(done).await.unwrap();
+        self.queue.settle(done).await.expect("settled");
         self.mark("settle").await;
     }
 }
 
 /// Every kind of call that writes, once at least.
-async fn play(tape: &mut Tape) {
+async fn play(tape: &mut Tape<'_>) {
     push(tape).await;
     let held = tape.claim(6).await;
     work(tape, &held).await;
@@ -65,22 +80,23 @@ async fn play(tape: &mut Tape) {
     operate(tape).await;
 }
 
-async fn push(tape: &mut Tape) {
+async fn push(tape: &mut Tape<'_>) {
     push_plain(&*tape.queue, &["a", "b", "c", "d", "e", "f"]).await;
     tape.mark("push").await;
-    let jobs = [
-        NewJob::new("later").delay(LEASE),
-        NewJob::new("soon").delay(Duration::from_millis(1)),
-        NewJob::new("urgent").priority(Priority::HIGHEST).header("name", "value"),
-        NewJob::new("unique").unique(UniqueKey::new("key").unwrap()),
-        NewJob::new("mine").id(JobId::new("mine").unwrap()),
-    ];
-    let token = PushToken::new("token").unwrap();
-    tape.queue.push(&jobs, Some(&token)).await.unwrap();
-    tape.mark("push with a token").await;
+    let mut jobs = with_options(&*tape.queue);
+    if tape.queue.capabilities().claims(Capability::Delay) {
+        jobs.push(NewJob::new("soon").delay(Duration::from_millis(1)));
+    }
+    let token = token(&*tape.queue, "token");
+    tape.queue.push(&jobs, token.as_ref()).await.expect("pushed");
+    tape.mark("push of options").await;
+    let command = tape.stage.subject.plain_push(&tape.stage.queue, b"bare");
+    let words: Vec<_> = command.iter().map(Vec::as_slice).collect();
+    tape.recorded.server.command(&words);
+    tape.mark("a client's push").await;
 }
 
-async fn work(tape: &mut Tape, held: &[Delivery]) {
+async fn work(tape: &mut Tape<'_>, held: &[Delivery]) {
     let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
     let [first, second, third, fourth, rest @ ..] = &receipts[..] else {
         panic!("six jobs are ready");
@@ -92,47 +108,52 @@ async fn work(tape: &mut Tape, held: &[Delivery]) {
         say(fourth, Verdict::Discard),
     ])
     .await;
-    tape.queue.extend(&worker_id(), rest, LEASE * 2).await.unwrap();
+    tape.queue.extend(&worker_id(), rest, LEASE * 2).await.expect("extended");
     tape.mark("extend").await;
     let turn = tape.queue.turn(&[say(&rest[0], Verdict::Done)], &ask(1)).await;
     assert!(turn.settled.is_ok() && turn.claimed.is_ok());
     tape.mark("turn").await;
-    tape.queue.leave(&worker_id()).await.unwrap();
+    tape.queue.leave(&worker_id()).await.expect("left");
     tape.mark("leave").await;
 }
 
 /// A lease ends and is recovered; a job that was delayed becomes ready.
-async fn time_passes(tape: &mut Tape) {
+async fn time_passes(tape: &mut Tape<'_>) {
     let mut brief = ask(1);
     brief.lease = Duration::from_millis(1);
-    tape.queue.claim(&brief).await.unwrap();
+    tape.queue.claim(&brief).await.expect("claimed");
     tape.mark("a brief claim").await;
     let queue = Arc::clone(&tape.queue);
     eventually("the end of a lease", async || {
-        queue.stats().await.unwrap().overdue == 1
+        queue.stats().await.expect("answered").overdue == 1
     })
     .await;
-    tape.queue.recover(100.try_into().unwrap()).await.unwrap();
+    tape.queue.recover(many(100)).await.expect("recovered");
     tape.mark("recover").await;
 }
 
-async fn operate(tape: &mut Tape) {
-    tape.queue.redrive(&Which::All).await.unwrap();
+async fn operate(tape: &mut Tape<'_>) {
+    tape.queue.redrive(&Which::All).await.expect("redriven");
     tape.mark("redrive").await;
-    tape.queue.pause().await.unwrap();
+    tape.queue.pause().await.expect("paused");
     tape.mark("pause").await;
-    tape.queue.resume().await.unwrap();
+    tape.queue.resume().await.expect("resumed");
     tape.mark("resume").await;
-    tape.queue.cancel(&JobId::new("mine").unwrap()).await.unwrap();
+    tape.queue.cancel(&job_id("mine")).await.expect("answered");
     tape.mark("cancel").await;
     let held = tape.claim(2).await;
     let dead = Verdict::Dead { error: "never".into() };
     let dead: Vec<_> = held.iter().map(|one| say(&one.receipt, dead.clone())).collect();
     tape.settle(&dead).await;
-    tape.queue.purge_dead(&Which::All).await.unwrap();
+    tape.queue.purge_dead(&Which::All).await.expect("purged");
     tape.mark("purge_dead").await;
-    tape.queue.purge().await.unwrap();
+    tape.queue.purge().await.expect("purged");
     tape.mark("purge").await;
+}
+
+async fn take_some(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
+    let max = u32::try_from(count).expect("few jobs");
+    queue.claim(&ask(max)).await.expect("claimed")
 }
 
 fn say(receipt: &Receipt, verdict: Verdict) -> Settlement {
@@ -141,9 +162,8 @@ fn say(receipt: &Receipt, verdict: Verdict) -> Settlement {
 
 /// R1, R5: whatever prefix of the writes is left, all that was answered is there, and
 /// each job is where it was before or after the call under way.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_aof_prefix() {
-    let mut tape = Tape::start().await;
+pub(super) async fn every_aof_prefix(stage: &Stage) {
+    let mut tape = Tape::start(stage).await;
     play(&mut tape).await;
     let writes = tape.recorded.writes();
 
@@ -151,14 +171,14 @@ async fn every_aof_prefix() {
     assert!(cuts.len() > 50, "only {} writes were recorded", cuts.len());
     for cut in cuts {
         let after = tape.recorded.after_cut(&writes[..cut]);
-        let found = places(&*connect(&after.server).await).await;
+        let found = places(&*stage.connect(&after.server).await).await;
         judge(&tape.marks, cut, &found, &after);
     }
 }
 
 fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
     let next = marks.partition_point(|mark| mark.end <= cut);
-    let before = marks[..next].last().expect("the first mark is at the start");
+    let before = marks[..next].last().expect("the first mark is where the file begins");
     let during = marks.get(next).unwrap_or(before);
     let context =
         format!("cut at byte {cut}, in {} after {}", during.call, before.call);

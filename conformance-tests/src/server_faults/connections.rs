@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use conformance_tests::server::Server;
-
-use super::stage::{RunningWorker, clients, connect, eventually};
+use super::stage::{Stage, clients, eventually, is_waited_at, push_plain};
+use crate::server::Server;
 
 const LEASE: Duration = Duration::from_secs(3);
 
@@ -12,11 +11,10 @@ const LEASE: Duration = Duration::from_secs(3);
 const MANY: usize = 20;
 
 /// R21: whichever connection of an idle worker is killed, the next job is worked.
-#[tokio::test]
-async fn each_connection_of_an_idle_worker_may_be_killed() {
+pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(stage: &Stage) {
     let server = Server::start();
-    let queue = connect(&server).await;
-    let worker = RunningWorker::start(&server, LEASE).await;
+    let queue = stage.connect(&server).await;
+    let worker = stage.work(&server, LEASE).await;
     worker.works(&*queue).await;
     // A new connection has a higher id, so that each is killed in its turn.
     let mut last = 0;
@@ -37,11 +35,23 @@ async fn each_connection_of_an_idle_worker_may_be_killed() {
     worker.end().await;
 }
 
-fn is_waited_at(server: &Server) -> bool {
-    !clients(server, "flags=b").is_empty()
+/// R21: a call on a broken connection fails, and one of the next is well again.
+pub(super) async fn a_killed_connection_heals(stage: &Stage) {
+    let server = Server::start();
+    let queue = stage.connect(&server).await;
+    push_plain(&*queue, &["a"]).await;
+    server.command(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]);
+
+    let mut healed = None;
+    eventually("an answer", async || {
+        healed = queue.stats().await.ok();
+        healed.is_some()
+    })
+    .await;
+
+    assert_eq!(healed.map(|stats| stats.ready), Some(1));
 }
 
 fn first_after(server: &Server, last: u64) -> Option<u64> {
-    let ids = clients(server, "");
-    ids.iter().map(|id| id.parse().unwrap()).filter(|id| *id > last).min()
+    clients(server, "").into_iter().filter(|id| *id > last).min()
 }

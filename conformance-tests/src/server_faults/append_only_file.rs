@@ -2,45 +2,47 @@
 
 use std::{fs, path::Path};
 
-use conformance_tests::server::Server;
 use tempfile::TempDir;
+
+use crate::server::Server;
 
 const FOLDER: &str = "appendonlydir";
 const WRITES: &str = "appendonly.aof.1.incr.aof";
 
 /// A server whose file of writes can be looked at.
-pub(crate) struct Recorded {
-    pub(crate) server: Server,
+pub(super) struct Recorded {
+    pub(super) server: Server,
     folder: TempDir,
 }
 
 impl Recorded {
-    pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub(super) fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temp dir");
         Self { server: start_in(folder.path()), folder }
     }
 
     /// All writes so far, each of them on the disk.
-    pub(crate) fn writes(&self) -> Vec<u8> {
-        fs::read(self.folder.path().join(FOLDER).join(WRITES)).unwrap()
+    pub(super) fn writes(&self) -> Vec<u8> {
+        let file = self.folder.path().join(FOLDER).join(WRITES);
+        fs::read(file).expect("the server writes it")
     }
 
     /// Starts another server, on what a power cut left of these writes.
-    pub(crate) fn after_cut(&self, writes: &[u8]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub(super) fn after_cut(&self, writes: &[u8]) -> Self {
+        let folder = tempfile::tempdir().expect("a temp dir");
         let (from, to) = (self.folder.path().join(FOLDER), folder.path().join(FOLDER));
-        fs::create_dir(&to).unwrap();
-        for file in fs::read_dir(from).unwrap() {
-            let file = file.unwrap();
-            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        fs::create_dir(&to).expect("an empty folder");
+        for file in fs::read_dir(from).expect("the server made it") {
+            let file = file.expect("a file");
+            fs::copy(file.path(), to.join(file.file_name())).expect("copied");
         }
-        fs::write(to.join(WRITES), writes).unwrap();
+        fs::write(to.join(WRITES), writes).expect("written");
         Self { server: start_in(folder.path()), folder }
     }
 }
 
 fn start_in(folder: &Path) -> Server {
-    let folder = folder.to_str().unwrap();
+    let folder = folder.to_str().expect("temp dirs have plain names");
     Server::start_with(&[
         "--dir",
         folder,
@@ -54,7 +56,7 @@ fn start_in(folder: &Path) -> Server {
 }
 
 /// Where each command of `writes` ends.
-pub(crate) fn ends(writes: &[u8]) -> Vec<usize> {
+pub(super) fn ends(writes: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = 0;
     while at < writes.len() {
@@ -73,7 +75,8 @@ pub(crate) fn ends(writes: &[u8]) -> Vec<usize> {
 /// The number of the line at `at`, and where the next begins.
 fn number(writes: &[u8], at: usize, mark: u8) -> (usize, usize) {
     assert_eq!(writes[at], mark, "the file is made of commands");
-    let length = writes[at..].windows(2).position(|two| two == b"\r\n").unwrap();
-    let digits = std::str::from_utf8(&writes[at + 1..at + length]).unwrap();
-    (digits.parse().unwrap(), at + length + 2)
+    let length = writes[at..].windows(2).position(|two| two == b"\r\n");
+    let length = length.expect("a line ends");
+    let digits = String::from_utf8_lossy(&writes[at + 1..at + length]);
+    (digits.parse().expect("a number"), at + length + 2)
 }

@@ -1,0 +1,26 @@
+//! A server that is killed.
+
+use queue_core::{Error, NewJob, ReliableQueueExt, Settled};
+
+use super::stage::{Stage, eventually, fill, places};
+use crate::server::Server;
+
+/// R1, R21: with its file synced on each write, a killed server has lost nothing, and
+/// a lease from before is settled after.
+pub(super) async fn a_killed_server_comes_back_with_every_job(stage: &Stage) {
+    let mut server =
+        Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let queue = stage.connect(&server).await;
+    let leased = fill(&*queue).await;
+    let before = places(&*queue).await;
+    server.kill();
+
+    let down = queue.push_one(NewJob::new("x")).await.expect_err("nobody is there");
+    assert!(matches!(down, Error::Unavailable { .. } | Error::Interrupted { .. }));
+    server.restart();
+
+    eventually("an answer", async || queue.stats().await.is_ok()).await;
+    assert_eq!(places(&*queue).await, before);
+    let settled = queue.ack(&leased.receipt).await.expect("answered");
+    assert_eq!(settled, Settled::Applied);
+}

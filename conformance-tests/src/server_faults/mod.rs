@@ -1,0 +1,119 @@
+//! What happens to a real server, and to those who wait at it: power cut between any
+//! two of its writes, a replica promoted, outages, connections killed, scripts
+//! forgotten, memory full, keys of another type in the way.
+//!
+//! This is a whole `tests/server_faults.rs`:
+//!
+//! ```text
+//! conformance_tests::server_faults!(MySubject);
+//! ```
+//!
+//! Time is real here and no gate is between: a server is killed, promoted and filled,
+//! and none of it needs to be struck at a chosen command. The cut of power is complete:
+//! it plays one call of each kind that writes, and starts a server on every prefix of
+//! the file of writes that ends with a command. An outage is tried in two lengths, and
+//! each connection of an idle worker is killed once.
+
+mod append_only_file;
+mod connections;
+mod crash;
+mod foreign;
+mod memory;
+mod outages;
+mod power;
+mod replica;
+mod scripts;
+mod stage;
+
+use std::pin::Pin;
+
+use crate::Subject;
+use stage::Stage;
+
+/// Stays on the thread that plays it.
+type Play<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A fault, by its name, and what is played and judged.
+struct Fault {
+    name: &'static str,
+    play: for<'a> fn(&'a Stage) -> Play<'a>,
+}
+
+/// Hands the list of all faults to another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __with_server_faults {
+    ($($to:ident)::+ ! [$($arguments:tt)*]) => {
+        $crate::$($to)::+ ! {
+            [$($arguments)*]
+            power { every_aof_prefix }
+            replica {
+                a_promoted_replica_goes_on
+                a_master_that_comes_back_is_used_again
+            }
+            outages {
+                an_outage_shorter_than_a_wait_is_outlived
+                an_outage_longer_than_a_wait_is_outlived
+            }
+            connections {
+                each_connection_of_an_idle_worker_may_be_killed
+                a_killed_connection_heals
+            }
+            crash { a_killed_server_comes_back_with_every_job }
+            scripts { flushed_scripts_are_sent_again }
+            memory { a_full_server_is_drained_and_refuses_pushes }
+            foreign { a_foreign_key_in_the_way_is_an_error_and_loses_nothing }
+        }
+    };
+}
+
+macro_rules! list {
+    ([] $($topic:ident { $($name:ident)* })*) => {
+        const FAULTS: &[Fault] = &[$($(Fault {
+            name: concat!(stringify!($topic), "::", stringify!($name)),
+            play: |stage| Box::pin($topic::$name(stage)),
+        },)*)*];
+    };
+}
+pub(crate) use list as __list;
+
+crate::__with_server_faults!(server_faults::__list![]);
+
+/// Makes one named test of each fault, in a module a topic.
+#[macro_export]
+macro_rules! server_faults {
+    ($subject:ty) => {
+        type SubjectUnderFaults = $subject;
+        $crate::__with_server_faults!(__fault_tests![]);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fault_tests {
+    ([] $($topic:ident { $($name:ident)* })*) => {
+        $(mod $topic { $(
+            #[test]
+            fn $name() {
+                $crate::server_faults::run::<super::SubjectUnderFaults>(
+                    concat!(stringify!($topic), "::", stringify!($name)),
+                );
+            }
+        )* })*
+    };
+}
+
+/// Plays the fault of that name; what [`server_faults!`](crate::server_faults!) calls.
+///
+/// # Panics
+/// When the backend breaks a promise, or no fault has that name.
+pub fn run<S: Subject + Default>(name: &str) {
+    let fault = FAULTS.iter().find(|fault| fault.name == name);
+    let fault = fault.unwrap_or_else(|| panic!("there is no fault {name}"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("the system gives a runtime");
+    runtime.block_on((fault.play)(&Stage::of(S::default())));
+}

@@ -1,0 +1,35 @@
+//! A server that is away while a worker waits at it.
+
+use std::time::Duration;
+
+use super::stage::{Stage, eventually, is_waited_at};
+use crate::server::Server;
+
+/// Claims wait for a third of it.
+const LEASE: Duration = Duration::from_millis(1500);
+const WAIT: Duration = Duration::from_millis(500);
+
+/// R21: an idle worker outlives a server that was killed and is away for so long.
+pub(super) async fn an_outage_shorter_than_a_wait_is_outlived(stage: &Stage) {
+    worker_outlives(stage, WAIT / 5).await;
+}
+
+/// R21: the same for longer than its claims wait.
+pub(super) async fn an_outage_longer_than_a_wait_is_outlived(stage: &Stage) {
+    worker_outlives(stage, WAIT * 3).await;
+}
+
+async fn worker_outlives(stage: &Stage, outage: Duration) {
+    let mut server = Server::start_with(&["--appendonly", "yes"]);
+    let queue = stage.connect(&server).await;
+    let worker = stage.work(&server, LEASE).await;
+    worker.works(&*queue).await;
+    eventually("a waiting claim", async || is_waited_at(&server)).await;
+
+    server.kill();
+    tokio::time::sleep(outage).await;
+    server.restart();
+
+    worker.works(&*queue).await;
+    worker.end().await;
+}
