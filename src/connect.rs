@@ -13,6 +13,8 @@ mod processing_list;
 mod redact;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "stream")]
+mod stream;
 #[cfg(feature = "zset")]
 mod zset;
 
@@ -83,6 +85,11 @@ const BACKENDS: &[Backend] = &[
         name: "zset",
         place: Place::Redis,
         open: if_compiled_in!("zset", zset::open),
+    },
+    Backend {
+        name: "stream",
+        place: Place::Redis,
+        open: if_compiled_in!("stream", stream::open),
     },
     Backend {
         name: "keyspace",
@@ -197,6 +204,7 @@ fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
     feature = "keyspace",
     feature = "processing-list",
     feature = "sqlite",
+    feature = "stream",
     feature = "zset"
 ))]
 fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
@@ -251,6 +259,13 @@ mod tests {
     fn a_missing_circular_names_its_feature() {
         let refusal = refusal("circular+redis://host?finish=lrem");
         assert!(refusal.contains("--features circular"), "{refusal}");
+    }
+
+    #[cfg(not(feature = "stream"))]
+    #[test]
+    fn a_missing_stream_names_its_feature() {
+        let refusal = refusal("stream+redis://host");
+        assert!(refusal.contains("--features stream"), "{refusal}");
     }
 
     #[cfg(not(feature = "keyspace"))]

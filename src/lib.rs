@@ -47,6 +47,7 @@
 //! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
 //! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that turns |
 //! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
+//! | `stream+redis://…`, `+rediss`, `+unix` | `stream` | Redis Streams: a stream and its consumer group |
 //! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix` | `keyspace` | a whole database of Redis, in no order |
 //!
 //! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of
@@ -92,6 +93,13 @@ pub mod processing_list {
 pub mod keyspace {
     #[doc(inline)]
     pub use backend_keyspace::*;
+}
+
+/// The backend on Redis Streams: a stream of jobs and its consumer group.
+#[cfg(feature = "stream")]
+pub mod stream {
+    #[doc(inline)]
+    pub use backend_stream::*;
 }
 
 /// The backend on Redis: a list of ready jobs, a sorted set of leased ones.

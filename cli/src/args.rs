@@ -42,6 +42,7 @@ URLs:
   zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
   processing-list+redis://…        a list for each worker; ?mode=shared, one for all
   circular+redis://…               one list that turns; ?finish=lrem keeps it short
+  stream+redis://…                 a stream and its consumer group
   keyspace+redis://HOST/DATABASE   each job a key of a database of its own
 
 Exit codes: 0 done, 1 failed, 2 the command line makes no sense.

@@ -15,6 +15,8 @@ pub(crate) enum Backend {
     ProcessingListShared,
     /// On Redis: a whole database, each job a key
     Keyspace,
+    /// On Redis: a stream and its consumer group
+    Stream,
     /// Embedded: a SQLite file
     Sqlite,
 }
@@ -27,6 +29,7 @@ impl Backend {
             Self::ProcessingList => "processing-list",
             Self::ProcessingListShared => "processing-list-shared",
             Self::Keyspace => "keyspace",
+            Self::Stream => "stream",
             Self::Sqlite => "sqlite",
         }
     }

@@ -56,6 +56,11 @@ impl Fixture {
         Self::on_redis("processing-list").await
     }
 
+    #[cfg(feature = "stream")]
+    pub(crate) async fn stream() -> Self {
+        Self::on_redis("stream").await
+    }
+
     #[cfg(feature = "keyspace")]
     pub(crate) async fn keyspace() -> Self {
         Self::on_redis("keyspace").await

@@ -41,6 +41,10 @@ macro_rules! on_every_backend {
         mod processing_list {
             on_a_backend! { processing_list: $($promises)+ }
         }
+        #[cfg(feature = "stream")]
+        mod stream {
+            on_a_backend! { stream: $($promises)+ }
+        }
         #[cfg(feature = "keyspace")]
         mod keyspace {
             on_a_backend! { keyspace: $($promises)+ }

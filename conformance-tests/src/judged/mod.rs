@@ -15,7 +15,7 @@ use conformance_tests::{
 
 use crate::{Outcome, backend::Backend};
 use subjects::{
-    Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Zset,
+    Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
 };
 
 /// Run the suite on a backend and print a table
@@ -88,6 +88,7 @@ impl Args {
                 judge::<ProcessingListShared>(Profile::Redis, &chosen)
             }
             Backend::Keyspace => judge::<Keyspace>(Profile::Redis, &chosen),
+            Backend::Stream => judge::<Stream>(Profile::Redis, &chosen),
             Backend::Sqlite => judge::<Sqlite>(Profile::Embedded, &chosen),
         };
         // One backend may be judged in two modes.

@@ -35,6 +35,10 @@ pub(super) struct Keyspace {
     plain_pushes: AtomicU64,
 }
 
+/// The one on Redis Streams.
+#[derive(Default)]
+pub(super) struct Stream;
+
 /// The embedded backend.
 #[derive(Default)]
 pub(super) struct Sqlite;
@@ -89,6 +93,24 @@ impl Subject for Keyspace {
     fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
         let own = ["item_", "processing_", "relq:database", &format!("{{{queue}}}:")];
         own.iter().any(|prefix| key.starts_with(prefix.as_bytes()))
+    }
+}
+
+#[async_trait]
+impl Subject for Stream {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let backend = Backend::Stream;
+        open(backend.name(), &backend.on(endpoint), queue, environment).await
+    }
+
+    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        let words = [b"XADD", queue.as_str().as_bytes(), b"*", b"job", payload];
+        words.map(<[u8]>::to_vec).into()
     }
 }
 

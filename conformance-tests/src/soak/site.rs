@@ -25,7 +25,8 @@ impl Site {
             | Backend::Circular
             | Backend::ProcessingList
             | Backend::ProcessingListShared
-            | Backend::Keyspace => {
+            | Backend::Keyspace
+            | Backend::Stream => {
                 let options = ["--appendonly", "yes", "--appendfsync", "always"];
                 let server = Server::start_with(&options);
                 let url = backend.on(&server.url());

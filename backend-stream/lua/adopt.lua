@@ -1,0 +1,50 @@
+#!lua flags=allow-oom
+-- Take back what consumers of the group that are not relq's hold for too long, and
+-- remove those that hold nothing.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] how many entries at most, of each consumer
+-- ARGV[2] how long a consumer may be idle (ms)
+--
+-- Returns {made ready, buried, 1 if there is more else 0, -1}.
+local keys = bind_keys()
+local page, idle_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+
+local requeued, buried, more = 0, 0, 0
+
+-- There is no lease, so what counts is the idle time that the server keeps.
+local function take_from(stream, consumer)
+  local pending =
+    redis.call('XPENDING', stream, GROUP, 'IDLE', idle_ms, '-', '+', page, consumer)
+  for _, one in ipairs(pending) do
+    local sid, deliveries = one[1], one[4]
+    if read_at(stream, sid) then
+      return_entry(stream, sid, deliveries)
+      requeued = requeued + 1
+    else
+      bury_deleted(keys, stream, sid, sid)
+      buried = buried + 1
+    end
+  end
+  if #pending == page then more = 1 end
+end
+
+-- Removing a consumer forgets what it holds, so it has to hold nothing.
+local function visit(stream, name, pending, consumer_idle_ms)
+  if pending > 0 then
+    take_from(stream, name)
+  elseif consumer_idle_ms > idle_ms then
+    redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, name)
+  end
+end
+
+for _, level in ipairs(LEVELS) do
+  local stream = keys.streams[level]
+  local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, GROUP)
+  for _, consumer in ipairs(consumers.err and {} or consumers) do
+    local name, pending, consumer_idle_ms = consumer[2], consumer[4], consumer[6]
+    if name ~= READY and name ~= LEASED then visit(stream, name, pending, consumer_idle_ms) end
+  end
+end
+if requeued > 0 then ring(keys) end
+return {requeued, buried, more, -1}

@@ -1,0 +1,38 @@
+#!lua flags=allow-oom
+-- End jobs that held neither a unique key nor an id of the client's, and that had
+-- not failed before: there is nothing to clean up behind them.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] the total to add to
+-- ARGV[2...] leases
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = bind_keys()
+local total = ARGV[1]
+
+-- Keys of another type fail here, before the first write.
+check_ready(keys)
+redis.call('HLEN', keys.totals)
+
+-- Acknowledging an entry is not fenced, its lease is: only who still has it goes on.
+local held = redis.call('ZMSCORE', keys.leased, unpack(ARGV, 2))
+local lost, ended, leases, taken = {}, {}, {}, {}
+for i, end_ms in ipairs(held) do
+  local lease = ARGV[i + 1]
+  if end_ms and not taken[lease] then
+    local stream, sid = place_of(keys, lease)
+    local sids = ended[stream] or {}
+    sids[#sids + 1], ended[stream] = sid, sids
+    leases[#leases + 1], taken[lease] = lease, true
+  else
+    lost[#lost + 1] = i - 1
+  end
+end
+if #leases == 0 then return lost end
+for stream, sids in pairs(ended) do
+  redis.call('XACK', stream, GROUP, unpack(sids))
+  redis.call('XDEL', stream, unpack(sids))
+end
+redis.call('ZREM', keys.leased, unpack(leases))
+redis.call('HINCRBY', keys.totals, total, #leases)
+return lost

@@ -1,0 +1,32 @@
+#!lua flags=allow-oom
+-- End jobs that hold a unique key or an id of the client's, or that failed before.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] the total to add to
+-- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[3...] leases
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = bind_keys()
+local total, window_ms = ARGV[1], tonumber(ARGV[2])
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+check_ready(keys)
+redis.call('HLEN', keys.totals)
+
+local lost = {}
+for i = 3, #ARGV do
+  local lease = ARGV[i]
+  if redis.call('ZSCORE', keys.leased, lease) then
+    local stream, sid = place_of(keys, lease)
+    local _, job = read_at(stream, sid)
+    -- Without its entry, which somebody else has deleted, the job is done all the same.
+    if job then close_books(keys, job, now_ms, window_ms) end
+    drop_leased(keys, lease)
+    redis.call('HINCRBY', keys.totals, total, 1)
+  else
+    lost[#lost + 1] = i - 3
+  end
+end
+return lost

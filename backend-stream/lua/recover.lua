@@ -1,0 +1,29 @@
+#!lua flags=allow-oom
+-- Make a page of jobs ready whose lease has expired; bury those on their last attempt,
+-- and those whose entry somebody else has deleted.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] how many at most
+--
+-- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
+-- ends or -1}.
+local keys = bind_keys()
+local page = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+local counts = {requeued = 0, buried = 0}
+local overdue =
+  redis.call('ZRANGE', keys.leased, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
+for i = 1, math.min(#overdue, page) do
+  local entry = find_leased(keys, overdue[i])
+  local outcome = 'buried'
+  if entry then
+    outcome = recover_job(keys, read_entry(entry), entry, now_ms)
+    drop_leased(keys, overdue[i])
+  end
+  counts[outcome] = counts[outcome] + 1
+end
+return {
+  counts.requeued, counts.buried, #overdue > page and 1 or 0,
+  next_in_ms(keys.leased, now_ms),
+}

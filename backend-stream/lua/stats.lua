@@ -1,0 +1,20 @@
+#!lua flags=no-writes
+-- Count the jobs in each place, all at one instant.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+--
+-- Returns {ready, leased, overdue, then the shelf's figures}.
+local keys = bind_keys()
+local now_ms = server_ms()
+
+local entries, leased = 0, redis.call('ZCARD', keys.leased)
+for _, level in ipairs(LEVELS) do
+  entries = entries + redis.call('XLEN', keys.streams[level])
+end
+return {
+  -- Less than nothing when somebody else has deleted entries of leased jobs.
+  math.max(0, entries - leased),
+  leased,
+  redis.call('ZCOUNT', keys.leased, '-inf', now_ms),
+  shelf_figures(keys, now_ms),
+}

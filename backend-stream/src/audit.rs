@@ -1,0 +1,91 @@
+//! Proving that each job is in exactly one place (R23).
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use queue_core::{Audit, Error, Operation};
+use queue_redis::shelf::{self, Seen};
+
+use crate::{keys::Level, lease::Lease, scripts::Store, streams::PAGE};
+
+pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
+    shelf::audit(|| Box::pin(read(store))).await
+}
+
+async fn read(store: &Store) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    seen.read_scheduled(&store.shelf).await?;
+    let mut leased = BTreeSet::new();
+    for level in Level::ALL {
+        read_stream(store, level, &mut seen, &mut leased).await?;
+    }
+    read_leases(store, &mut seen, leased).await?;
+    seen.read_rest(&store.shelf).await?;
+    Ok(seen)
+}
+
+/// Each entry is one job. What was read and is pending nowhere, nobody would claim.
+async fn read_stream(
+    store: &Store,
+    level: Level,
+    seen: &mut Seen,
+    leased: &mut BTreeSet<String>,
+) -> Result<(), Error> {
+    let last_read = store.last_read(level).await?;
+    let mut after = Bytes::new();
+    loop {
+        let page = store.read_stream(Operation::Audit, level, &after, PAGE).await?;
+        for found in &page.entries {
+            after = found.id.clone();
+            seen.element(&found.element());
+            match page.pending.get(&found.id) {
+                Some(pending) if pending.is_leased => {
+                    leased.insert(place(level, &text(&found.id)));
+                }
+                None if order(&found.id) <= order(&last_read) => {
+                    let id = text(&found.id);
+                    seen.problem(format!("entry {id} was read and is not pending"));
+                }
+                _ => {}
+            }
+        }
+        if page.entries.len() < PAGE {
+            return Ok(());
+        }
+    }
+}
+
+/// Every lease has its entry, and every entry that is held its lease.
+async fn read_leases(
+    store: &Store,
+    seen: &mut Seen,
+    leased: BTreeSet<String>,
+) -> Result<(), Error> {
+    let mut places = BTreeSet::new();
+    for (member, _) in store.shelf.scan("ZSCAN", &store.keys.leased).await? {
+        let place =
+            Lease::parse(&member).map(|it| place(it.token.level, &it.token.entry_id));
+        if !places.insert(place.unwrap_or_else(|| text(&member))) {
+            seen.problem(format!("lease {} of a job that has another", text(&member)));
+        }
+    }
+    for place in places.symmetric_difference(&leased) {
+        seen.problem(format!("lease or entry {place} without the other"));
+    }
+    Ok(())
+}
+
+fn place(level: Level, id: &str) -> String {
+    format!("{}:{id}", level.letter())
+}
+
+/// The two numbers of an id.
+fn order(id: &[u8]) -> (u64, u64) {
+    let text = std::str::from_utf8(id).unwrap_or_default();
+    let (ms, number) = text.split_once('-').unwrap_or_default();
+    (ms.parse().unwrap_or(0), number.parse().unwrap_or(0))
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,33 @@
+//! How a queue of this backend is set up.
+
+use queue_core::Environment;
+
+pub use queue_redis::{InvalidUrl, RedisConfig};
+
+/// Where the server is, and what the queue runs on.
+#[derive(Debug, Clone)]
+pub struct StreamConfig {
+    pub(crate) redis: RedisConfig,
+}
+
+impl StreamConfig {
+    /// The server at `url`: see [`RedisConfig::new`].
+    ///
+    /// # Errors
+    /// When the URL does not name a Redis server.
+    pub fn new(url: &str) -> Result<Self, InvalidUrl> {
+        RedisConfig::new(url).map(Self::from)
+    }
+
+    /// Sets the time and randomness to run on.
+    #[must_use]
+    pub fn environment(self, environment: Environment) -> Self {
+        self.redis.environment(environment).into()
+    }
+}
+
+impl From<RedisConfig> for StreamConfig {
+    fn from(redis: RedisConfig) -> Self {
+        Self { redis }
+    }
+}

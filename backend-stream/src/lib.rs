@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod audit;
+mod cancel;
+mod config;
+mod keys;
+mod lease;
+mod operator;
+mod peek;
+mod queue;
+mod scripts;
+mod settle;
+mod streams;
+mod wait;
+
+pub use config::{InvalidUrl, RedisConfig, StreamConfig};
+pub use queue::StreamQueue;
+pub use scripts::script_names;

@@ -1,0 +1,47 @@
+//! The operator's side.
+
+use async_trait::async_trait;
+use queue_core::{
+    Audit, Cancelled, Error, JobId, Operator, Page, PeekRequest, Redriven, Stats, Which,
+};
+
+use crate::{StreamQueue, audit, cancel, peek};
+
+#[async_trait]
+impl Operator for StreamQueue {
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.store.stats().await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        peek::peek(&self.store, ask).await
+    }
+
+    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+        self.store.shelf.redrive(which).await
+    }
+
+    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+        self.store.shelf.purge_dead(which).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.store.purge().await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
+        cancel::cancel(self, job).await
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.store.shelf.pause().await
+    }
+
+    async fn resume(&self) -> Result<(), Error> {
+        self.store.shelf.resume().await
+    }
+
+    async fn audit(&self) -> Result<Audit, Error> {
+        audit::audit(&self.store).await
+    }
+}

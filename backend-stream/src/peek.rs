@@ -1,0 +1,135 @@
+//! Looking at jobs without touching them.
+//!
+//! Ready jobs are read from the streams in the order of their ids, passing over those
+//! that are leased: what came back was pushed before all that was never delivered, so
+//! that this is the order in which they are served.
+
+use bytes::Bytes;
+use futures_util::{FutureExt, future::try_join_all};
+use queue_core::{
+    DEFAULT_MAX_ATTEMPTS, Error, JobId, JobState, JobView, Operation, Page, PageCursor,
+    PeekRequest, StateDetail, Timestamp,
+};
+use queue_redis::shelf::{self, Look};
+
+use crate::{
+    keys::Level,
+    lease::Lease,
+    scripts::Store,
+    streams::{Found, PAGE},
+};
+
+/// Jobs of one page at most, whatever is asked for: their payloads are read too.
+const MAX_PAGE: usize = 1000;
+
+pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
+    let on_shelf = &store.shelf;
+    match ask.state {
+        JobState::Ready => peek_ready(store, ask).await,
+        JobState::Leased => {
+            shelf::page(&[()], ask, |(), look| leased(store, look).boxed()).await
+        }
+        JobState::Scheduled => {
+            let look = |(), look| on_shelf.peek_scheduled(look).boxed();
+            shelf::page(&[()], ask, look).await
+        }
+        JobState::Dead => {
+            let look = |(), look| on_shelf.peek_dead(look).boxed();
+            shelf::page(&[()], ask, look).await
+        }
+    }
+}
+
+/// One page of what is ready. The cursor is the last entry that was looked at.
+async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
+    let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
+    let (first, mut after) = read_cursor(ask.after.as_ref());
+    let mut jobs = Vec::new();
+    for level in Level::ALL.into_iter().skip_while(|level| *level != first) {
+        loop {
+            let page = store.read_stream(Operation::Peek, level, &after, PAGE).await?;
+            let is_last = page.entries.len() < PAGE;
+            for found in &page.entries {
+                if jobs.len() == limit {
+                    let next = Some(cursor(level, &after));
+                    return Ok(Page { jobs: views(store, jobs).await?, next });
+                }
+                after = found.id.clone();
+                let pending = page.pending.get(&found.id);
+                if pending.is_none_or(|pending| !pending.is_leased) {
+                    let deliveries = pending.map_or(0, |pending| pending.deliveries);
+                    let id = (deliveries > 0).then(|| found.id.clone());
+                    let element = found.element();
+                    let detail = StateDetail::Ready;
+                    jobs.push(Seen { element, id, deliveries, detail });
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        after = Bytes::new();
+    }
+    Ok(Page { jobs: views(store, jobs).await?, next: None })
+}
+
+fn cursor(level: Level, after: &Bytes) -> PageCursor {
+    PageCursor([level.letter().as_bytes(), after].concat().into())
+}
+
+fn read_cursor(cursor: Option<&PageCursor>) -> (Level, Bytes) {
+    let parts = cursor.and_then(|cursor| cursor.0.split_first().map(|_| &cursor.0));
+    let level = |bytes: &Bytes| {
+        let letter = std::str::from_utf8(bytes.get(..1)?).ok()?;
+        Some((Level::by_letter(letter)?, bytes.slice(1..)))
+    };
+    parts.and_then(level).unwrap_or((Level::ALL[0], Bytes::new()))
+}
+
+async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
+    let members = store.shelf.members(&store.keys.leased, look).await?;
+    let leases = members.iter().filter_map(|(member, until)| {
+        Lease::parse(member).map(|lease| (lease, *until))
+    });
+    let jobs = leases.map(|(lease, until)| leased_one(store, lease, until));
+    views(store, try_join_all(jobs).await?).await
+}
+
+async fn leased_one(
+    store: &Store,
+    lease: Lease,
+    until: Timestamp,
+) -> Result<Seen, Error> {
+    let Lease { token, id } = lease;
+    let found = store.read_entry(Operation::Peek, token.level, &token.entry_id).await?;
+    let element = found.as_ref().map_or_else(Bytes::new, Found::element);
+    let detail =
+        StateDetail::Leased { worker: token.worker, since: token.since, until };
+    Ok(Seen { element, id: Some(id), deliveries: token.deliveries, detail })
+}
+
+/// A job as it is in a stream.
+struct Seen {
+    element: Bytes,
+    /// The id of one that another client has added, once it was delivered.
+    id: Option<Bytes>,
+    /// How often the entry was delivered, beside what it says itself.
+    deliveries: u16,
+    detail: StateDetail,
+}
+
+async fn views(store: &Store, seen: Vec<Seen>) -> Result<Vec<JobView>, Error> {
+    let more: Vec<_> =
+        seen.iter().map(|one| (one.id.clone(), u32::from(one.deliveries))).collect();
+    let elements = seen.into_iter().map(|one| (one.element, one.detail)).collect();
+    let mut jobs = store.shelf.views_of(elements).await?;
+    for (job, (id, deliveries)) in jobs.iter_mut().zip(more) {
+        job.attempt = job.attempt.saturating_add(deliveries);
+        if job.id.is_none() && deliveries > 0 {
+            let text = id.and_then(|id| String::from_utf8(id.into()).ok());
+            job.id = text.and_then(|text| JobId::new(text).ok());
+            job.max_attempts = u32::from(DEFAULT_MAX_ATTEMPTS.get());
+        }
+    }
+    Ok(jobs)
+}

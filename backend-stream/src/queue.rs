@@ -1,0 +1,320 @@
+//! The worker's side.
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use queue_core::{
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
+    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
+    WorkerId,
+};
+use queue_redis::{
+    Conn, Parts, entry,
+    shelf::{self, Failure},
+};
+
+use crate::{
+    StreamConfig,
+    lease::{self, Lease, Token},
+    scripts::{Claimed, Store},
+    wait::{Bells, Outlook, RECHECK},
+};
+
+/// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
+pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+
+/// The priority below the normal.
+const PATIENT: Priority = match Priority::new(Priority::NORMAL.level() - 1) {
+    Some(level) => level,
+    None => Priority::NORMAL,
+};
+
+/// The one above.
+const URGENT: Priority = match Priority::new(Priority::NORMAL.level() + 1) {
+    Some(level) => level,
+    None => Priority::NORMAL,
+};
+
+static CAPABILITIES: Capabilities = Capabilities {
+    backend: "stream",
+    claimed: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: PATIENT..=URGENT,
+    lateness: RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits {
+        max_payload: 16 * 1024 * 1024,
+        max_headers: 64 * 1024,
+        max_batch: MAX_BATCH,
+    },
+};
+
+/// A queue on Redis: a stream of jobs, and a sorted set of leases.
+///
+/// Cheap to share: put it in an [`Arc`].
+pub struct StreamQueue {
+    pub(crate) store: Store,
+    bells: Bells,
+}
+
+impl StreamQueue {
+    /// Connects to the server and opens the queue of that name. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
+    /// older than 7.0 or a database that does not exist.
+    pub async fn connect(
+        config: StreamConfig,
+        queue: QueueName,
+    ) -> Result<Self, Error> {
+        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
+        Self::on(conn, queue).await
+    }
+
+    async fn on(conn: Conn, queue: QueueName) -> Result<Self, Error> {
+        let store = Store::new(conn, queue);
+        store.load_scripts().await?;
+        Ok(Self { bells: Bells::new(&store), store })
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &QueueName {
+        &self.store.keys.queue
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for StreamQueue {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        CAPABILITIES.check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.store.shelf.ids_for(jobs, token);
+        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
+            return self.store.shelf.push(jobs, ids, token).await;
+        }
+        let encode = |(job, id)| entry::encode(job, id);
+        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
+        self.store.append(&entries).await?;
+        Ok(ids.into_iter().map(Pushed::Stored).collect())
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        CAPABILITIES.check_claim(ask)?;
+        let clock = self.store.conn.environment().clock();
+        let deadline = clock.elapsed() + ask.wait;
+        let mut parts = Parts::default();
+        loop {
+            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            if !deliveries.is_empty() || left.is_zero() {
+                return Ok(deliveries);
+            }
+            self.bells.wait(outlook, left).await;
+        }
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        CAPABILITIES.check_batch(Operation::Settle, done.len())?;
+        shelf::settle(&self.store, done).await
+    }
+
+    /// Both are written to the connection together, the settlements first, so they
+    /// share a round trip. Only when the server forgot a script since it was loaded
+    /// may the claim come first.
+    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+        let claim = async {
+            CAPABILITIES.check_claim(ask)?;
+            let claimed = self.claim_now(ask, &mut Parts::default()).await;
+            claimed.map(|(deliveries, _)| deliveries)
+        };
+        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
+        Turn { settled, claimed }
+    }
+
+    async fn extend(
+        &self,
+        _worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        CAPABILITIES.check_lease(Operation::Extend, lease)?;
+        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
+        let mut answers = vec![Extended::Until(until); held.len()];
+        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
+        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
+        Ok(answers)
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let pattern = format!("{worker}/*");
+        let leases = self.find_leases(Operation::Leave, &pattern).await?;
+        let leases: Vec<Vec<u8>> =
+            leases.into_iter().map(|(member, _)| member.into()).collect();
+        let mut jobs = leases.len();
+        // Each job goes back to where it was in its stream, whichever comes first here.
+        let mut parts = Parts::default();
+        for page in leases.chunks(MAX_BATCH.get() as usize) {
+            let lost = self.store.shelf.give_back(Operation::Leave, page).await;
+            jobs -= parts.then(lost)?.len();
+        }
+        Ok(Released { jobs: jobs as u64 })
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let page = page.min(MAX_BATCH).get();
+        let (expired, adopted, due, forgot) = tokio::join!(
+            self.store.recover(page),
+            self.store.adopt(page),
+            self.store.shelf.promote(Operation::Recover, page),
+            self.store.shelf.forget(page),
+        );
+        let mut parts = Parts::default();
+        parts.add(&expired);
+        parts.add(&adopted);
+        parts.add(&due);
+        parts.add(&forgot);
+        let whole = |error| parts.whole(error);
+        let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
+        let (due, forgot) = (due.map_err(whole)?, forgot.map_err(whole)?);
+        Ok(Recovered {
+            requeued: expired.requeued + adopted.requeued,
+            buried: expired.buried + adopted.buried,
+            promoted: due.promoted,
+            more: expired.more || adopted.more || due.more || forgot,
+            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
+        })
+    }
+
+    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.sibling().await?;
+        Ok(Arc::new(Self::on(conn, self.name().clone()).await?))
+    }
+}
+
+impl fmt::Display for StreamQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stream queue {} at {}", self.name(), self.store.conn)
+    }
+}
+
+impl fmt::Debug for StreamQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamQueue({self})")
+    }
+}
+
+impl StreamQueue {
+    /// Claims without waiting, promoting what is due on the way. Its errors speak for
+    /// all of `parts`, to which it adds what it changes.
+    async fn claim_now(
+        &self,
+        ask: &ClaimRequest,
+        parts: &mut Parts,
+    ) -> Result<(Vec<Delivery>, Outlook), Error> {
+        loop {
+            let max = ask.max.min(MAX_BATCH).get();
+            let nonce = self.store.conn.environment().random().text(12);
+            let claimed = self.store.claim(ask, max, &nonce).await;
+            let claimed = claimed.map_err(|error| parts.whole(error))?;
+            let outlook =
+                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+            let found = claimed.leased.len() as u64 + claimed.buried;
+            if found > 0 {
+                *parts = Parts::Begun;
+            }
+            let deliveries = self.deliver(ask, claimed).await;
+            let deliveries = deliveries.map_err(|error| parts.whole(error))?;
+            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
+            if !deliveries.is_empty() {
+                if is_due {
+                    self.promote_beside(max).await;
+                }
+                return Ok((deliveries, outlook));
+            }
+            if is_due {
+                let promoted = self.store.shelf.promote(Operation::Claim, max).await;
+                parts.then(promoted)?;
+            } else if found == 0 {
+                return Ok((deliveries, outlook));
+            }
+        }
+    }
+
+    /// Promotes while deliveries are on their way already. Should it fail, they are
+    /// not to be lost for it: the next claim finds the same jobs due.
+    async fn promote_beside(&self, page: u32) {
+        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
+            tracing::debug!(%error, "due jobs are left to the next claim");
+        }
+    }
+
+    /// Turns leased entries into deliveries. What has expired or cannot be read is
+    /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
+    async fn deliver(
+        &self,
+        ask: &ClaimRequest,
+        claimed: Claimed,
+    ) -> Result<Vec<Delivery>, Error> {
+        let mut deliveries = Vec::with_capacity(claimed.leased.len());
+        let mut failures = Vec::new();
+        for (token, element) in claimed.leased {
+            match shelf::read(&element, claimed.now) {
+                Ok(mut entry) => {
+                    entry.attempt = Token::parse(&token).map_or(1, |it| it.attempt);
+                    deliveries.push(shelf::delivery(entry, token, ask.lease));
+                }
+                Err(shelf::Undeliverable { why, error }) => failures.push(Failure {
+                    lease: lease::join(&token, &entry::id_of(&element)),
+                    after: None,
+                    why,
+                    error,
+                }),
+            }
+        }
+        if !failures.is_empty() {
+            let buried = self.store.shelf.fail(Operation::Claim, &failures).await;
+            shelf::bury_beside(&deliveries, buried)?;
+        }
+        Ok(deliveries)
+    }
+
+    /// All leases whose name matches a glob pattern.
+    pub(crate) async fn find_leases(
+        &self,
+        operation: Operation,
+        pattern: &str,
+    ) -> Result<Vec<(Bytes, Lease)>, Error> {
+        let leases = self
+            .store
+            .shelf
+            .scan_matching(operation, "ZSCAN", &self.store.keys.leased, pattern)
+            .await?;
+        let parse = |(member, _)| Lease::parse(&member).map(|lease| (member, lease));
+        Ok(leases.into_iter().filter_map(parse).collect())
+    }
+}

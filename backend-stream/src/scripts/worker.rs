@@ -1,0 +1,132 @@
+//! The calls of producers, workers and reapers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use queue_redis::{
+    Reply, command,
+    entry::millis,
+    shelf::{Ended, Shelf},
+};
+
+use super::{SCRIPTS, Store};
+use crate::lease;
+
+/// How long another consumer of the group may hold entries, which have no lease.
+const STRANGER_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
+
+/// What the claim script found.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) now: Timestamp,
+    pub(crate) is_paused: bool,
+    pub(crate) due_in: Option<Duration>,
+    /// How many were found to be deleted by somebody else.
+    pub(crate) buried: u64,
+    /// The tokens of the leases, and the entries.
+    pub(crate) leased: Vec<(Bytes, Bytes)>,
+}
+
+impl Store {
+    /// Appends plain entries: one as any client would.
+    pub(crate) async fn append(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
+        let stream = &self.keys.normal;
+        if let [entry] = entries {
+            let mut cmd = command("XADD");
+            cmd.arg(stream).arg("*").arg("job").arg(&entry[..]);
+            return self.conn.call(Operation::Push, &cmd).await.map(drop);
+        }
+        let call = SCRIPTS.append.keys(&[stream]).arg(entries);
+        call.run(&self.conn, Operation::Push).await.map(drop)
+    }
+
+    pub(crate) async fn claim(
+        &self,
+        ask: &ClaimRequest,
+        max: u32,
+        nonce: &str,
+    ) -> Result<Claimed, Error> {
+        let call = self
+            .shelf
+            .call(&SCRIPTS.claim)
+            .arg(ask.worker.as_str())
+            .arg(nonce)
+            .arg(millis(ask.lease))
+            .arg(max);
+        let reply = call.run(&self.conn, Operation::Claim).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let now = Timestamp::from_unix_ms(part().number()?);
+        let is_paused = part().number()? == 1;
+        let due_in = part().optional_ms()?;
+        let buried = part().count()?;
+        let mut leased = Vec::new();
+        while let (Some(token), Some(entry)) = (parts.next(), parts.next()) {
+            leased.push((token.bytes()?, entry.bytes()?));
+        }
+        Ok(Claimed { now, is_paused, due_in, buried, leased })
+    }
+
+    /// Ends jobs; answers the positions of the leases that were lost.
+    pub(crate) async fn finish(
+        &self,
+        receipts: &[&Receipt],
+        how: Ended,
+    ) -> Result<Vec<usize>, Error> {
+        let mut call = self.shelf.call(&SCRIPTS.finish).arg(how.total());
+        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
+        call.run(&self.conn, Operation::Settle).await?.positions()
+    }
+
+    /// As `finish`, for jobs with something to clean up behind them.
+    pub(crate) async fn finish_tied(
+        &self,
+        receipts: &[&Receipt],
+        how: Ended,
+    ) -> Result<Vec<usize>, Error> {
+        let call = self.shelf.call(&SCRIPTS.finish_tied);
+        let mut call = call.arg(how.total()).arg(Shelf::memory_ms());
+        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
+        call.run(&self.conn, Operation::Settle).await?.positions()
+    }
+
+    /// Extends leases; answers their new end, and the positions of the lost and of
+    /// the cancelled.
+    pub(crate) async fn extend(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
+        let keys = &self.keys;
+        let mut call = SCRIPTS
+            .extend
+            .keys(&[&keys.leased, &keys.shelf.cancelled])
+            .arg(millis(lease));
+        held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
+        let mut parts =
+            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let until = Timestamp::from_unix_ms(part().number()?);
+        Ok((until, part().positions()?, part().positions()?))
+    }
+
+    /// Recovers a page of overdue leases.
+    pub(crate) async fn recover(&self, page: u32) -> Result<Recovered, Error> {
+        let call = self.shelf.call(&SCRIPTS.recover).arg(page);
+        Shelf::recovered(call.run(&self.conn, Operation::Recover).await?)
+    }
+
+    /// Takes back what consumers that are not relq's hold for too long.
+    pub(crate) async fn adopt(&self, page: u32) -> Result<Recovered, Error> {
+        let call = self.shelf.call(&SCRIPTS.adopt);
+        let call = call.arg(page).arg(millis(STRANGER_MAY_HOLD));
+        Shelf::recovered(call.run(&self.conn, Operation::Recover).await?)
+    }
+
+    /// Lets another worker's doorbell ring.
+    pub(crate) async fn pass_on(&self) -> Result<(), Error> {
+        let call = SCRIPTS.pass_on.keys(&[&self.keys.shelf.wake]);
+        call.run(&self.conn, Operation::Claim).await.map(drop)
+    }
+}

@@ -1,0 +1,172 @@
+//! Reading a queue's streams without touching them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use queue_core::{Error, Operation};
+use queue_redis::{Reply, code_of, command, entry::Entry};
+
+use crate::{
+    keys::{GROUP, LEASED, Level, READY},
+    scripts::Store,
+};
+
+/// Entries read at once.
+pub(crate) const PAGE: usize = 500;
+
+/// Pending entries read at once: beside those of a page there are only those that
+/// somebody else has deleted in between.
+const PENDING_PAGE: usize = 4 * PAGE;
+
+/// One entry of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its id in the stream.
+    pub(crate) id: Bytes,
+    /// Its fields and values, one after the other.
+    pub(crate) fields: Vec<Bytes>,
+}
+
+impl Found {
+    fn of(reply: Reply) -> Result<Self, Error> {
+        let mut parts = reply.list()?.into_iter();
+        let id = parts.next().map_or(Ok(Bytes::new()), Reply::bytes)?;
+        let fields = parts.next().map_or(Ok(Vec::new()), Reply::list)?;
+        let fields = fields.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
+        Ok(Self { id, fields })
+    }
+
+    /// What was pushed: the only value, or that of the field `job`.
+    pub(crate) fn element(&self) -> Bytes {
+        if let [_, value] = &self.fields[..] {
+            return value.clone();
+        }
+        let pairs = self.fields.chunks_exact(2);
+        let mut values = pairs.filter(|pair| &pair[0][..] == b"job");
+        values.next_back().map_or_else(Bytes::new, |pair| pair[1].clone())
+    }
+
+    /// Whether the job is of that id: its own, or that in the stream where another
+    /// client has added it.
+    pub(crate) fn is_of(&self, job: &[u8]) -> bool {
+        let element = self.element();
+        Entry::decode(&element)
+            .map_or(&self.id[..] == job, |entry| entry.id.as_str().as_bytes() == job)
+    }
+}
+
+/// What the group knows of an entry that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) is_leased: bool,
+    /// How often it was delivered.
+    pub(crate) deliveries: u16,
+}
+
+impl Pending {
+    fn of(reply: Reply) -> Result<Option<(Bytes, Self)>, Error> {
+        let mut parts = reply.list()?.into_iter();
+        let (Some(id), Some(consumer), Some(_idle), Some(count)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Ok(None);
+        };
+        let consumer = consumer.bytes()?;
+        let is_next = u64::from(&consumer[..] == READY.as_bytes());
+        let deliveries = count.count()?.saturating_sub(is_next);
+        let is_leased = &consumer[..] == LEASED.as_bytes();
+        let deliveries = u16::try_from(deliveries).unwrap_or(u16::MAX);
+        Ok(Some((id.bytes()?, Self { is_leased, deliveries })))
+    }
+}
+
+/// A page of a stream.
+#[derive(Debug)]
+pub(crate) struct StreamPage {
+    pub(crate) entries: Vec<Found>,
+    /// By id, those that were read.
+    pub(crate) pending: BTreeMap<Bytes, Pending>,
+}
+
+impl Store {
+    /// Up to `count` entries after the one of that id, from the first one on when it is
+    /// empty.
+    pub(crate) async fn read_stream(
+        &self,
+        operation: Operation,
+        level: Level,
+        after: &[u8],
+        count: usize,
+    ) -> Result<StreamPage, Error> {
+        let start =
+            if after.is_empty() { b"-".to_vec() } else { [b"(", after].concat() };
+        let mut cmd = command("XRANGE");
+        cmd.arg(self.keys.stream(level)).arg(start).arg("+").arg("COUNT").arg(count);
+        let entries = self.conn.call(operation, &cmd).await?.list()?;
+        let entries: Vec<_> =
+            entries.into_iter().map(Found::of).collect::<Result<_, _>>()?;
+        let pending = self.pending_among(operation, level, &entries).await?;
+        Ok(StreamPage { entries, pending })
+    }
+
+    async fn pending_among(
+        &self,
+        operation: Operation,
+        level: Level,
+        entries: &[Found],
+    ) -> Result<BTreeMap<Bytes, Pending>, Error> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(BTreeMap::new());
+        };
+        let mut cmd = command("XPENDING");
+        cmd.arg(self.keys.stream(level))
+            .arg(GROUP)
+            .arg(&first.id[..])
+            .arg(&last.id[..]);
+        cmd.arg(PENDING_PAGE);
+        let pending = match self.conn.call(operation, &cmd).await {
+            // Nothing was claimed yet.
+            Err(error) if code_of(&error) == Some("NOGROUP") => Vec::new(),
+            answer => answer?.list()?,
+        };
+        pending.into_iter().filter_map(|one| Pending::of(one).transpose()).collect()
+    }
+
+    /// The id up to which the group has read a stream.
+    pub(crate) async fn last_read(&self, level: Level) -> Result<Bytes, Error> {
+        let mut cmd = command("XINFO");
+        cmd.arg("GROUPS").arg(self.keys.stream(level));
+        let groups = match self.conn.call(Operation::Audit, &cmd).await {
+            Err(error) if code_of(&error) == Some("ERR") => Vec::new(),
+            answer => answer?.list()?,
+        };
+        for group in groups {
+            let mut parts = group.list()?.into_iter();
+            let (mut is_ours, mut last) = (false, Bytes::new());
+            while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
+                match &name.bytes()?[..] {
+                    b"name" => is_ours = &value.bytes()?[..] == GROUP.as_bytes(),
+                    b"last-delivered-id" => last = value.bytes()?,
+                    _ => {}
+                }
+            }
+            if is_ours {
+                return Ok(last);
+            }
+        }
+        Ok(Bytes::new())
+    }
+
+    /// The entry of that id, unless somebody has deleted it.
+    pub(crate) async fn read_entry(
+        &self,
+        operation: Operation,
+        level: Level,
+        id: &str,
+    ) -> Result<Option<Found>, Error> {
+        let mut cmd = command("XRANGE");
+        cmd.arg(self.keys.stream(level)).arg(id).arg(id);
+        let found = self.conn.call(operation, &cmd).await?.list()?.into_iter().next();
+        found.map(Found::of).transpose()
+    }
+}

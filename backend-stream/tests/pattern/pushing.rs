@@ -1,0 +1,135 @@
+//! What other clients add to the stream (R20).
+
+use std::time::Instant;
+
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// Completes once a doorbell waits at the server.
+async fn until_held(server: &Server) {
+    let start = Instant::now();
+    while !say(server, "CLIENT LIST").contains("cmd=xreadgroup") {
+        assert!(start.elapsed() < LONG, "nobody waits");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// R20: what any client adds wakes a claim that waits, as a first delivery.
+#[tokio::test]
+async fn a_bare_push_wakes_a_waiting_claim_at_once() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let asking = ask("w").wait(LONG);
+    let start = Instant::now();
+    let add = async {
+        until_held(&server).await;
+        say(&server, "XADD q * job hello");
+    };
+
+    let (delivery, ()) = tokio::join!(queue.claim_one(&asking), add);
+
+    let delivery = delivery.unwrap().unwrap();
+    assert_eq!((&delivery.payload[..], delivery.attempt()), (&b"hello"[..], 1));
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_sound(&queue).await;
+}
+
+/// What is handed to a waiter that is gone by then is ready, and not yet delivered.
+#[tokio::test]
+async fn a_dead_waiter_has_taken_nothing() {
+    let server = Server::start();
+    let (gone, queue) = (open(&server, "q").await, open(&server, "q").await);
+    let waiting =
+        tokio::spawn(async move { gone.claim_one(&ask("gone").wait(LONG)).await });
+    until_held(&server).await;
+    waiting.abort();
+    say(&server, "XADD q * job first");
+    push(&queue, "second").await;
+
+    let taken = take(&queue, 2).await;
+
+    let seen: Vec<_> =
+        taken.iter().map(|one| (&one.payload[..], one.attempt())).collect();
+    assert_eq!(seen, [(&b"first"[..], 1), (&b"second"[..], 1)]);
+    assert_sound(&queue).await;
+}
+
+/// R20, R2: the field `job` is the payload, and others come along as headers.
+#[tokio::test]
+async fn fields_beside_the_payload_are_headers() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    say(&server, "XADD q * to anna job hello from bert");
+
+    let held = take_one(&queue).await;
+    queue.bury(&held.receipt, "no").await.unwrap();
+    queue.redrive(&Which::All).await.unwrap();
+    let again = take_one(&queue).await;
+
+    for one in [held, again] {
+        let headers: Vec<_> = one.headers.iter().collect();
+        assert_eq!(headers, [("to", "anna"), ("from", "bert")]);
+        assert_eq!(&one.payload[..], b"hello");
+    }
+}
+
+/// R20: a single field is the payload, whatever it is called; several without the field
+/// `job` are headers alone.
+#[tokio::test]
+async fn a_single_field_may_have_any_name() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    say(&server, "XADD q * message hello");
+    say(&server, "XADD q * a 1 b 2");
+
+    let held = take(&queue, 2).await;
+
+    assert_eq!(
+        (&held[0].payload[..], held[0].headers.is_empty()),
+        (&b"hello"[..], true)
+    );
+    assert_eq!((&held[1].payload[..], held[1].headers.get("b")), (&b""[..], Some("2")));
+    finish(&queue, held).await;
+}
+
+/// R3: fields that are no text end as a dead letter, with all their bytes.
+#[tokio::test]
+async fn headers_that_are_no_text_are_buried_with_their_bytes() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    server.command(&[b"XADD", b"q", b"*", b"job", b"x", b"h", b"\xff\xfe"]);
+    push(&queue, "behind").await;
+
+    assert_eq!(served(&queue).await, ["behind"]);
+
+    let ask = PeekRequest::new(JobState::Dead, many(10));
+    let buried = queue.peek(&ask).await.unwrap().jobs.remove(0);
+    assert!(buried.payload.windows(2).any(|bytes| bytes == b"\xff\xfe"));
+    assert_sound(&queue).await;
+}
+
+/// A bare job that comes back has the id that it has in the stream, and shows its
+/// attempts.
+#[tokio::test]
+async fn what_came_back_shows_its_id_and_attempts() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    say(&server, "XADD q * job hello");
+    let id = only_entry(&server);
+    abandon(&queue).await;
+    queue.recover(many(10)).await.unwrap();
+
+    let ready = queue.peek(&PeekRequest::new(JobState::Ready, many(10))).await.unwrap();
+
+    assert_eq!(ready.jobs[0].id.as_ref().unwrap().as_str(), id);
+    assert_eq!(ready.jobs[0].attempt, 1);
+    let cancelled = queue.cancel(&JobId::new(id).unwrap()).await.unwrap();
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    assert_sound(&queue).await;
+}

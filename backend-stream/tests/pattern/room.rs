@@ -1,0 +1,121 @@
+//! What the streams hold, and how much room that takes.
+
+use std::time::Duration;
+
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+/// The whole life of a job with every option.
+#[tokio::test]
+async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let job = NewJob::new("x")
+        .unique(UniqueKey::new("k").unwrap())
+        .expires_in(LEASE)
+        .priority(urgent())
+        .header("a", "b");
+    queue.push_one(job).await.unwrap();
+
+    let first = take_one(&queue).await;
+    queue.retry(&first.receipt, Duration::ZERO, "no luck").await.unwrap();
+    let second = take_one(&queue).await;
+    assert_eq!(second.attempt(), 2);
+    assert_sound(&queue).await;
+    finish(&queue, vec![second]).await;
+    assert_eq!(served(&queue).await, [""; 0]);
+
+    assert_sound(&queue).await;
+    assert_eq!(keys(&server), ["q", "{q}:totals", "{q}:wake"]);
+    assert!(say(&server, "XLEN q").starts_with(":0"));
+}
+
+/// Hazards 37 and 41: what is finished takes no room, and what waits or is held is never
+/// dropped for it, however much comes and goes beside it.
+#[tokio::test]
+async fn finished_jobs_take_no_room_and_waiting_ones_stay() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 2).await;
+    let held = take_one(&queue).await;
+    let round = async || {
+        push_many(&queue, 1000).await;
+        for _ in 0..2 {
+            let taken = take(&queue, 501).await;
+            let (waiting, done): (Vec<_>, Vec<_>) = taken
+                .into_iter()
+                .partition(|one| one.payload == "1" && one.job() != held.job());
+            finish(&queue, done).await;
+            for one in waiting {
+                queue.give_back(&one.receipt).await.unwrap();
+            }
+        }
+    };
+    round().await;
+    let base = info(&server, "memory", "used_memory_dataset");
+    for _ in 0..20 {
+        round().await;
+    }
+
+    let grown = info(&server, "memory", "used_memory_dataset").saturating_sub(base);
+
+    assert!(grown < 100_000, "{grown} bytes more after 20,000 jobs");
+    assert!(queue.stats().await.unwrap().ready >= 1);
+    finish(&queue, vec![held]).await;
+    assert!(served(&queue).await.contains(&"1".to_owned()));
+    assert_sound(&queue).await;
+}
+
+/// Workers that come and go leave no consumers behind.
+#[tokio::test]
+async fn workers_are_no_consumers() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for number in 0..50 {
+        push(&queue, "x").await;
+        let worker = ask(&format!("worker-{number}"));
+        let held = queue.claim_one(&worker).await.unwrap().unwrap();
+        finish(&queue, vec![held]).await;
+    }
+
+    assert!(say(&server, "XINFO CONSUMERS q relq").starts_with("*1\r\n"));
+}
+
+/// R13: what came back is served before what is new, and keeps its order.
+#[tokio::test]
+async fn what_comes_back_is_where_it_was() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 5).await;
+    let held = take(&queue, 3).await;
+
+    for at in [1, 2, 0] {
+        queue.give_back(&held[at].receipt).await.unwrap();
+    }
+
+    assert_eq!(served(&queue).await, ["0", "1", "2", "3", "4"]);
+}
+
+/// A job that waits is one entry, with 29 bytes of header before its payload.
+#[tokio::test]
+async fn a_waiting_job_costs_little_more_than_an_entry() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let payload = vec![b'x'; 256];
+    let base = info(&server, "memory", "used_memory");
+    let jobs = vec![NewJob::new(payload.clone()); 1000];
+    for _ in 0..20 {
+        queue.push(&jobs, None).await.unwrap();
+    }
+    let ours = info(&server, "memory", "used_memory") - base;
+
+    let base = info(&server, "memory", "used_memory");
+    for _ in 0..20_000 {
+        server.command(&[b"XADD", b"plain", b"*", b"job", &payload]);
+    }
+    let plain = info(&server, "memory", "used_memory") - base;
+
+    assert!(ours * 100 <= plain * 120, "{ours} bytes against {plain}");
+}

@@ -1,0 +1,175 @@
+//! What others may do to the stream, and how the queue comes to itself again.
+
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+const DELETED: &str = "it cannot be read: its entry was deleted from the stream";
+
+/// R3: an entry that is deleted under a pending claim ends as a dead letter, once.
+#[tokio::test]
+async fn a_deleted_entry_ends_as_a_dead_letter_and_not_as_a_loop() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "deleted").await;
+    let held = abandon(&queue).await;
+    say(&server, "XTRIM q MAXLEN 0");
+    push(&queue, "kept").await;
+
+    let recovered = queue.recover(many(10)).await.unwrap();
+
+    assert_eq!((recovered.requeued, recovered.buried), (0, 1));
+    assert_eq!(queue.recover(many(10)).await.unwrap().buried, 0);
+    assert_eq!(dead(&queue).await, [(held.job().to_string(), DELETED.to_owned())]);
+    assert_eq!(served(&queue).await, ["kept"]);
+    assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::LeaseLost);
+    assert_sound(&queue).await;
+}
+
+/// A worker that holds a deleted job may finish it, and nothing is left behind.
+#[tokio::test]
+async fn a_deleted_job_may_be_finished() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let unique = NewJob::new("tied").id(JobId::new("mine").unwrap());
+    queue.push(&["plain".into(), unique], None).await.unwrap();
+    let held = take(&queue, 2).await;
+    say(&server, "XTRIM q MAXLEN 0");
+
+    finish(&queue, held).await;
+
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.finished, stats.leased, stats.dead), (2, 0, 0));
+    assert!(say(&server, "XPENDING q relq").starts_with("*4\r\n:0"));
+}
+
+/// A deleted job that fails is a dead letter: there is nothing to try again.
+#[tokio::test]
+async fn a_deleted_job_that_fails_is_buried() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for verdict in [
+        Verdict::Retry { after: LEASE, error: "no".to_owned() },
+        Verdict::Dead { error: "no".to_owned() },
+        Verdict::GiveBack,
+    ] {
+        push(&queue, "deleted").await;
+        let held = take_one(&queue).await;
+        say(&server, "XTRIM q MAXLEN 0");
+
+        let said = Settlement::new(held.receipt.clone(), verdict);
+        queue.settle(&[said]).await.unwrap();
+
+        assert_eq!(dead(&queue).await, [(held.job().to_string(), DELETED.to_owned())]);
+        assert_eq!(queue.purge_dead(&Which::All).await.unwrap(), 1);
+        assert_sound(&queue).await;
+    }
+}
+
+/// A job that came back and was deleted is a dead letter for the claim that comes to
+/// it, which goes on to the next.
+#[tokio::test]
+async fn a_deleted_job_that_came_back_is_buried_by_a_claim() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "deleted").await;
+    let held = take_one(&queue).await;
+    queue.give_back(&held.receipt).await.unwrap();
+    say(&server, "XTRIM q MAXLEN 0");
+    push(&queue, "kept").await;
+
+    assert_eq!(served(&queue).await, ["kept"]);
+
+    assert_eq!(dead(&queue).await[0].1, DELETED);
+    assert_sound(&queue).await;
+}
+
+/// R7, R8: acknowledging what a worker holds is nobody's business but the worker's.
+#[tokio::test]
+async fn an_acknowledgement_by_others_changes_nothing() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 2).await;
+    let held = take(&queue, 2).await;
+    for id in entries(&server) {
+        say(&server, &format!("XACK q relq {id}"));
+    }
+
+    queue.give_back(&held[1].receipt).await.unwrap();
+    finish(&queue, held[..1].to_vec()).await;
+
+    assert_eq!(served(&queue).await, ["1"]);
+    assert_sound(&queue).await;
+}
+
+/// What another consumer of the group holds comes back once it is idle for long, and
+/// the consumer goes.
+#[tokio::test]
+async fn what_strangers_hold_is_taken_back() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    queue.give_back(&take_one(&queue).await.receipt).await.unwrap();
+    let id = only_entry(&server);
+    say(&server, &format!("XCLAIM q relq stranger 0 {id} IDLE 200000 RETRYCOUNT 3"));
+    assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 0, "it is not long");
+    assert_eq!(served(&queue).await, [""; 0]);
+
+    say(&server, &format!("XCLAIM q relq stranger 0 {id} IDLE 400000 RETRYCOUNT 3"));
+    assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 1);
+
+    let held = take_one(&queue).await;
+    assert_eq!(held.attempt(), 4, "the stranger's deliveries count");
+    finish(&queue, vec![held]).await;
+    assert_sound(&queue).await;
+}
+
+/// A stream that somebody deleted takes and gives out what is pushed next, and what was
+/// in the hands of workers ends as dead letters.
+#[tokio::test]
+async fn a_deleted_stream_begins_anew() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 3).await;
+    abandon(&queue).await;
+    say(&server, "DEL q");
+    assert_eq!(queue.recover(many(10)).await.unwrap().buried, 1);
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    push(&queue, "new").await;
+
+    assert_eq!(served(&queue).await, ["new"]);
+    assert_sound(&queue).await;
+}
+
+/// A group that somebody destroyed is made again, and no job is lost.
+#[tokio::test]
+async fn a_destroyed_group_is_made_again() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 3).await;
+    let held = take(&queue, 2).await;
+    say(&server, "XGROUP DESTROY q relq");
+
+    queue.give_back(&held[0].receipt).await.unwrap();
+    finish(&queue, held[1..].to_vec()).await;
+
+    assert_eq!(served(&queue).await, ["0", "2"]);
+    assert_sound(&queue).await;
+}
+
+/// R23: what nobody would ever claim is found by an audit.
+#[tokio::test]
+async fn an_audit_finds_what_is_lost_in_the_stream() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    queue.give_back(&take_one(&queue).await.receipt).await.unwrap();
+    let id = only_entry(&server);
+    say(&server, &format!("XACK q relq {id}"));
+
+    let problems = problems(&queue).await;
+
+    assert_eq!(problems, [format!("entry {id} was read and is not pending")]);
+}

@@ -1,0 +1,41 @@
+//! `stream+redis://…`, `stream+rediss://…`, `stream+unix://…`.
+
+use std::sync::Arc;
+
+use backend_stream::{StreamConfig, StreamQueue};
+use queue_core::{Environment, QueueName};
+
+use super::{ConnectError, Opening, bad_url};
+
+const PREFIX: &str = "stream+";
+
+pub(super) fn open(
+    url: &str,
+    queue: QueueName,
+    environment: Environment,
+) -> Opening<'_> {
+    Box::pin(async move {
+        let config = config(url)?.environment(environment);
+        let queue = StreamQueue::connect(config, queue).await?;
+        Ok(Arc::new(queue) as _)
+    })
+}
+
+fn config(url: &str) -> Result<StreamConfig, ConnectError> {
+    let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    StreamConfig::new(address).map_err(|error| bad_url(url, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+        let error = config("stream+redis://:s3cret@host/zero").unwrap_err();
+        let error = format!("{error} {error:?}");
+        assert!(error.contains("not usable"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+        assert!(config("stream+unix:///r.sock?db=1").is_ok());
+    }
+}
