@@ -4,5 +4,4 @@
 mod fixture;
 mod pushing;
 mod room;
-mod server;
 mod tampering;

@@ -119,3 +119,19 @@ async fn a_waiting_job_costs_little_more_than_an_entry() {
 
     assert!(ours * 100 <= plain * 120, "{ours} bytes against {plain}");
 }
+
+/// Idle workers leave the server alone.
+#[tokio::test]
+async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    server.command(&[b"CONFIG", b"RESETSTAT"]);
+    let wait = Duration::from_secs(4);
+
+    queue.claim_one(&ask("w").wait(wait)).await.unwrap();
+
+    let scripts = calls(&server, "evalsha") + calls(&server, "eval");
+    // A claim reads the stream once by itself; what goes beyond that are the bells.
+    let bells = calls(&server, "xreadgroup") - scripts + calls(&server, "blpop");
+    assert!((1..=2 * wait.as_secs()).contains(&(scripts + bells)), "{scripts} {bells}");
+}
