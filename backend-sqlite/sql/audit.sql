@@ -32,4 +32,33 @@ GROUP BY token HAVING count(*) > 1
 UNION ALL
 SELECT 'job ' || id || ' is leased although its lease was cancelled'
 FROM jobs JOIN cancelled_leases USING (token) WHERE jobs.queue = ?1
+UNION ALL
+SELECT 'piece ' || id || ' is of no batch, under key ' || batch
+FROM jobs WHERE queue = ?1 AND state <> 'dead' AND batch IS NOT NULL
+  AND batch NOT IN (SELECT batch FROM batches WHERE queue = ?1)
+UNION ALL
+SELECT 'batch ' || id || ' counts other pieces than it has'
+FROM batches
+WHERE queue = ?1 AND (ready, scheduled, leased) IS NOT (
+  SELECT count(*) FILTER (WHERE state = 'ready'),
+         count(*) FILTER (WHERE state = 'scheduled'),
+         count(*) FILTER (WHERE state = 'leased')
+  FROM jobs WHERE jobs.batch = batches.batch)
+UNION ALL
+SELECT 'batch ' || id || ' has ended more pieces than it was given'
+FROM batches
+WHERE queue = ?1 AND done + failed + ready + scheduled + leased > total
+UNION ALL
+SELECT 'batch ' || id || ' has completed with pieces left'
+FROM batches
+WHERE queue = ?1 AND state IN ('done', 'failed') AND ready + scheduled + leased > 0
+UNION ALL
+SELECT 'batch ' || id || ' has ended in part'
+FROM batches
+WHERE queue = ?1
+  AND (state IN ('done', 'failed', 'cancelled')) <> (completed_at IS NOT NULL)
+UNION ALL
+SELECT 'a completion is kept for no running batch, under key ' || batch
+FROM completions
+WHERE batch NOT IN (SELECT batch FROM batches WHERE completed_at IS NULL)
 LIMIT 1000

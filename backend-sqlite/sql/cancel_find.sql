@@ -1,6 +1,6 @@
 -- Find a job that can be cancelled.
 --
 -- ?1 queue  ?2 id
--- Returns job, keeps_id, state, token and lease end (ms); or no row.
-SELECT job, keeps_id, state, token, at FROM jobs
+-- Returns job, keeps_id, state, token, lease end (ms) and batch (or null); or no row.
+SELECT job, keeps_id, state, token, at, batch FROM jobs
 WHERE queue = ?1 AND id = ?2 AND state <> 'dead'

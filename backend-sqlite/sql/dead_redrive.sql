@@ -1,8 +1,9 @@
 -- Make a dead job ready again, with no attempt counted. An expiry that has passed is
--- dropped: the operator's word is newer.
+-- dropped: the operator's word is newer. A piece becomes a plain job (B8).
 --
 -- ?1 job  ?2 turn  ?3 now (ms)
 UPDATE jobs
 SET state = 'ready', turn = ?2, attempt = 0, since = NULL, reason = NULL,
+    batch = NULL,
     expires_at = iif(expires_at <= ?3, NULL, expires_at)
 WHERE job = ?1

@@ -1,9 +1,9 @@
--- Read the ready jobs that are next to be served, with their bodies.
+-- Read the ready jobs of no batch that are next to be served, with their bodies.
 --
 -- ?1 queue  ?2 how many at most
 -- Returns job, id, priority, attempt, max attempts, lease of its own, expiry,
 -- payload (null when the body is missing) and headers.
 SELECT job, id, priority, attempt, max_attempts, lease_ms, expires_at, payload, headers
 FROM jobs LEFT JOIN bodies USING (job)
-WHERE queue = ?1 AND state = 'ready'
+WHERE queue = ?1 AND state = 'ready' AND batch IS NULL
 ORDER BY -priority, turn LIMIT ?2

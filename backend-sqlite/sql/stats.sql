@@ -4,7 +4,8 @@
 -- Returns ready, scheduled, leased, overdue, dead, finished, discarded, cancelled,
 -- paused, and when the next scheduled job is due (ms, or null).
 SELECT
-  (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'ready'),
+  (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'ready' AND batch IS NULL)
+    + (SELECT coalesce(sum(ready), 0) FROM batches WHERE queue = ?1 AND ready > 0),
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'scheduled'),
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'leased'),
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'leased' AND at <= ?2),

@@ -2,8 +2,11 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{ClaimRequest, Delivery, Headers, JobId, Priority, Receipt};
+use queue_core::{
+    BatchId, ClaimRequest, Delivery, Headers, InvalidName, JobId, Priority, Receipt,
+};
 
+use crate::batch::chores;
 use crate::call::{Call, Pending, errand};
 use crate::failure::Failure;
 use crate::headers;
@@ -73,6 +76,9 @@ impl Call for Claim {
         store.promote_due(PROMOTED_AT_ONCE)?;
         let mut round = Round::begin(self, store);
         let more = round.fill()?;
+        if round.buried > 0 {
+            chores::after_pieces_ended(store)?;
+        }
         let deliveries = round.deliveries;
         let pulse = Pulse { version: store.data_version()?, due_in: None };
         Ok(Claimed { deliveries, more, pulse })
@@ -95,20 +101,29 @@ struct Round<'a> {
     nonce: [u8; NONCE_BYTES],
     deliveries: Vec<Delivery>,
     buried: usize,
+    /// Whether no job is ready that is of no batch.
+    only_pieces: bool,
 }
 
 impl<'a> Round<'a> {
     fn begin(claim: &'a Claim, store: &'a Store<'a>) -> Self {
         let mut nonce = [0; NONCE_BYTES];
         store.random.fill(&mut nonce);
-        Self { claim, store, nonce, deliveries: Vec::new(), buried: 0 }
+        Self {
+            claim,
+            store,
+            nonce,
+            deliveries: Vec::new(),
+            buried: 0,
+            only_pieces: false,
+        }
     }
 
     /// Leases until there are enough or no more; says whether it stopped before.
     fn fill(&mut self) -> Result<bool, Failure> {
         while self.deliveries.len() < self.claim.most {
             let missing = self.claim.most - self.deliveries.len();
-            let rows = self.store.next_ready(missing)?;
+            let rows = self.next_rows(missing)?;
             if rows.is_empty() {
                 return Ok(false);
             }
@@ -120,6 +135,18 @@ impl<'a> Round<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// Jobs of no batch first, then pieces of the batch that is next (B4).
+    fn next_rows(&mut self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
+        if !self.only_pieces {
+            let rows = self.store.next_ready(most)?;
+            if !rows.is_empty() {
+                return Ok(rows);
+            }
+            self.only_pieces = true;
+        }
+        self.store.next_pieces(most)
     }
 
     fn take(&mut self, row: ReadyRow) -> Result<(), Failure> {
@@ -163,16 +190,19 @@ pub(crate) fn job_of(token: &[u8]) -> Option<i64> {
 /// Reads a job, or says why it cannot be read (R3).
 fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, String> {
     let unreadable = |what: &str| format!("unreadable: its {what}");
-    let id = JobId::new(&row.id).map_err(|error| unreadable(&error.to_string()))?;
+    let damaged = |error: InvalidName| unreadable(&error.to_string());
+    let id = JobId::new(&row.id).map_err(damaged)?;
     let payload = row.payload.ok_or_else(|| unreadable("payload is missing"))?;
     let headers: Headers = headers::decode(row.headers.as_deref())
         .ok_or_else(|| unreadable("headers are damaged"))?;
     let lease = row.lease_ms.map_or(asked, Duration::from_millis);
     let receipt = Receipt::new(id, row.attempt + 1, token.to_vec());
-    Ok(Delivery::new(receipt, payload, lease)
+    let mut delivery = Delivery::new(receipt, payload, lease)
         .max_attempts(NonZeroU16::new(row.max_attempts).unwrap_or(NonZeroU16::MIN))
         .priority(Priority::new(row.priority).unwrap_or_default())
-        .headers(headers))
+        .headers(headers);
+    delivery.batch = row.batch.map(BatchId::new).transpose().map_err(damaged)?;
+    Ok(delivery)
 }
 
 /// Answers with the version of the file alone.

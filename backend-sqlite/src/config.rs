@@ -166,6 +166,7 @@ impl SqliteConfig {
                 Capability::Unique,
                 Capability::Expiry,
                 Capability::BlockingWait,
+                Capability::Batches,
             ],
             priorities: Priority::LOWEST..=Priority::HIGHEST,
             lateness: self.poll_interval,

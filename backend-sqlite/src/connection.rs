@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::schema;
 
 /// Prepared statements kept; above the number of statements that there are.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 /// Page cache in KiB; negative because that is how SQLite tells it from pages.
 const CACHE_KIB: i32 = -8 * 1024;
 /// A log that grew past that is cut back after a checkpoint.

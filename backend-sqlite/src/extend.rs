@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use queue_core::{Extended, Receipt, Released, Timestamp, WorkerId};
 
+use crate::batch::chores;
 use crate::call::Call;
 use crate::claim::job_of;
 use crate::failure::Failure;
-use crate::store::Store;
+use crate::statements::Ended;
+use crate::store::{Store, WINDOW};
 
 /// A heartbeat for leases of one length.
 pub(crate) struct Extend {
@@ -37,10 +39,28 @@ fn extend_one(
     if store.extend_lease(job, receipt.token(), until)? {
         return Ok(Extended::Until(Timestamp::from_unix_ms(until)));
     }
-    if store.was_cancelled(receipt.token())? {
+    if end_cancelled_piece(store, receipt, job)?
+        || store.was_cancelled(receipt.token())?
+    {
         return Ok(Extended::Cancelled);
     }
     Ok(Extended::LeaseLost)
+}
+
+/// Ends a leased piece whose batch was cancelled, in the step that tells its worker
+/// (B7); says whether there was one.
+fn end_cancelled_piece(
+    store: &Store<'_>,
+    receipt: &Receipt,
+    job: i64,
+) -> Result<bool, Failure> {
+    let Some(held) = store.find_lease(job, receipt.token())? else { return Ok(false) };
+    let end = Timestamp::from_unix_ms(held.lease_end).max(store.now);
+    store.remember_cancelled(receipt.token(), end.plus(WINDOW).unix_ms())?;
+    store.remove_job(job, held.id_to_keep())?;
+    store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
+    chores::after_pieces_ended(store)?;
+    Ok(true)
 }
 
 /// The end of a worker: all that it holds goes back (R24).
@@ -62,6 +82,7 @@ impl Call for Leave {
         let jobs = store.leave(self.worker.as_str())?;
         if jobs > 0 {
             store.wake_claims();
+            chores::after_pieces_ended(store)?;
         }
         Ok(Released { jobs: u64::try_from(jobs).unwrap_or(u64::MAX) })
     }

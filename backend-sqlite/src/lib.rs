@@ -2,6 +2,7 @@
 
 mod answers;
 mod audit;
+mod batch;
 mod call;
 mod claim;
 mod config;

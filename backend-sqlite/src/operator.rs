@@ -15,7 +15,7 @@ use crate::queue::SqliteQueue;
 use crate::steer::{Cancel, Purge, Steer};
 
 impl SqliteQueue {
-    async fn read<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+    pub(crate) async fn read<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
         self.reading_lane().await?.call(call).await
     }
 

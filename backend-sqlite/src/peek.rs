@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use queue_core::{
-    Bytes, JobId, JobState, JobView, Page, PageCursor, PeekRequest, Priority,
+    BatchId, Bytes, JobId, JobState, JobView, Page, PageCursor, PeekRequest, Priority,
     StateDetail, Stats, Timestamp, UniqueKey, WorkerId,
 };
 
@@ -97,6 +97,7 @@ fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     view.expires_at = row.expires_at.map(Timestamp::from_unix_ms);
     view.headers = headers::decode(row.headers.as_deref()).unwrap_or_default();
     view.last_error = row.last_error;
+    view.batch = row.batch.and_then(|id| BatchId::new(id).ok());
     Ok(view)
 }
 

@@ -7,7 +7,8 @@
 use std::ops::RangeFrom;
 
 use queue_core::{
-    DuplicateOf, JobId, JobState, NewJob, OnDuplicate, PushToken, Pushed, Unique,
+    BatchId, DuplicateOf, JobId, JobState, NewJob, OnDuplicate, PushToken, Pushed,
+    Unique,
 };
 
 use crate::answers;
@@ -34,6 +35,37 @@ pub(crate) struct Push {
     pub(crate) token: Option<PushToken>,
 }
 
+/// Where pushed jobs go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<'a> {
+    /// Into the queue, as jobs of their own.
+    Queue,
+    /// Into the batch of that key and id, as pieces.
+    Batch(i64, &'a BatchId),
+}
+
+impl<'a> Target<'a> {
+    fn key(self) -> Option<i64> {
+        match self {
+            Self::Queue => None,
+            Self::Batch(key, _) => Some(key),
+        }
+    }
+
+    fn id(self) -> Option<&'a BatchId> {
+        match self {
+            Self::Queue => None,
+            Self::Batch(_, id) => Some(id),
+        }
+    }
+}
+
+/// What a call is remembered by: a token is one call's to one target (R4). No token
+/// has the mark that parts the two.
+fn call_name(batch: Option<&BatchId>, token: &PushToken) -> String {
+    batch.map_or_else(|| token.to_string(), |batch| format!("{batch}/{token}"))
+}
+
 impl Call for Push {
     type Answer = Vec<Pushed>;
 
@@ -42,27 +74,22 @@ impl Call for Push {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Pushed>, Failure> {
-        let Some(token) = &self.token else {
-            return self.store_all(store, &ordered_token(store));
-        };
-        if let Some(answers) = self.first_answers(store, token)? {
-            return Ok(answers);
+        match self.first_answers(store, None)? {
+            Some(answers) => Ok(answers),
+            None => self.store_all(store, Target::Queue),
         }
-        let answers = self.store_all(store, token)?;
-        let (text, until) = (answers::encode(token, &answers), store.ms_after(WINDOW));
-        store.add_push_call(token.as_str(), answers.len(), &text, until)?;
-        Ok(answers)
     }
 }
 
 impl Push {
     /// What the first call with this token answered, if this is not the first.
-    fn first_answers(
+    pub(crate) fn first_answers(
         &self,
         store: &Store<'_>,
-        token: &PushToken,
+        batch: Option<&BatchId>,
     ) -> Result<Option<Vec<Pushed>>, Failure> {
-        let Some((jobs, text)) = store.find_push_call(token.as_str())? else {
+        let Some(token) = &self.token else { return Ok(None) };
+        let Some((jobs, text)) = store.find_push_call(&call_name(batch, token))? else {
             return Ok(None);
         };
         if jobs != self.jobs.len() {
@@ -78,10 +105,27 @@ impl Push {
         })
     }
 
-    fn store_all(
+    /// Stores the jobs, and what is answered for them if the call has a token.
+    pub(crate) fn store_all(
+        &self,
+        store: &Store<'_>,
+        target: Target<'_>,
+    ) -> Result<Vec<Pushed>, Failure> {
+        let Some(token) = &self.token else {
+            return self.store_each(store, &ordered_token(store), target);
+        };
+        let answers = self.store_each(store, token, target)?;
+        let (text, until) = (answers::encode(token, &answers), store.ms_after(WINDOW));
+        let name = call_name(target.id(), token);
+        store.add_push_call(&name, answers.len(), &text, until)?;
+        Ok(answers)
+    }
+
+    fn store_each(
         &self,
         store: &Store<'_>,
         token: &PushToken,
+        target: Target<'_>,
     ) -> Result<Vec<Pushed>, Failure> {
         if self.remembers() {
             store.sweep(SWEPT_AT_ONCE)?;
@@ -95,6 +139,7 @@ impl Push {
                 id: job.id.clone().unwrap_or_else(|| token.job_id(index)),
                 may_be_known: job.id.is_some() || self.token.is_some(),
                 turn: if job.delay.is_zero() { turns.next() } else { None },
+                batch: target.key(),
             };
             answers.push(new.push(store)?);
         }
@@ -126,6 +171,8 @@ struct New<'a> {
     may_be_known: bool,
     /// The place among the ready; none for a job with a delay.
     turn: Option<i64>,
+    /// The key of the batch that it is a piece of.
+    batch: Option<i64>,
 }
 
 impl New<'_> {
@@ -172,6 +219,7 @@ impl New<'_> {
             lease_ms: job.lease.map(ms),
             expires_at: job.expires_in.map(|after| store.ms_after(after)),
             unique_key: job.unique.as_ref().map(|unique| unique.key.as_str()),
+            batch: self.batch,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use queue_core::{
-    Capabilities, ClaimRequest, Delivery, Environment, Error, Extended, NewJob,
-    Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
+    BatchQueue, Capabilities, ClaimRequest, Delivery, Environment, Error, Extended,
+    NewJob, Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
     ReliableQueue, Settled, Settlement, Turn, WorkerId,
 };
 use tokio::sync::{OnceCell, watch};
@@ -76,6 +76,16 @@ impl SqliteQueue {
         Ok(Self { site, capabilities, lane: Arc::new(lane), reading })
     }
 
+    /// Rings when something is worth another look.
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.site.bell.listen()
+    }
+
+    /// Whether other queues can be on the same store: a store in memory has one.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        self.site.file.is_some()
+    }
+
     /// The lane of those that write.
     pub(crate) fn lane(&self) -> &Lane {
         &self.lane
@@ -106,7 +116,7 @@ impl SqliteQueue {
     ) -> Result<Vec<Delivery>, Failure> {
         let clock = self.environment().clock();
         let deadline = clock.elapsed().saturating_add(ask.wait);
-        let mut bell = self.site.bell.listen();
+        let mut bell = self.listen();
         loop {
             bell.mark_unchanged();
             let claimed = self.lane.call(self.claim_call(ask)).await?;
@@ -122,7 +132,7 @@ impl SqliteQueue {
 
     /// Returns when a claim is worth another try: the bell rang, another process
     /// wrote, a scheduled job is due, or the wait is over.
-    async fn wait_for_work(
+    pub(crate) async fn wait_for_work(
         &self,
         bell: &mut watch::Receiver<u64>,
         pulse: Pulse,
@@ -146,7 +156,7 @@ impl SqliteQueue {
         }
     }
 
-    fn environment(&self) -> &Environment {
+    pub(crate) fn environment(&self) -> &Environment {
         &self.site.config.environment
     }
 }
@@ -238,6 +248,10 @@ impl ReliableQueue for SqliteQueue {
         let site = self.site.clone();
         let sibling = Self::start(move || Ok(site)).await;
         Ok(Arc::new(sibling.map_err(|failure| failure.at(Operation::Connect))?))
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        Some(self)
     }
 }
 

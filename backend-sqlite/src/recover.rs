@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use queue_core::{JobState, Recovered};
 
+use crate::batch::chores;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::push::SWEPT_AT_ONCE;
@@ -40,9 +41,10 @@ impl Call for Recover {
             0 => 0,
             room => count(store.promote_due(room)?),
         };
-        if requeued + promoted > 0 {
+        if taken + promoted > 0 {
             store.wake_claims();
         }
+        chores::recover(store, page)?;
         let buried = taken - requeued;
         outlook(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
     }
@@ -52,7 +54,7 @@ impl Call for Recover {
 fn outlook(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
-    let more = next.is_some_and(|at| at <= store.now_ms());
+    let more = next.is_some_and(|at| at <= store.now_ms()) || store.has_chores()?;
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
 }
 

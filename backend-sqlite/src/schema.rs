@@ -21,7 +21,8 @@ const HEADER_BYTES: u64 = 100;
 
 /// Each takes the schema from its index to the version after it. What was released
 /// is never changed; a new version is a new entry.
-const VERSIONS: &[&str] = &[include_str!("../sql/schema_1.sql")];
+pub(crate) const VERSIONS: &[&str] =
+    &[include_str!("../sql/schema_1.sql"), include_str!("../sql/schema_2.sql")];
 
 /// Refuses a file that is not relq's, without writing to it. A file that does not
 /// exist or is empty is free to take.

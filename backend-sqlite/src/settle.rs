@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use queue_core::{Receipt, Settled, Settlement, Verdict};
 
+use crate::batch::chores;
 use crate::call::Call;
 use crate::claim::job_of;
 use crate::failure::Failure;
@@ -27,29 +28,44 @@ impl Call for Settle {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Settled>, Failure> {
-        let mut ended = Ended::default();
-        let answers = self.done.iter().map(|it| settle_one(store, it, &mut ended));
+        let mut tally = Tally::default();
+        let answers = self.done.iter().map(|it| settle_one(store, it, &mut tally));
         let answers = answers.collect::<Result<_, _>>()?;
-        store.count_ended(ended)?;
+        store.count_ended(tally.ended)?;
+        if tally.pieces {
+            chores::after_pieces_ended(store)?;
+        }
         Ok(answers)
     }
+}
+
+/// What the settlements of one call did.
+#[derive(Default)]
+struct Tally {
+    ended: Ended,
+    /// Whether pieces of batches were among them.
+    pieces: bool,
 }
 
 fn settle_one(
     store: &Store<'_>,
     settlement: &Settlement,
-    ended: &mut Ended,
+    tally: &mut Tally,
 ) -> Result<Settled, Failure> {
     let Some((job, held)) = find_held(store, &settlement.receipt)? else {
         return Ok(Settled::LeaseLost);
     };
+    tally.pieces |= held.batch.is_some();
     match &settlement.verdict {
         Verdict::Done => {
-            ended.finished += 1;
+            tally.ended.finished += 1;
+            if let Some(batch) = held.batch {
+                store.count_done(batch)?;
+            }
             store.remove_job(job, held.id_to_keep())?;
         }
         Verdict::Discard => {
-            ended.discarded += 1;
+            tally.ended.discarded += 1;
             store.remove_job(job, held.id_to_keep())?;
         }
         Verdict::Retry { after, error } => {
@@ -118,12 +134,14 @@ impl Call for GiveBack {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
+        let mut pieces = false;
         for receipt in &self.receipts {
-            if let Some((job, _)) = find_held(store, receipt)? {
+            if let Some((job, held)) = find_held(store, receipt)? {
+                pieces |= held.batch.is_some();
                 give_back(store, job)?;
             }
         }
-        Ok(())
+        if pieces { chores::after_pieces_ended(store) } else { Ok(()) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The statements in `sql/`, each behind a typed function. Nothing else in this
 //! crate knows their text or the order of their columns.
 
+mod batches;
 mod ending;
 mod operating;
 mod pushing;
@@ -15,6 +16,7 @@ use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::store::Store;
 
+pub(crate) use batches::{CompletionRow, EndedBatch};
 pub(crate) use ending::Ended;
 pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};

@@ -2,6 +2,7 @@
 
 use queue_core::{Cancelled, JobId, JobState, Timestamp};
 
+use crate::batch::chores;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::statements::{Ended, Found};
@@ -37,6 +38,9 @@ impl Call for Cancel {
         }
         store.remove_job(found.job, found.keeps_id.then_some(id))?;
         store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
+        if found.batch.is_some() {
+            chores::after_pieces_ended(store)?;
+        }
         Ok(Cancelled::Removed(state))
     }
 }
@@ -85,6 +89,7 @@ impl Call for Purge {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Purged, Failure> {
+        store.close_batches()?;
         let jobs = store.purge_page(PURGED_AT_ONCE)?;
         let more = jobs == PURGED_AT_ONCE;
         if !more {

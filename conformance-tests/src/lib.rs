@@ -95,6 +95,7 @@
 
 pub mod acl;
 mod bad_input;
+mod batches;
 mod cases;
 mod checks;
 mod class;

@@ -61,6 +61,7 @@ pub(crate) async fn instead(store: &Store, need: Need) {
     match need {
         Need::Option(Capability::BlockingWait) => polls(store).await,
         Need::Order | Need::Fifo => comes_once(store).await,
+        Need::Option(Capability::Batches) => has_none(store).await,
         _ => is_refused(store, need).await,
     }
 }
@@ -86,6 +87,13 @@ async fn comes_once(store: &Store) {
     actor.leave(actor.worker()).await.expect("answered");
 
     delivers(&actor, numbered(20)).await;
+}
+
+/// Nothing leads to batches.
+async fn has_none(store: &Store) {
+    let actor = store.actor("prober").await;
+
+    assert!(actor.batch_queue().is_none(), "batches that are not claimed");
 }
 
 /// The option is refused with a clear error before anything is written.

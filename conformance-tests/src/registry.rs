@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::Pin};
 use queue_core::Capability;
 
 use crate::{
-    Need, bad_input, clocks, dead_letters, delay, dropped, expiry, figures,
+    Need, bad_input, batches, clocks, dead_letters, delay, dropped, expiry, figures,
     idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
     races, recovery, store::Store, turns, unique, unique_expiry, unique_moves, waiting,
 };
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    const SOURCES: [(&str, &str); 22] = [
+    const SOURCES: [(&str, &str); 30] = [
         ("no_loss", include_str!("no_loss.rs")),
         ("idempotence", include_str!("idempotence.rs")),
         ("unique", include_str!("unique.rs")),
@@ -119,6 +119,14 @@ mod tests {
         ("dead_letters", include_str!("dead_letters.rs")),
         ("figures", include_str!("figures.rs")),
         ("bad_input", include_str!("bad_input.rs")),
+        ("batches", include_str!("batches/asking.rs")),
+        ("batches", include_str!("batches/cancelling.rs")),
+        ("batches", include_str!("batches/completing.rs")),
+        ("batches", include_str!("batches/counting.rs")),
+        ("batches", include_str!("batches/keeping.rs")),
+        ("batches", include_str!("batches/making.rs")),
+        ("batches", include_str!("batches/serving.rs")),
+        ("batches", include_str!("batches/waking.rs")),
     ];
 
     /// The cases that the sources define: id, and the rules of the doc line.
@@ -127,9 +135,8 @@ mod tests {
         for (topic, source) in SOURCES {
             let mut rules = String::new();
             for line in source.lines() {
-                if let Some(doc) = line.strip_prefix("/// R") {
-                    let end = doc.find(':').expect("rules end with a colon");
-                    rules = format!("R{}", &doc[..end]);
+                if let Some(named) = rules_of(line) {
+                    rules = named.to_owned();
                 }
                 if let Some(name) = case_name(line) {
                     written.insert((format!("{topic}::{name}"), rules.clone()));
@@ -137,6 +144,17 @@ mod tests {
             }
         }
         written
+    }
+
+    /// `/// R7, B2: a promise` names two rules.
+    fn rules_of(line: &str) -> Option<&str> {
+        let doc = line.strip_prefix("/// ")?;
+        let is_rule = |rule: &str| {
+            let number = rule.strip_prefix(['R', 'B']);
+            number.is_some_and(|it| it.parse::<u8>().is_ok())
+        };
+        let (rules, _) = doc.split_once(':')?;
+        rules.split(", ").all(is_rule).then_some(rules)
     }
 
     /// A case takes a store and answers nothing.

@@ -14,6 +14,15 @@ impl Store<'_> {
         id_to_keep: Option<&str>,
     ) -> Result<(), Failure> {
         self.change(sql!("job_remove"), [job])?;
+        self.forget_body(job, id_to_keep)
+    }
+
+    /// Removes the body of a job that is gone. A client-made id is remembered (R4).
+    pub(crate) fn forget_body(
+        &self,
+        job: i64,
+        id_to_keep: Option<&str>,
+    ) -> Result<(), Failure> {
         self.remove_body(job)?;
         if let Some(id) = id_to_keep {
             let until = self.ms_after(WINDOW);

@@ -27,6 +27,8 @@ pub(crate) struct Peeked {
     pub(crate) since: Option<i64>,
     pub(crate) worker: Option<String>,
     pub(crate) reason: Option<String>,
+    /// The id of its batch.
+    pub(crate) batch: Option<String>,
 }
 
 /// The place of a dead job among the dead.
@@ -57,6 +59,8 @@ pub(crate) struct Found {
     pub(crate) token: Option<Vec<u8>>,
     /// When it is due, or its lease ends (ms).
     pub(crate) at: Option<i64>,
+    /// The key of its batch.
+    pub(crate) batch: Option<i64>,
 }
 
 impl Store<'_> {
@@ -130,6 +134,7 @@ impl Store<'_> {
                 state: row.get(2)?,
                 token: row.get(3)?,
                 at: row.get(4)?,
+                batch: row.get(5)?,
             })
         })
     }
@@ -158,12 +163,13 @@ impl Store<'_> {
         Ok(jobs.len())
     }
 
-    /// Begins the counters anew and forgets all ids, answers and leases.
+    /// Begins the counters anew and forgets all ids, answers, leases and batches.
     pub(crate) fn forget_all(&self) -> Result<(), Failure> {
         self.change(sql!("queue_reset"), [self.queue])?;
         self.change(sql!("purge_ended_ids"), [self.queue])?;
         self.change(sql!("purge_push_calls"), [self.queue])?;
         self.change(sql!("purge_cancelled_leases"), [self.queue])?;
+        self.change(sql!("purge_batches"), [self.queue])?;
         Ok(())
     }
 
@@ -218,6 +224,7 @@ fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
         since: row.get(12)?,
         worker: row.get(13)?,
         reason: row.get(14)?,
+        batch: row.get(15)?,
     })
 }
 

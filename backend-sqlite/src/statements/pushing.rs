@@ -19,6 +19,8 @@ pub(crate) struct JobRow<'a> {
     pub(crate) lease_ms: Option<i64>,
     pub(crate) expires_at: Option<i64>,
     pub(crate) unique_key: Option<&'a str>,
+    /// The key of the batch that it is a piece of.
+    pub(crate) batch: Option<i64>,
 }
 
 /// The job that holds a unique key.
@@ -83,6 +85,7 @@ impl Store<'_> {
             job.lease_ms,
             job.expires_at,
             job.unique_key,
+            job.batch,
         ];
         self.change(sql!("job_add"), params)?;
         Ok(self.conn.last_insert_rowid())

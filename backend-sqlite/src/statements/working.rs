@@ -26,6 +26,8 @@ pub(crate) struct ReadyRow {
     /// None when the body is missing.
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) headers: Option<Vec<u8>>,
+    /// The id of the batch that it is a piece of.
+    pub(crate) batch: Option<String>,
 }
 
 /// The job that a lease holds.
@@ -34,6 +36,10 @@ pub(crate) struct Held {
     pub(crate) keeps_id: bool,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
+    /// The key of the batch that it is a piece of.
+    pub(crate) batch: Option<i64>,
+    /// When the lease ends (ms).
+    pub(crate) lease_end: i64,
 }
 
 impl Store<'_> {
@@ -81,6 +87,8 @@ impl Store<'_> {
                 keeps_id: row.get(1)?,
                 attempt: row.get(2)?,
                 max_attempts: row.get(3)?,
+                batch: row.get(4)?,
+                lease_end: row.get(5)?,
             })
         })
     }
@@ -122,7 +130,7 @@ impl Store<'_> {
     }
 }
 
-fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
+pub(super) fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
     Ok(ReadyRow {
         job: row.get(0)?,
         id: row.get(1)?,
@@ -133,6 +141,7 @@ fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
         expires_at: row.get(6)?,
         payload: row.get(7)?,
         headers: row.get(8)?,
+        batch: None,
     })
 }
 

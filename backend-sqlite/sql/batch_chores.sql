@@ -1,0 +1,14 @@
+-- Whether a batch has something left to be done: pieces to drop, a completion, its
+-- removal.
+--
+-- ?1 queue  ?2 now (ms)
+-- Returns 1 or 0.
+SELECT EXISTS (SELECT 1 FROM batches
+               WHERE queue = ?1 AND state IN ('cancelling', 'cancelled')
+                 AND ready + scheduled > 0)
+    OR EXISTS (SELECT 1 FROM batches
+               WHERE queue = ?1 AND state IN ('sealed', 'cancelling')
+                 AND ready + scheduled + leased = 0)
+    OR EXISTS (SELECT 1 FROM batches
+               WHERE queue = ?1 AND remove_at IS NOT NULL AND remove_at <= ?2
+                 AND ready + scheduled + leased = 0)

@@ -1,0 +1,8 @@
+-- Find the batch that a claim takes pieces of next (B3, B4).
+--
+-- ?1 queue
+-- Returns batch, id and how many slots are free (null for no limit); or no row.
+SELECT batch, id, slots - leased FROM batches
+WHERE queue = ?1 AND ready > 0 AND state IN ('open', 'sealed')
+  AND (slots IS NULL OR leased < slots)
+ORDER BY -priority, batch LIMIT 1

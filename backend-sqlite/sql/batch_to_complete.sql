@@ -1,0 +1,8 @@
+-- Find batches whose pieces have all ended and that get no more.
+--
+-- ?1 queue  ?2 how many at most
+-- Returns batch, id, created at (ms).
+SELECT batch, id, created_at FROM batches
+WHERE queue = ?1 AND state IN ('sealed', 'cancelling')
+  AND ready + scheduled + leased = 0
+ORDER BY batch LIMIT ?2

@@ -1,0 +1,8 @@
+-- Drop pieces of a batch that wait; their bodies go by `body_remove`.
+--
+-- ?1 batch  ?2 how many at most
+-- Returns job, id and keeps_id (1 or 0) of each.
+DELETE FROM jobs
+WHERE job IN (SELECT job FROM jobs
+              WHERE batch = ?1 AND state IN ('ready', 'scheduled') LIMIT ?2)
+RETURNING job, id, keeps_id

@@ -1,0 +1,9 @@
+-- Read the ready pieces of a batch that are next to be served, with their bodies.
+--
+-- ?1 batch  ?2 how many at most
+-- Returns job, id, priority, attempt, max attempts, lease of its own, expiry,
+-- payload (null when the body is missing) and headers.
+SELECT job, id, priority, attempt, max_attempts, lease_ms, expires_at, payload, headers
+FROM jobs LEFT JOIN bodies USING (job)
+WHERE batch = ?1 AND state = 'ready'
+ORDER BY turn LIMIT ?2

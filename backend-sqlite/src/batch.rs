@@ -1,0 +1,149 @@
+//! Batches (B1 to B10): pieces are rows of `jobs` that name their batch, and all that
+//! a step does for a batch happens in its transaction.
+//!
+//! ```text
+//!  a piece moves ---> trigger: the batch's figures            one
+//!       |                                                     trans-
+//!       v                                                     action
+//!  chores: drop what a cancelled batch has waiting,
+//!          complete what has ended, push its job (any queue of the file)
+//! ```
+//!
+//! No outbox is needed: all queues of a file are reached by the same transaction. So a
+//! death leaves nothing half done; the one thing done in pages is dropping the pieces
+//! of a cancelled batch, and none of those can be claimed meanwhile.
+
+mod calls;
+pub(crate) mod chores;
+mod completion;
+
+use std::{num::NonZeroU32, time::Duration};
+
+use async_trait::async_trait;
+use queue_core::{
+    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
+    Operation, PushToken, ReliableQueue as _,
+};
+
+use crate::claim::Pulse;
+use crate::failure::Failure;
+use crate::push::Push;
+use crate::queue::SqliteQueue;
+use calls::{Add, Alter, CancelBatch, Create, List, Read, Seal, Watch};
+
+/// Batches of one page at most.
+const LARGEST_PAGE: u32 = 1000;
+
+impl SqliteQueue {
+    fn check_completion(&self, batch: &NewBatch) -> Result<(), Failure> {
+        let target = batch.on_complete.as_ref().and_then(|it| it.queue.as_ref());
+        if target.is_some() && !self.has_neighbours() {
+            return Err(Failure::invalid(
+                "a store in memory has one queue, so a completion job cannot go to \
+                 another",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn cancel_pages(
+        &self,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Failure> {
+        loop {
+            let call = CancelBatch { batch: batch.clone() };
+            let page = self.lane().call(call).await?;
+            if !page.more {
+                return Ok(page.status);
+            }
+        }
+    }
+
+    async fn wait_for_completion(
+        &self,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Failure> {
+        let clock = self.environment().clock();
+        let deadline = clock.elapsed().saturating_add(timeout);
+        let mut bell = self.listen();
+        loop {
+            bell.mark_unchanged();
+            let seen = self.lane().call(Watch { batch: batch.clone() }).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            let runs = seen.status.as_ref().is_some_and(|it| !it.state.is_completed());
+            if !runs || left.is_zero() {
+                return Ok(seen.status);
+            }
+            let pulse = Pulse { version: seen.version, due_in: None };
+            self.wait_for_work(&mut bell, pulse, left).await?;
+        }
+    }
+}
+
+#[async_trait]
+impl BatchQueue for SqliteQueue {
+    async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
+        self.capabilities().check_new_batch(batch)?;
+        self.check_completion(batch).map_err(|it| it.at(Operation::CreateBatch))?;
+        let call = Create { batch: batch.clone() };
+        self.lane().call(call).await.map_err(|it| it.at(Operation::CreateBatch))
+    }
+
+    async fn add(
+        &self,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        self.capabilities().check_pieces(pieces, token.is_some())?;
+        let push = Push { jobs: pieces.to_vec(), token: token.cloned() };
+        let call = Add { batch: batch.clone(), push };
+        self.lane().call(call).await.map_err(|it| it.at(Operation::AddPieces))
+    }
+
+    async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        let call = Seal { batch: batch.clone() };
+        self.lane().call(call).await.map_err(|it| it.at(Operation::SealBatch))
+    }
+
+    async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        let call = Read { batch: batch.clone() };
+        self.read(call).await.map_err(|it| it.at(Operation::ReadBatch))
+    }
+
+    async fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        limit: NonZeroU32,
+    ) -> Result<Vec<BatchStatus>, Error> {
+        let call = List { after: after.cloned(), limit: limit.get().min(LARGEST_PAGE) };
+        self.read(call).await.map_err(|it| it.at(Operation::ReadBatch))
+    }
+
+    async fn cancel_batch(
+        &self,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        self.cancel_pages(batch).await.map_err(|it| it.at(Operation::CancelBatch))
+    }
+
+    async fn alter(
+        &self,
+        batch: &BatchId,
+        change: &Change,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let call = Alter { batch: batch.clone(), change: *change };
+        self.lane().call(call).await.map_err(|it| it.at(Operation::AlterBatch))
+    }
+
+    async fn wait_batch(
+        &self,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        self.capabilities().check_wait(timeout)?;
+        let waited = self.wait_for_completion(batch, timeout).await;
+        waited.map_err(|it| it.at(Operation::WaitBatch))
+    }
+}

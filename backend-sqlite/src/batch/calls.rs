@@ -1,0 +1,180 @@
+//! The calls of batches, each in a transaction of its own.
+
+use queue_core::{Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch};
+
+use super::{chores, completion};
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::push::{Push, Target};
+use crate::store::Store;
+
+/// Makes a batch.
+pub(super) struct Create {
+    pub(super) batch: NewBatch,
+}
+
+impl Call for Create {
+    type Answer = Created;
+
+    fn run(&self, store: &Store<'_>) -> Result<Created, Failure> {
+        let Some(key) = store.add_batch(&self.batch)? else {
+            return Ok(Created::Exists);
+        };
+        if let Some(on_complete) = &self.batch.on_complete {
+            store.add_completion(key, &completion::row(on_complete))?;
+        }
+        Ok(Created::Stored)
+    }
+}
+
+/// Adds pieces that were checked.
+pub(super) struct Add {
+    pub(super) batch: BatchId,
+    pub(super) push: Push,
+}
+
+impl Call for Add {
+    type Answer = Added;
+
+    fn weight(&self) -> usize {
+        self.push.weight()
+    }
+
+    /// The first answer counts, whatever became of the batch after it (R4).
+    fn run(&self, store: &Store<'_>) -> Result<Added, Failure> {
+        if let Some(answers) = self.push.first_answers(store, Some(&self.batch))? {
+            return Ok(Added::Stored(answers));
+        }
+        match store.find_batch(&self.batch)? {
+            None => Ok(Added::Unknown),
+            Some((key, BatchState::Open)) => {
+                let target = Target::Batch(key, &self.batch);
+                self.push.store_all(store, target).map(Added::Stored)
+            }
+            Some((_, state)) => Ok(Added::Closed(state)),
+        }
+    }
+}
+
+/// Says that a batch gets no more pieces.
+pub(super) struct Seal {
+    pub(super) batch: BatchId,
+}
+
+impl Call for Seal {
+    type Answer = Option<BatchStatus>;
+
+    fn run(&self, store: &Store<'_>) -> Result<Option<BatchStatus>, Failure> {
+        store.seal_batch(&self.batch)?;
+        chores::after_pieces_ended(store)?;
+        store.read_batch(&self.batch)
+    }
+}
+
+/// Reads what is known of a batch.
+pub(super) struct Read {
+    pub(super) batch: BatchId,
+}
+
+impl Call for Read {
+    type Answer = Option<BatchStatus>;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
+        store.read_batch(&self.batch).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
+        store.read_batch(&self.batch)
+    }
+}
+
+/// Reads one page of batches.
+pub(super) struct List {
+    pub(super) after: Option<BatchId>,
+    pub(super) limit: u32,
+}
+
+impl Call for List {
+    type Answer = Vec<BatchStatus>;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
+        self.run(store).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
+        store.list_batches(self.after.as_ref(), self.limit)
+    }
+}
+
+/// Cancels a batch and drops one page of what it has waiting.
+pub(super) struct CancelBatch {
+    pub(super) batch: BatchId,
+}
+
+/// What one page of a cancel did.
+pub(super) struct CancelPage {
+    pub(super) status: Option<BatchStatus>,
+    /// Whether there are pieces left to drop.
+    pub(super) more: bool,
+}
+
+impl Call for CancelBatch {
+    type Answer = CancelPage;
+
+    fn run(&self, store: &Store<'_>) -> Result<CancelPage, Failure> {
+        store.cancel_batch(&self.batch)?;
+        chores::after_pieces_ended(store)?;
+        let status = store.read_batch(&self.batch)?;
+        let more = status
+            .as_ref()
+            .is_some_and(|it| it.state == BatchState::Cancelling && it.waiting > 0);
+        Ok(CancelPage { status, more })
+    }
+}
+
+/// Changes a batch that runs.
+pub(super) struct Alter {
+    pub(super) batch: BatchId,
+    pub(super) change: Change,
+}
+
+impl Call for Alter {
+    type Answer = Option<BatchStatus>;
+
+    fn run(&self, store: &Store<'_>) -> Result<Option<BatchStatus>, Failure> {
+        store.alter_batch(&self.batch, &self.change)?;
+        store.wake_claims();
+        store.read_batch(&self.batch)
+    }
+}
+
+/// Reads what is known of a batch, and the state of the file beside it.
+pub(super) struct Watch {
+    pub(super) batch: BatchId,
+}
+
+/// What a look at a batch found.
+pub(super) struct Seen {
+    pub(super) status: Option<BatchStatus>,
+    /// Changes when another connection changes the file.
+    pub(super) version: i64,
+}
+
+impl Call for Watch {
+    type Answer = Seen;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Seen>, Failure> {
+        self.run(store).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Seen, Failure> {
+        let version = store.data_version()?;
+        Ok(Seen { status: store.read_batch(&self.batch)?, version })
+    }
+}

@@ -1,0 +1,76 @@
+//! The job that a completion pushes: kept with the batch, pushed in the step that
+//! completes it (B5).
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{BatchId, NewJob, OnComplete, Priority, Pushed, QueueName, Timestamp};
+
+use crate::call::Call as _;
+use crate::failure::Failure;
+use crate::headers;
+use crate::push::Push;
+use crate::statements::{CompletionRow, EndedBatch, queue_key};
+use crate::store::Store;
+
+/// A completion job as it is kept.
+pub(super) fn row(on_complete: &OnComplete) -> CompletionRow {
+    let job = &on_complete.job;
+    CompletionRow {
+        queue_name: on_complete.queue.as_ref().map(QueueName::to_string),
+        payload: job.payload.to_vec(),
+        headers: headers::encode(&job.headers),
+        priority: job.priority.level(),
+        delay_ms: whole_ms(job.delay),
+        expires_ms: job.expires_in.map(whole_ms),
+        max_attempts: job.max_attempts.get(),
+        lease_ms: job.lease.map(whole_ms),
+    }
+}
+
+/// Pushes the completion job of a batch to its queue, in this transaction.
+pub(super) fn push(
+    store: &Store<'_>,
+    ended: &EndedBatch,
+    row: CompletionRow,
+) -> Result<(), Failure> {
+    let batch = BatchId::new(&ended.id).map_err(|it| damaged(&it.to_string()))?;
+    let queue = match &row.queue_name {
+        None => store.queue,
+        Some(name) => {
+            let name = QueueName::new(name).map_err(|it| damaged(&it.to_string()))?;
+            queue_key(store.conn, store.steps, &name)?
+        }
+    };
+    let id = batch.completion_job(Timestamp::from_unix_ms(ended.created_at));
+    let push = Push { jobs: vec![job(row)?.id(id)], token: None };
+    for pushed in push.run(&Store { queue, ..*store })? {
+        if let Pushed::Duplicate { existing, .. } = pushed {
+            tracing::warn!(%batch, job = %existing, "a client took the completion's id");
+        }
+    }
+    Ok(())
+}
+
+/// The job of a row.
+fn job(row: CompletionRow) -> Result<NewJob, Failure> {
+    let headers = headers::decode(row.headers.as_deref());
+    let mut job = NewJob::new(row.payload);
+    job.headers = headers.ok_or_else(|| damaged("its headers"))?;
+    job.priority =
+        Priority::new(row.priority).ok_or_else(|| damaged("its priority"))?;
+    job.delay = Duration::from_millis(row.delay_ms);
+    job.expires_in = row.expires_ms.map(Duration::from_millis);
+    let attempts = NonZeroU16::new(row.max_attempts);
+    job.max_attempts = attempts.ok_or_else(|| damaged("its attempts"))?;
+    job.lease = row.lease_ms.map(Duration::from_millis);
+    Ok(job)
+}
+
+/// Rounded up, so that nothing is early (R14).
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn damaged(what: &str) -> Failure {
+    Failure::unusable(format!("a completion job is damaged: {what}; run an audit"))
+}

@@ -1,0 +1,280 @@
+//! What batches read and write.
+
+use std::num::NonZeroU32;
+
+use queue_core::{
+    BatchId, BatchPriority, BatchState, BatchStatus, Bytes, Change, NewBatch, Timestamp,
+};
+use rusqlite::{Row, params};
+
+use super::sql;
+use super::working::{ReadyRow, read_ready};
+use crate::failure::Failure;
+use crate::store::{Store, ms};
+
+/// A batch whose pieces have all ended and that gets no more.
+pub(crate) struct EndedBatch {
+    pub(crate) batch: i64,
+    pub(crate) id: String,
+    pub(crate) created_at: i64,
+}
+
+/// The job that a batch's completion pushes, as a row of `completions`.
+pub(crate) struct CompletionRow {
+    /// None for the batch's own queue.
+    pub(crate) queue_name: Option<String>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) headers: Option<Vec<u8>>,
+    pub(crate) priority: u8,
+    pub(crate) delay_ms: u64,
+    pub(crate) expires_ms: Option<u64>,
+    pub(crate) max_attempts: u16,
+    pub(crate) lease_ms: Option<u64>,
+}
+
+/// A piece that was removed while it waited.
+pub(crate) struct Dropped {
+    pub(crate) job: i64,
+    pub(crate) id: String,
+    pub(crate) keeps_id: bool,
+}
+
+impl Store<'_> {
+    /// Makes a batch and answers its key; none when there is one of its id.
+    pub(crate) fn add_batch(&self, batch: &NewBatch) -> Result<Option<i64>, Failure> {
+        let params = params![
+            self.queue,
+            batch.id.as_str(),
+            batch.priority.level(),
+            batch.limit.map(NonZeroU32::get),
+            &*batch.metadata,
+            ms(batch.retention),
+            self.now_ms(),
+        ];
+        self.find(sql!("batch_add"), params, |row| row.get(0))
+    }
+
+    pub(crate) fn add_completion(
+        &self,
+        batch: i64,
+        row: &CompletionRow,
+    ) -> Result<(), Failure> {
+        let params = params![
+            batch,
+            row.queue_name,
+            row.payload,
+            row.headers,
+            row.priority,
+            row.delay_ms,
+            row.expires_ms,
+            row.max_attempts,
+            row.lease_ms,
+        ];
+        self.change(sql!("completion_add"), params)?;
+        Ok(())
+    }
+
+    /// The key and the state of a batch.
+    pub(crate) fn find_batch(
+        &self,
+        id: &BatchId,
+    ) -> Result<Option<(i64, BatchState)>, Failure> {
+        let params = params![self.queue, id.as_str()];
+        let found = self.find(sql!("batch_find"), params, |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?))
+        })?;
+        found.map(|(key, state)| Ok((key, read_state(&state)?))).transpose()
+    }
+
+    pub(crate) fn read_batch(
+        &self,
+        id: &BatchId,
+    ) -> Result<Option<BatchStatus>, Failure> {
+        let params = params![self.queue, id.as_str()];
+        self.find(sql!("batch_read"), params, read_figures)?.map(status).transpose()
+    }
+
+    /// Batches behind that id, in the order of their ids.
+    pub(crate) fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        most: u32,
+    ) -> Result<Vec<BatchStatus>, Failure> {
+        let params = params![self.queue, after.map_or("", BatchId::as_str), most];
+        let page = self.list(sql!("batch_list"), params, read_figures)?;
+        page.into_iter().map(status).collect()
+    }
+
+    pub(crate) fn seal_batch(&self, id: &BatchId) -> Result<(), Failure> {
+        let params = params![self.queue, id.as_str(), self.now_ms()];
+        self.change(sql!("batch_seal"), params)?;
+        Ok(())
+    }
+
+    pub(crate) fn cancel_batch(&self, id: &BatchId) -> Result<(), Failure> {
+        self.change(sql!("batch_cancel"), params![self.queue, id.as_str()])?;
+        Ok(())
+    }
+
+    pub(crate) fn alter_batch(
+        &self,
+        id: &BatchId,
+        change: &Change,
+    ) -> Result<(), Failure> {
+        let slots = change.limit.flatten().map(NonZeroU32::get);
+        let priority = change.priority.map(BatchPriority::level);
+        let params =
+            params![self.queue, id.as_str(), priority, change.limit.is_some(), slots];
+        self.change(sql!("batch_alter"), params)?;
+        Ok(())
+    }
+
+    /// Ready pieces of the batch that is next, as many as it has slots free.
+    pub(crate) fn next_pieces(&self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
+        let next = self.find(sql!("batch_claimable"), [self.queue], |row| {
+            let free: Option<usize> = row.get(2)?;
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, free))
+        })?;
+        let Some((batch, id, free)) = next else { return Ok(Vec::new()) };
+        let most = free.map_or(most, |free| free.min(most));
+        self.list(sql!("piece_next"), params![batch, most], |row| {
+            Ok(ReadyRow { batch: Some(id.clone()), ..read_ready(row)? })
+        })
+    }
+
+    pub(crate) fn count_done(&self, batch: i64) -> Result<(), Failure> {
+        self.change(sql!("piece_done"), [batch])?;
+        Ok(())
+    }
+
+    /// A cancelled batch with pieces that wait.
+    pub(crate) fn batch_to_empty(&self) -> Result<Option<i64>, Failure> {
+        self.find(sql!("batch_to_empty"), [self.queue], |row| row.get(0))
+    }
+
+    /// Removes pieces that wait; their bodies stay.
+    pub(crate) fn drop_pieces(
+        &self,
+        batch: i64,
+        most: u32,
+    ) -> Result<Vec<Dropped>, Failure> {
+        self.list(sql!("piece_drop"), params![batch, most], |row| {
+            Ok(Dropped { job: row.get(0)?, id: row.get(1)?, keeps_id: row.get(2)? })
+        })
+    }
+
+    pub(crate) fn batches_to_complete(
+        &self,
+        most: u32,
+    ) -> Result<Vec<EndedBatch>, Failure> {
+        self.list(sql!("batch_to_complete"), params![self.queue, most], |row| {
+            Ok(EndedBatch {
+                batch: row.get(0)?,
+                id: row.get(1)?,
+                created_at: row.get(2)?,
+            })
+        })
+    }
+
+    pub(crate) fn complete_batch(&self, batch: i64) -> Result<(), Failure> {
+        self.change(sql!("batch_complete"), params![batch, self.now_ms()])?;
+        Ok(())
+    }
+
+    /// Takes the job out that the batch's completion pushes.
+    pub(crate) fn take_completion(
+        &self,
+        batch: i64,
+    ) -> Result<Option<CompletionRow>, Failure> {
+        self.find(sql!("completion_take"), [batch], |row| {
+            Ok(CompletionRow {
+                queue_name: row.get(0)?,
+                payload: row.get(1)?,
+                headers: row.get(2)?,
+                priority: row.get(3)?,
+                delay_ms: row.get(4)?,
+                expires_ms: row.get(5)?,
+                max_attempts: row.get(6)?,
+                lease_ms: row.get(7)?,
+            })
+        })
+    }
+
+    /// Whether a batch has something left to be done.
+    pub(crate) fn has_chores(&self) -> Result<bool, Failure> {
+        let params = params![self.queue, self.now_ms()];
+        self.read(sql!("batch_chores"), params, |row| row.get(0))
+    }
+
+    /// Removes up to `most` batches that were kept for long enough.
+    pub(crate) fn remove_batches(&self, most: u32) -> Result<(), Failure> {
+        let params = params![self.queue, self.now_ms(), most];
+        self.change(sql!("batch_remove"), params)?;
+        Ok(())
+    }
+
+    /// Closes all batches for good, without a completion.
+    pub(crate) fn close_batches(&self) -> Result<(), Failure> {
+        self.change(sql!("purge_completions"), [self.queue])?;
+        self.change(sql!("purge_close_batches"), params![self.queue, self.now_ms()])?;
+        Ok(())
+    }
+}
+
+/// A row as it is read: what is not text or a number is checked later.
+struct Figures {
+    id: String,
+    state: String,
+    priority: u8,
+    slots: Option<u32>,
+    metadata: Vec<u8>,
+    /// Total, done, failed, ready, scheduled, leased.
+    pieces: [u64; 6],
+    created_at: i64,
+    sealed_at: Option<i64>,
+    completed_at: Option<i64>,
+}
+
+fn read_figures(row: &Row<'_>) -> rusqlite::Result<Figures> {
+    let mut pieces = [0; 6];
+    for (index, count) in pieces.iter_mut().enumerate() {
+        *count = row.get(5 + index)?;
+    }
+    Ok(Figures {
+        id: row.get(0)?,
+        state: row.get(1)?,
+        priority: row.get(2)?,
+        slots: row.get(3)?,
+        metadata: row.get(4)?,
+        pieces,
+        created_at: row.get(11)?,
+        sealed_at: row.get(12)?,
+        completed_at: row.get(13)?,
+    })
+}
+
+fn status(row: Figures) -> Result<BatchStatus, Failure> {
+    let id = BatchId::new(&row.id).map_err(|error| damaged(&error.to_string()))?;
+    let mut status = BatchStatus::new(id, Timestamp::from_unix_ms(row.created_at));
+    let [total, done, failed, ready, scheduled, leased] = row.pieces;
+    let rest = total.checked_sub(done + failed + ready + scheduled + leased);
+    status.dropped = rest.ok_or_else(|| damaged("its pieces are miscounted"))?;
+    status.state = read_state(&row.state)?;
+    status.priority = BatchPriority::new(row.priority)
+        .ok_or_else(|| damaged("its priority is above all"))?;
+    status.limit = row.slots.and_then(NonZeroU32::new);
+    status.metadata = Bytes::from(row.metadata);
+    (status.total, status.done, status.failed) = (total, done, failed);
+    (status.leased, status.waiting) = (leased, ready + scheduled);
+    status.sealed_at = row.sealed_at.map(Timestamp::from_unix_ms);
+    status.completed_at = row.completed_at.map(Timestamp::from_unix_ms);
+    Ok(status)
+}
+
+fn read_state(word: &str) -> Result<BatchState, Failure> {
+    BatchState::from_word(word).ok_or_else(|| damaged("it is in no known state"))
+}
+
+fn damaged(what: &str) -> Failure {
+    Failure::unusable(format!("a batch is damaged: {what}; run an audit"))
+}

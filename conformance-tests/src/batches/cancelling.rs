@@ -1,0 +1,148 @@
+//! A cancelled batch gives nothing, takes nothing and ends (B7).
+
+use queue_core::{Extended, NewBatch, Outcome, Settled, Verdict};
+
+use crate::{
+    batches::stage::{batch, limit, of, pieces, telling, told},
+    checks::{drain, retry_after, retry_now},
+    store::{BRIEF, HELD, PAST_BRIEF, Store},
+};
+
+/// B7: what is not started is dropped, and with nothing leased the batch ends at once.
+pub(crate) async fn a_cancelled_batch_gives_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 5).await;
+
+    let status = actor.call_off(&made).await;
+
+    assert_eq!(status.outcome(), Some(Outcome::Cancelled));
+    assert_eq!((status.total, status.dropped, status.waiting), (5, 5, 0));
+    let after = drain(&actor).await;
+    assert_eq!((after.len(), told(&after)), (1, 1));
+    let stats = actor.figures().await;
+    assert_eq!((stats.cancelled, stats.unfinished()), (5, 0));
+}
+
+/// B7, B9: pieces that wait for their next try are dropped as well.
+pub(crate) async fn a_cancel_drops_what_is_retried(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 2).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(BRIEF)).await;
+
+    let status = actor.call_off(&made).await;
+
+    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Cancelled), 2));
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    assert_eq!(actor.take(5).await, []);
+}
+
+/// B7: who works on a piece is told by its heartbeat, and the batch ends with that.
+pub(crate) async fn a_running_piece_is_told(store: &Store) {
+    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
+    let made = worker.submit(&telling("b"), 3).await;
+    let held = worker.take_one().await;
+
+    let status = operator.call_off(&made).await;
+    assert_eq!((status.leased, status.dropped, status.completed_at), (1, 2, None));
+    assert_eq!(operator.take(5).await, []);
+    let told_so = worker.keep(&held, HELD).await.expect("answered");
+
+    assert_eq!(told_so, Extended::Cancelled);
+    operator.assert_completed(&made, Outcome::Cancelled).await;
+    assert_eq!(operator.status(&made).await.dropped, 3);
+    assert_eq!(worker.say(&held, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(worker.keep(&held, HELD).await.expect("answered"), Extended::Cancelled);
+    assert_eq!(told(&drain(&operator).await), 1);
+}
+
+/// B7: what was done before its worker heard of the cancel is done.
+pub(crate) async fn what_is_done_meanwhile_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 3).await;
+    let held = actor.take(2).await;
+    actor.call_off(&made).await;
+
+    actor.finish(&held[0]).await;
+    let dead = Verdict::Dead { error: "no".to_owned() };
+    assert_eq!(actor.say(&held[1], dead).await, Settled::Applied);
+
+    actor.assert_completed(&made, Outcome::Cancelled).await;
+    let status = actor.status(&made).await;
+    assert_eq!((status.done, status.failed, status.dropped), (1, 1, 1));
+    assert_eq!(told(&drain(&actor).await), 1);
+}
+
+/// B7: what would come back to a cancelled batch is dropped.
+pub(crate) async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&telling("b"), 7).await;
+    let held = one.take(4).await;
+    assert_eq!(two.take(1).await.len(), 1);
+    assert_eq!(two.acting_as("w3").take_briefly(1).await.len(), 1);
+    one.call_off(&made).await;
+
+    let verdicts =
+        [Verdict::GiveBack, retry_now(), retry_after(BRIEF), Verdict::Discard];
+    for (held, verdict) in held.iter().zip(verdicts) {
+        assert_eq!(one.say(held, verdict).await, Settled::Applied);
+        assert_eq!(one.take(9).await, []);
+    }
+    two.leave(two.worker()).await.expect("answered");
+    assert_eq!(one.take(9).await, []);
+    store.outlast_brief_leases().await;
+    one.recover_all().await;
+
+    one.assert_completed(&made, Outcome::Cancelled).await;
+    assert_eq!(one.status(&made).await.dropped, 7);
+    let after = drain(&one).await;
+    assert_eq!((after.len(), told(&after)), (1, 1));
+}
+
+/// B7: thousands are dropped, and none of them is given out meanwhile.
+pub(crate) async fn thousands_are_cancelled(store: &Store) {
+    let (actor, worker) = (store.actor("o").await, store.actor("w").await);
+    let made = actor.make(&telling("b")).await;
+    for some in pieces(&made, 2500).chunks(500) {
+        actor.fill(&made, some.to_vec()).await;
+    }
+    actor.close(&made).await;
+
+    let status = actor.call_off(&made).await;
+
+    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Cancelled), 2500));
+    let after = drain(&worker).await;
+    assert_eq!((after.len(), told(&after)), (1, 1));
+}
+
+/// B7: a cancel that comes after the end changes nothing.
+pub(crate) async fn a_cancel_after_the_end_changes_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 1).await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+    let record = actor.status(&made).await;
+    store.advance(BRIEF).await;
+
+    assert_eq!(actor.call_off(&made).await, record);
+    assert_eq!(told(&drain(&actor).await), 1);
+    let cancelled = actor.submit(&telling("c"), 2).await;
+    let record = actor.call_off(&cancelled).await;
+    assert_eq!(actor.call_off(&cancelled).await, record);
+    assert_eq!(told(&drain(&actor).await), 1);
+}
+
+/// B7: a cancel spares the other batches of the queue, and its plain jobs.
+pub(crate) async fn a_cancel_spares_the_others(store: &Store) {
+    let actor = store.actor("worker").await;
+    let gone = actor.submit(&NewBatch::new(batch("gone")).limit(limit(1)), 3).await;
+    let stays = actor.submit(&NewBatch::new(batch("stays")), 3).await;
+    actor.store_one("plain").await;
+
+    actor.call_off(&gone).await;
+
+    let after = drain(&actor).await;
+    assert_eq!((after.len(), of(&after, &stays), of(&after, &gone)), (4, 3, 0));
+    actor.assert_completed(&stays, Outcome::Done).await;
+}

@@ -1,0 +1,208 @@
+//! A batch completes once, and whoever asks is told (B1, B5).
+
+use std::{num::NonZeroU16, time::Duration};
+
+use queue_core::{
+    BatchState, Delivery, NewBatch, NewJob, OnComplete, Outcome, Priority, QueueName,
+    Settled, Verdict,
+};
+
+use crate::{
+    batches::stage::{COMPLETE, batch, of, telling, told},
+    checks::{assert_applied, drain, settle_all},
+    store::{Store, WOKEN},
+};
+
+/// B1: an open batch whose pieces have all ended has not completed: more may come.
+pub(crate) async fn an_open_batch_does_not_complete(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&telling("b")).await;
+    actor.fill(&made, ["a"]).await;
+    assert_eq!(told(&drain(&actor).await), 0);
+    actor.recover_all().await;
+    actor.assert_running(&made).await;
+
+    actor.fill(&made, ["b"]).await;
+    assert_eq!(of(&drain(&actor).await, &made), 1);
+    actor.assert_running(&made).await;
+    let status = actor.close(&made).await;
+
+    assert_eq!(status.outcome(), Some(Outcome::Done));
+    assert_eq!((status.total, status.done), (2, 2));
+    assert_eq!(told(&drain(&actor).await), 1);
+}
+
+/// B1, B5: an empty batch completes in the step that seals it.
+pub(crate) async fn an_empty_batch_completes_at_once(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&telling("b")).await;
+    actor.assert_running(&made).await;
+
+    let status = actor.close(&made).await;
+
+    assert_eq!(status.state, BatchState::Completed(Outcome::Done));
+    assert_eq!(told(&drain(&actor).await), 1);
+}
+
+/// B5: with the last piece a sealed batch completes, and its job is there, once.
+pub(crate) async fn the_last_piece_completes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 3).await;
+    let held = actor.take(3).await;
+    assert_applied(&settle_all(&actor, &held[..2], &Verdict::Done).await);
+    actor.assert_running(&made).await;
+    assert_eq!(actor.take(9).await, [], "nothing is told yet");
+
+    actor.finish(&held[2]).await;
+
+    actor.assert_completed(&made, Outcome::Done).await;
+    let after = drain(&actor).await;
+    assert_eq!((after.len(), told(&after)), (1, 1));
+    let created_at = actor.status(&made).await.created_at;
+    assert_eq!(*after[0].job(), made.completion_job(created_at));
+    assert_eq!(after[0].batch, None);
+    actor.recover_all().await;
+    assert_eq!(drain(&actor).await, []);
+}
+
+/// B5, R2: the completion job arrives as it was given.
+pub(crate) async fn a_completion_job_is_whole(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = NewJob::new(vec![0, 255])
+        .header("name", "value")
+        .max_attempts(NonZeroU16::new(7).expect("not zero"));
+    let new = NewBatch::new(batch("b")).on_complete(OnComplete::new(job.clone()));
+    actor.submit(&new, 0).await;
+
+    let told = actor.take_one().await;
+
+    assert_eq!((&told.payload, &told.headers), (&job.payload, &job.headers));
+    assert_eq!(
+        (told.max_attempts, told.priority),
+        (job.max_attempts, Priority::NORMAL)
+    );
+}
+
+/// B5: the record can be read by who comes later, and nobody has to have listened.
+pub(crate) async fn a_completion_is_read_later(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+
+    let late = store.actor("late").await;
+    let wait = Duration::from_secs(30);
+    let (known, took) =
+        store.within(wait + WOKEN, late.batches().wait_batch(&made, wait)).await;
+
+    let status = known.expect("answered").expect("the batch is there");
+    assert_eq!(status.outcome(), Some(Outcome::Done));
+    assert!(took < wait, "it was told at once");
+}
+
+/// B5: a completion that goes to another queue gets there, once, whoever forwards it.
+pub(crate) async fn a_completion_goes_to_another_queue(store: &Store) {
+    if store.fit(&["jobs", "others"]).len() < 2 {
+        return;
+    }
+    let (here, there) = (store.actor("w1").await, store.actor_on("w2", "others").await);
+    let others = QueueName::new("others").expect("a valid name");
+    let on_complete = OnComplete::new(NewJob::new(COMPLETE)).queue(others);
+    let new = NewBatch::new(batch("b")).on_complete(on_complete);
+    let made = here.submit(&new, 2).await;
+    let held = here.take(2).await;
+
+    assert_applied(&settle_all(&here, &held, &Verdict::Done).await);
+    for _ in 0..3 {
+        here.recover_all().await;
+    }
+
+    here.assert_completed(&made, Outcome::Done).await;
+    assert_eq!(drain(&here).await, []);
+    let after = drain(&there).await;
+    assert_eq!((after.len(), told(&after)), (1, 1));
+    let created_at = here.status(&made).await.created_at;
+    assert_eq!(*after[0].job(), made.completion_job(created_at));
+}
+
+/// B5: workers that end the last pieces at once complete once.
+pub(crate) async fn workers_at_once_complete_once(store: &Store) {
+    let maker = store.actor("maker").await;
+    for round in 0..5 {
+        let made = maker.submit(&telling(&format!("b{round}")), 8).await;
+        let mut workers = Vec::new();
+        for index in 0..8 {
+            let worker = store.actor(&format!("w{round}-{index}")).await;
+            let held: Delivery = worker.take_one().await;
+            workers.push((worker, held));
+        }
+        let settling = workers.into_iter().map(|(worker, held)| {
+            tokio::spawn(async move { worker.say(&held, Verdict::Done).await })
+        });
+        for settled in settling.collect::<Vec<_>>() {
+            assert_eq!(settled.await.expect("it ends"), Settled::Applied);
+        }
+        maker.assert_completed(&made, Outcome::Done).await;
+        assert_eq!(told(&drain(&maker).await), 1);
+    }
+}
+
+/// B5: who waits is told within the time, and not before.
+pub(crate) async fn a_waiter_is_told(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+    let held = actor.take_one().await;
+    let (waiter, awaited) = (store.actor("waiter").await, made.clone());
+    let wait = Duration::from_secs(30);
+    let waiting = tokio::spawn(async move {
+        let known = waiter.batches().wait_batch(&awaited, wait).await;
+        known.expect("answered").expect("the batch is there")
+    });
+    store.settled().await;
+    assert!(!waiting.is_finished(), "nothing has completed");
+
+    actor.finish(&held).await;
+
+    let (told, _) = store.within(wait, waiting).await;
+    assert_eq!(told.expect("it ends").outcome(), Some(Outcome::Done));
+}
+
+/// R21: a wait ends in time, and says how the batch stands.
+pub(crate) async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+
+    for wait in [Duration::ZERO, Duration::from_millis(300)] {
+        let call = actor.batches().wait_batch(&made, wait);
+        let (known, took) = store.within(wait + WOKEN, call).await;
+        let status = known.expect("answered").expect("the batch is there");
+        assert_eq!((status.state, status.waiting), (BatchState::Sealed, 1));
+        assert!(took >= wait, "{took:?}");
+    }
+
+    let endless = actor.batches().wait_batch(&made, Duration::MAX).await;
+    assert!(endless.is_err(), "{endless:?}");
+}
+
+/// B5, R22: dropped calls of settle leave a batch that ends once.
+pub(crate) async fn dropped_settlements_complete_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 6).await;
+    for one in actor.take_briefly(6).await {
+        let settling = actor.say(&one, Verdict::Done);
+        tokio::select! {
+            biased;
+            () = tokio::task::yield_now() => {}
+            _ = settling => {}
+        }
+    }
+    store.settled().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    let after = drain(&actor).await;
+
+    actor.assert_completed(&made, Outcome::Done).await;
+    assert_eq!(told(&after), 1);
+    assert_eq!(actor.status(&made).await.done, 6);
+}

@@ -1,0 +1,114 @@
+//! How long a record is kept, and what is left after it (B6).
+
+use std::time::Duration;
+
+use queue_core::{NewBatch, Outcome};
+
+use crate::{
+    batches::stage::{batch, telling, told},
+    checks::{dead, drain},
+    store::Store,
+};
+
+const RETENTION: Duration = Duration::from_secs(60 * 60);
+const A_BIT: Duration = Duration::from_secs(1);
+/// Longer than ids and answers are remembered (R4).
+const MEMORY: Duration = Duration::from_secs(6 * 60);
+
+/// B6: the record is there for as long as it was asked for, unchanged, and no longer.
+pub(crate) async fn a_record_is_kept_for_its_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b").retention(RETENTION), 2).await;
+    store.advance(RETENTION).await;
+    actor.recover_all().await;
+    actor.assert_running(&made).await;
+    drain(&actor).await;
+    let record = actor.status(&made).await;
+
+    store.advance(RETENTION - A_BIT).await;
+    actor.recover_all().await;
+    assert_eq!(actor.status(&made).await, record);
+    store.advance(2 * A_BIT).await;
+    actor.recover_all().await;
+
+    assert_eq!(actor.batches().batch(&made).await.expect("answered"), None);
+}
+
+/// B5, B6: a name that is used again tells of its completion again.
+pub(crate) async fn a_name_can_be_used_again(store: &Store) {
+    let actor = store.actor("worker").await;
+    let new = telling("b").retention(NewBatch::MIN_RETENTION);
+    for _ in 0..3 {
+        let made = actor.submit(&new, 1).await;
+        let after = drain(&actor).await;
+        assert_eq!((after.len(), told(&after)), (2, 1));
+        actor.assert_completed(&made, Outcome::Done).await;
+        store.advance(2 * NewBatch::MIN_RETENTION).await;
+        actor.recover_all().await;
+    }
+}
+
+/// B6, B8: a dead letter outlives the record of its batch.
+pub(crate) async fn a_dead_letter_outlives_its_batch(store: &Store) {
+    let actor = store.actor("worker").await;
+    let new = NewBatch::new(batch("b")).retention(A_BIT);
+    let made = actor.submit(&new, 1).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    store.advance(2 * A_BIT).await;
+    actor.recover_all().await;
+    assert_eq!(actor.batches().batch(&made).await.expect("answered"), None);
+
+    let letter = actor.the_dead_one().await;
+    let again = actor.submit(&new, 1).await;
+    drain(&actor).await;
+
+    assert_eq!(letter.payload, held.payload);
+    let status = actor.status(&again).await;
+    assert_eq!((status.total, status.done, status.failed), (1, 1, 0));
+}
+
+/// R23: a purge removes batches, and nothing completes by it.
+pub(crate) async fn a_purge_removes_batches(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 3).await;
+    let open = actor.make(&telling("open")).await;
+    let held = actor.take_one().await;
+
+    assert_eq!(actor.purge().await.expect("answered"), 3);
+
+    for gone in [&made, &open] {
+        assert_eq!(actor.batches().batch(gone).await.expect("answered"), None);
+    }
+    assert_eq!(
+        actor.say(&held, queue_core::Verdict::Done).await,
+        queue_core::Settled::LeaseLost,
+    );
+    actor.recover_all().await;
+    assert_eq!(drain(&actor).await, []);
+    let again = actor.submit(&telling("b"), 1).await;
+    assert_eq!(drain(&actor).await.len(), 2);
+    actor.assert_completed(&again, Outcome::Done).await;
+}
+
+/// B6: of batches that were removed nothing is left in the store (NO-ORPHAN-KEYS).
+pub(crate) async fn nothing_is_left_of_a_batch(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mut sizes = Vec::new();
+    for round in 0..4 {
+        for name in ["done", "cancelled", "empty"] {
+            let new = telling(&format!("{name}{round}")).retention(A_BIT);
+            let made = actor.submit(&new, if name == "empty" { 0 } else { 3 }).await;
+            if name == "cancelled" {
+                actor.call_off(&made).await;
+            }
+            drain(&actor).await;
+        }
+        store.advance(MEMORY).await;
+        actor.recover_all().await;
+        sizes.push(store.size().await);
+    }
+
+    assert_eq!(sizes[2], sizes[1]);
+    assert_eq!(sizes[3], sizes[1]);
+}

@@ -1,0 +1,20 @@
+//! What a backend with batches promises beyond the rules of jobs (B1 to B10).
+
+mod asking;
+mod cancelling;
+mod completing;
+mod counting;
+mod keeping;
+mod making;
+mod serving;
+mod stage;
+mod waking;
+
+pub(crate) use asking::*;
+pub(crate) use cancelling::*;
+pub(crate) use completing::*;
+pub(crate) use counting::*;
+pub(crate) use keeping::*;
+pub(crate) use making::*;
+pub(crate) use serving::*;
+pub(crate) use waking::*;

@@ -1,0 +1,253 @@
+//! Which pieces are given out, and how many at once (B3, B4, B9).
+
+use queue_core::{
+    BatchId, BatchPriority, BatchStatus, Change, Delivery, NewBatch, Outcome, Settled,
+    Verdict,
+};
+
+use crate::{
+    batches::stage::{batch, limit, of, pieces, telling, told},
+    checks::{assert_applied, assert_in_line, drain, retry_after, settle_all},
+    line::Line,
+    store::{Actor, BRIEF, PAST_BRIEF, Store},
+};
+
+fn ranked(id: &str, level: u8) -> NewBatch {
+    let level = BatchPriority::new(level).expect("a valid level");
+    NewBatch::new(batch(id)).priority(level)
+}
+
+/// The batches of what is claimed and finished one by one.
+async fn served(actor: &Actor) -> Vec<Option<BatchId>> {
+    let mut order = Vec::new();
+    loop {
+        let taken = actor.take(1).await;
+        let Some(one) = taken.into_iter().next() else { return order };
+        actor.finish(&one).await;
+        order.push(one.batch);
+    }
+}
+
+async fn alter(actor: &Actor, batch: &BatchId, change: Change) -> BatchStatus {
+    let altered = actor.batches().alter(batch, &change).await.expect("answered");
+    altered.expect("the batch is there")
+}
+
+/// B3: no more pieces are leased than the limit says, whoever asks for how many.
+pub(crate) async fn a_limit_holds(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&telling("b").limit(limit(3)), 10).await;
+
+    let mut held = one.take(2).await;
+    held.extend(two.take(5).await);
+    assert_eq!(of(&held, &made), 3);
+    assert_eq!(one.status(&made).await.leased, 3);
+    assert_eq!(two.take(5).await, []);
+
+    let mut done = 0;
+    while let Some(first) = held.pop() {
+        assert_eq!(one.say(&first, Verdict::Done).await, Settled::Applied);
+        done += 1;
+        held.extend(two.take(5).await.into_iter().filter(|one| one.batch.is_some()));
+        assert!(held.len() <= 3, "{} are leased", held.len());
+        assert_eq!(held.len(), 3.min(10 - done));
+    }
+    one.assert_completed(&made, Outcome::Done).await;
+}
+
+/// B3: the slot of a dead worker comes back with its lease.
+pub(crate) async fn a_dead_workers_slot_comes_back(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&telling("b").limit(limit(2)), 4).await;
+    for _ in 0..3 {
+        assert_eq!(of(&one.take_briefly(4).await, &made), 2);
+        assert_eq!(two.take(4).await, []);
+        store.outlast_brief_leases().await;
+        two.recover_all().await;
+    }
+
+    let mut taken = drain(&two).await;
+    taken.retain(|one| one.batch.is_some());
+
+    assert_eq!(taken.len(), 4);
+    two.assert_completed(&made, Outcome::Done).await;
+}
+
+/// B3, R24: the slots of a worker that leaves are free at once.
+pub(crate) async fn a_leavers_slots_come_back(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&NewBatch::new(batch("b")).limit(limit(2)), 3).await;
+    assert_eq!(of(&one.take(9).await, &made), 2);
+
+    one.leave(one.worker()).await.expect("answered");
+
+    assert_eq!(of(&two.take(9).await, &made), 2);
+}
+
+/// B3: each way in which a piece ends or comes back frees its slot.
+pub(crate) async fn every_end_frees_its_slot(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 4).await;
+    let error = "no".to_owned();
+    for verdict in [Verdict::GiveBack, Verdict::Discard, Verdict::Dead { error }] {
+        let held = actor.take(3).await;
+        assert_eq!(of(&held, &made), 1);
+        assert_eq!(actor.say(&held[0], verdict).await, Settled::Applied);
+    }
+    let held = actor.take_one().await;
+    actor.cancel(held.job()).await.expect("answered");
+
+    assert_eq!(of(&actor.take(3).await, &made), 1);
+}
+
+/// B9: a retried piece waits without a slot, and its batch waits for it.
+pub(crate) async fn a_retry_holds_no_slot(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    assert_eq!(actor.say(&first, retry_after(BRIEF)).await, Settled::Applied);
+    let second = actor.take_one().await;
+    assert_ne!(second.payload, first.payload);
+    actor.finish(&second).await;
+    actor.assert_running(&made).await;
+    assert_eq!(actor.status(&made).await.waiting, 1);
+
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let again = actor.take_one().await;
+
+    assert_eq!((&again.payload, again.attempt()), (&first.payload, 2));
+    assert_eq!(again.batch.as_ref(), Some(&made));
+    actor.finish(&again).await;
+    actor.assert_completed(&made, Outcome::Done).await;
+}
+
+/// B4: the most urgent batch first, of equal ones the older, and jobs of no batch
+/// before all.
+pub(crate) async fn the_most_urgent_batch_is_first(store: &Store) {
+    let actor = store.actor("worker").await;
+    let low = actor.submit(&ranked("low", 0), 2).await;
+    let older = actor.submit(&ranked("older", 50), 2).await;
+    // Of one millisecond, the order of making is nobody's promise.
+    store.advance(BRIEF).await;
+    let younger = actor.submit(&ranked("a-younger", 50), 2).await;
+    let high = actor.submit(&ranked("high", 99), 2).await;
+    actor.store(["plain", "plain"]).await;
+
+    let order = served(&actor).await;
+
+    let wanted = [None, Some(high), Some(older), Some(younger), Some(low)];
+    let twice = wanted.into_iter().flat_map(|one| [one.clone(), one]);
+    assert_eq!(order, twice.collect::<Vec<_>>());
+}
+
+/// B4: one claim takes from as many batches as it needs.
+pub(crate) async fn one_claim_spans_batches(store: &Store) {
+    let actor = store.actor("worker").await;
+    let low = actor.submit(&ranked("low", 1), 5).await;
+    let high = actor.submit(&ranked("high", 2).limit(limit(2)), 5).await;
+    actor.store_one("plain").await;
+
+    let taken = actor.take(6).await;
+
+    assert_eq!((taken.len(), of(&taken, &high), of(&taken, &low)), (6, 2, 3));
+}
+
+/// B3, B4: a batch that has no slot free holds up no other.
+pub(crate) async fn a_full_batch_blocks_nobody(store: &Store) {
+    let actor = store.actor("worker").await;
+    let big = actor.submit(&ranked("big", 99).limit(limit(1)), 20).await;
+    let small = actor.submit(&ranked("small", 1), 3).await;
+    let held = actor.take_one().await;
+    assert_eq!(held.batch.as_ref(), Some(&big));
+
+    assert_eq!(of(&actor.take(9).await, &small), 3);
+    assert_eq!(actor.take(9).await, []);
+    actor.finish(&held).await;
+    assert_eq!(of(&actor.take(9).await, &big), 1);
+}
+
+/// B4: a change of priority holds from the next claim on.
+pub(crate) async fn a_changed_priority_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let first = actor.submit(&ranked("first", 60), 3).await;
+    let second = actor.submit(&ranked("second", 40), 3).await;
+    let held = actor.take_one().await;
+    assert_eq!(held.batch.as_ref(), Some(&first));
+
+    let change = Change::default().priority(BatchPriority::HIGHEST);
+    let status = alter(&actor, &second, change).await;
+
+    assert_eq!((status.priority, status.limit), (BatchPriority::HIGHEST, None));
+    let order = served(&actor).await;
+    assert_eq!(order[..3], vec![Some(second); 3]);
+    assert_eq!(order[3..], vec![Some(first); 2]);
+}
+
+/// B3: a change of the limit holds from the next claim on; a lower one takes nobody's
+/// lease.
+pub(crate) async fn a_changed_limit_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(3)), 9).await;
+    let mut held: Vec<Delivery> = actor.take(9).await;
+    assert_eq!(held.len(), 3);
+
+    let status = alter(&actor, &made, Change::default().limit(limit(1))).await;
+    assert_eq!((status.limit, status.leased), (limit(1), 3));
+    for _ in 0..2 {
+        actor.finish(&held.remove(0)).await;
+        assert_eq!(actor.take(9).await, []);
+    }
+    actor.finish(&held.remove(0)).await;
+    assert_eq!(actor.take(9).await.len(), 1);
+
+    alter(&actor, &made, Change::default().limit(None)).await;
+    assert_eq!(actor.take(9).await.len(), 5);
+}
+
+/// B4, R13: pieces of one batch come in the order that the backend declares.
+pub(crate) async fn pieces_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let all = pieces(&made, 60);
+    for some in all.chunks(7) {
+        actor.fill(&made, some.to_vec()).await;
+    }
+
+    assert_in_line(&actor, &drain(&actor).await, &Line::of(all));
+}
+
+/// R23: a paused queue gives no pieces either.
+pub(crate) async fn a_pause_holds_pieces(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 2).await;
+    actor.pause().await.expect("answered");
+    assert_eq!(actor.take(5).await, []);
+
+    actor.resume().await.expect("answered");
+
+    assert_eq!(of(&actor.take(5).await, &made), 2);
+}
+
+/// B2, B5: a turn ends the last piece and takes what that pushed, or leaves it ready.
+pub(crate) async fn a_turn_works_on_pieces(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    let done = |of: &Delivery| {
+        [queue_core::Settlement::new(of.receipt.clone(), Verdict::Done)]
+    };
+
+    let turn = actor.turn(&done(&first), &actor.ask(5)).await;
+    assert_applied(&turn.settled.expect("answered"));
+    let mut held = turn.claimed.expect("answered");
+    held.extend(actor.take(5).await);
+    assert_eq!((held.len(), of(&held, &made)), (1, 1));
+    let turn = actor.turn(&done(&held[0]), &actor.ask(5)).await;
+
+    assert_applied(&turn.settled.expect("answered"));
+    let mut after = turn.claimed.expect("answered");
+    assert_applied(&settle_all(&actor, &after, &Verdict::Done).await);
+    after.extend(drain(&actor).await);
+    assert_eq!((after.len(), told(&after)), (1, 1));
+}

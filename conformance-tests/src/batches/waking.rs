@@ -1,0 +1,77 @@
+//! A claim that waits is woken by all that makes a piece claimable (R21, B3).
+
+use std::time::Duration;
+
+use queue_core::{Change, Delivery, NewBatch};
+use tokio::task::JoinHandle;
+
+use crate::{
+    batches::stage::{batch, limit},
+    store::{Actor, Store, WOKEN},
+};
+
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A worker that waits for one job.
+async fn waiting(store: &Store) -> JoinHandle<Vec<Delivery>> {
+    let worker = store.actor("waiter").await;
+    let waiting = tokio::spawn(async move { worker.take_waiting(1, WAIT).await });
+    store.settled().await;
+    assert!(!waiting.is_finished(), "nothing can be claimed");
+    waiting
+}
+
+async fn is_woken(store: &Store, by: &Actor, waiting: JoinHandle<Vec<Delivery>>) {
+    let limit = store.wake_limit(by.capabilities().lateness);
+    let (taken, _) = store.within(limit, waiting).await;
+    assert_eq!(taken.expect("the claim ends").len(), 1);
+}
+
+/// R21: pieces that are added wake it.
+pub(crate) async fn an_added_piece_wakes(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let waiter = waiting(store).await;
+
+    actor.fill(&made, ["a"]).await;
+
+    is_woken(store, &actor, waiter).await;
+}
+
+/// B3: a slot that becomes free wakes it.
+pub(crate) async fn a_free_slot_wakes(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    let held = actor.take_one().await;
+    let waiter = waiting(store).await;
+
+    actor.finish(&held).await;
+
+    is_woken(store, &actor, waiter).await;
+}
+
+/// B3: a limit that is raised wakes it.
+pub(crate) async fn a_raised_limit_wakes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    actor.take_one().await;
+    let waiter = waiting(store).await;
+
+    let change = Change::default().limit(limit(2));
+    actor.batches().alter(&made, &change).await.expect("answered");
+
+    is_woken(store, &actor, waiter).await;
+}
+
+/// R21: a claim that finds nothing waits to its end, however many batches are full.
+pub(crate) async fn a_full_batch_keeps_nobody_awake(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    actor.take_one().await;
+    let wait = Duration::from_millis(300);
+
+    let (taken, took) = store.within(wait + WOKEN, actor.take_waiting(1, wait)).await;
+
+    assert_eq!(taken, []);
+    assert!(took >= wait, "{took:?}");
+}
