@@ -5,7 +5,7 @@ use std::fmt;
 use queue_core::{Error, Operation};
 use redis::{Cmd, RedisError, ToRedisArgs};
 
-use crate::{Conn, Reply};
+use crate::{Conn, Reply, linked::linked};
 
 /// A script and its digest.
 pub struct Script {
@@ -20,11 +20,12 @@ impl Script {
         Self { name, source: source.to_owned(), script: redis::Script::new(source) }
     }
 
-    /// A script that calls functions of `library`, which is put behind the script's
-    /// first line, where the flags are, and its name.
+    /// A script that calls functions of `library`. What it uses of that is put behind
+    /// its first line, where the flags are, and its name.
     pub fn with_library(name: &'static str, library: &str, source: &str) -> Self {
         let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
-        Self::new(name, &format!("{flags}\n-- {name}\n{library}\n{body}"))
+        let used = linked(library, body);
+        Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
 
     /// Makes the server know the script.

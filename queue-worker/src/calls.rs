@@ -1,8 +1,8 @@
 //! The calls of a claim loop that are under way.
 //!
-//! At most one claims, and at most one settles; a turn does both. So a claim that
-//! waits never holds back a settlement. The futures are polled where the loop runs:
-//! an answer wakes the loop itself and not a task between.
+//! A turn settles and claims. A claim that waits never holds back a settlement. The
+//! futures are polled where the loop runs: an answer wakes the loop itself and not a
+//! task between.
 
 use std::{
     future::{Future, poll_fn},
@@ -33,7 +33,8 @@ struct Call {
     reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
     /// What it settles, if it does.
     batch: Option<Batch>,
-    claims: bool,
+    /// How many jobs it may bring, if it claims.
+    asked: Option<NonZeroU32>,
     sent: Duration,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Answer {
 
 impl Calls {
     pub(crate) fn new(queue: Arc<dyn ReliableQueue>) -> Self {
-        Self { queue, under_way: Vec::with_capacity(2) }
+        Self { queue, under_way: Vec::with_capacity(3) }
     }
 
     pub(crate) fn max_batch(&self) -> NonZeroU32 {
@@ -61,20 +62,36 @@ impl Calls {
     }
 
     pub(crate) fn is_settling(&self) -> bool {
-        self.under_way.iter().any(|call| call.batch.is_some())
+        self.settling() > 0
+    }
+
+    /// How many calls settle.
+    pub(crate) fn settling(&self) -> usize {
+        self.under_way.iter().filter(|call| call.batch.is_some()).count()
     }
 
     pub(crate) fn is_claiming(&self) -> bool {
-        self.under_way.iter().any(|call| call.claims)
+        self.under_way.iter().any(|call| call.asked.is_some())
+    }
+
+    /// Whether a claim is under way that may wait for a job.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.under_way.iter().any(Call::waits)
+    }
+
+    /// How many jobs the calls may bring.
+    pub(crate) fn asked(&self) -> usize {
+        self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
     }
 
     pub(crate) fn turn(&mut self, batch: Batch, ask: ClaimRequest, sent: Duration) {
+        let asked = Some(ask.max);
         let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
         let reply = Box::pin(async move {
             let Turn { settled, claimed } = queue.turn(&settlements, &ask).await;
             Reply { settled: Some(settled), claimed: Some(claimed) }
         });
-        self.under_way.push(Call { reply, batch: Some(batch), claims: true, sent });
+        self.under_way.push(Call { reply, batch: Some(batch), asked, sent });
     }
 
     pub(crate) fn settle(&mut self, batch: Batch, sent: Duration) {
@@ -83,16 +100,18 @@ impl Calls {
             let settled = queue.settle(&settlements).await;
             Reply { settled: Some(settled), claimed: None }
         });
-        self.under_way.push(Call { reply, batch: Some(batch), claims: false, sent });
+        self.under_way.push(Call { reply, batch: Some(batch), asked: None, sent });
     }
 
+    /// May wait, as long as `ask` says.
     pub(crate) fn claim(&mut self, ask: ClaimRequest, sent: Duration) {
+        let asked = Some(ask.max);
         let queue = Arc::clone(&self.queue);
         let reply = Box::pin(async move {
             let claimed = queue.claim(&ask).await;
             Reply { settled: None, claimed: Some(claimed) }
         });
-        self.under_way.push(Call { reply, batch: None, claims: true, sent });
+        self.under_way.push(Call { reply, batch: None, asked, sent });
     }
 
     /// The next answer; never when no call is under way.
@@ -122,7 +141,7 @@ impl Calls {
             .extract_if(.., is_late)
             .map(|call| {
                 let settled = call.batch.as_ref().map(|_| Err(lost(Operation::Settle)));
-                let claimed = call.claims.then(|| Err(lost(Operation::Claim)));
+                let claimed = call.asked.map(|_| Err(lost(Operation::Claim)));
                 call.with(Reply { settled, claimed })
             })
             .collect()
@@ -130,7 +149,7 @@ impl Calls {
 
     /// Drops the claim that has nothing to settle with it, if one waits.
     pub(crate) fn drop_waiting_claim(&mut self) {
-        self.under_way.retain(|call| call.batch.is_some());
+        self.under_way.retain(|call| !call.waits());
     }
 
     /// Drops every call; answers what they were settling.
@@ -142,6 +161,10 @@ impl Calls {
 }
 
 impl Call {
+    fn waits(&self) -> bool {
+        self.batch.is_none()
+    }
+
     fn with(self, reply: Reply) -> Answer {
         Answer {
             settled: self.batch.zip(reply.settled),
@@ -149,4 +172,8 @@ impl Call {
             sent: self.sent,
         }
     }
+}
+
+pub(crate) fn slots(jobs: NonZeroU32) -> usize {
+    usize::try_from(jobs.get()).unwrap_or(usize::MAX)
 }

@@ -10,16 +10,19 @@
 //!  none     | none       | none: a handler ends next
 //! ```
 //!
-//! One call settles at a time, and what ends meanwhile goes with the next: many
-//! handlers share a call when the store is busy, and a lone one never waits.
+//! While a call settles, what ends goes with the next: many handlers share a call when
+//! the store is busy, and a lone one never waits. A worker with many slots has two such
+//! calls under way, each for half of the slots, so that it runs the jobs of one while
+//! the store works on the other.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
+use tokio::task::yield_now;
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,
-    calls::{Answer, CALL_LIMIT, Calls},
+    calls::{Answer, CALL_LIMIT, Calls, slots},
     failure::{Failure, Then},
     held::Held,
     settings::Settings,
@@ -28,6 +31,9 @@ use crate::{
     slots::{Ended, Slots},
     trouble::{Sleep, Trouble},
 };
+
+/// From so many slots on, two calls at once share them.
+const SHARED_FROM: usize = 16;
 
 pub(crate) struct ClaimLoop<H> {
     pub(crate) slots: Slots<H>,
@@ -95,7 +101,13 @@ impl<H: Handler> ClaimLoop<H> {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
                 answer = self.calls.next_answer() => self.answered(answer)?,
-                (job, ended) = self.slots.next_ended() => self.all_ended(job, ended),
+                (job, ended) = self.slots.next_ended() => {
+                    self.all_ended(job, ended);
+                    if self.is_shared() {
+                        // Lets the call for the other half reach the store first.
+                        yield_now().await;
+                    }
+                }
                 () = self.claiming.pause_over() => {}
                 () = self.settling.trouble.pause_over() => {}
                 () = &mut self.patrol => self.time_out_calls()?,
@@ -137,31 +149,56 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn send_calls(&mut self) {
-        if !self.calls.is_settling() {
+        if self.may_settle() {
             let room = self.room();
-            let max = self.calls.max_batch().get() as usize;
-            if let Some(batch) = self.settling.next_batch(max) {
+            if let Some(batch) = self.settling.next_batch(slots(self.share())) {
                 let sent = self.now();
-                match room {
+                match room.map(|room| room.min(self.share())) {
                     Some(room) => self.calls.turn(batch, self.ask(room), sent),
                     None => self.calls.settle(batch, sent),
                 }
             }
         }
-        if let Some(room) = self.room() {
+        if let Some(room) = self.room().filter(|_| !self.calls.is_claiming()) {
             let ask = self.ask(room).wait(self.settings.wait());
             self.calls.claim(ask, self.now());
         }
     }
 
+    /// A second call is worth its while when it carries much.
+    fn may_settle(&self) -> bool {
+        match self.calls.settling() {
+            0 => true,
+            1 => self.is_shared() && self.settling.fresh() >= slots(self.share()),
+            _ => false,
+        }
+    }
+
+    /// Whether two calls at once share the slots.
+    fn is_shared(&self) -> bool {
+        self.slots.capacity() >= SHARED_FROM
+    }
+
+    /// How many jobs a call settles, and claims with that, at most.
+    fn share(&self) -> NonZeroU32 {
+        let max_batch = self.calls.max_batch();
+        if !self.is_shared() {
+            return max_batch;
+        }
+        let half = u32::try_from(self.slots.capacity().div_ceil(2));
+        let half = half.ok().and_then(NonZeroU32::new).unwrap_or(max_batch);
+        half.min(max_batch)
+    }
+
     /// How many jobs may be claimed now: a slot is free for each before it is claimed,
     /// so that no lease runs while its job waits for a slot.
     fn room(&self) -> Option<NonZeroU32> {
-        let is_held_up = self.calls.is_claiming() || self.claiming.is_pausing();
+        let is_held_up = self.calls.is_waiting() || self.claiming.is_pausing();
         if self.stage == Stage::Stopping || is_held_up || self.cannot_settle() {
             return None;
         }
-        let free = u32::try_from(self.slots.free()).unwrap_or(u32::MAX);
+        let free = self.slots.free().saturating_sub(self.calls.asked());
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
         NonZeroU32::new(free.min(self.calls.max_batch().get()))
     }
 
@@ -242,7 +279,9 @@ impl<H: Handler> ClaimLoop<H> {
     /// Takes all that ended together, so that they share a call.
     fn all_ended(&mut self, job: JobContext, ended: Ended) {
         self.ended(job, ended);
-        while let Some((job, ended)) = self.slots.try_ended() {
+        while self.settling.fresh() < slots(self.share())
+            && let Some((job, ended)) = self.slots.try_ended()
+        {
             self.ended(job, ended);
         }
     }

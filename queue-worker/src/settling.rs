@@ -50,6 +50,11 @@ impl Settling {
         self.fresh.is_empty() && self.failed.is_empty()
     }
 
+    /// How many verdicts no call has carried yet.
+    pub(crate) fn fresh(&self) -> usize {
+        self.fresh.jobs.len()
+    }
+
     /// What the next call carries; `None` when there is nothing, or a pause.
     pub(crate) fn next_batch(&mut self, max: usize) -> Option<Batch> {
         let batch = self.waiting_batch(max)?;

@@ -37,6 +37,10 @@ impl<H: Handler> Slots<H> {
         }
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     pub(crate) fn free(&self) -> usize {
         self.capacity.saturating_sub(self.jobs.len())
     }

@@ -1,8 +1,10 @@
 //! A worker and its settings.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, future::Future, panic::resume_unwind, sync::Arc, time::Duration};
 
 use queue_core::{Environment, ReliableQueue, WorkerId};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 
 use crate::{
     AlreadyDone, Handler, Progress, RetryPolicy, Summary, WorkerError,
@@ -168,7 +170,15 @@ impl Worker {
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
         let run = Run { queue, worker, settings, progress };
-        Box::pin(run.until_asked(handler, requests)).await
+        // A task, and not the caller's: on a runtime of many threads the future that it
+        // is blocked on runs on a thread of its own, and each wake-up would cross over.
+        let run = run.until_asked(handler, requests).in_current_span();
+        AbortOnDropHandle::new(tokio::spawn(run)).await.unwrap_or_else(|error| {
+            match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => Err(WorkerError::Died("runtime")),
+            }
+        })
     }
 }
 
