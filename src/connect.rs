@@ -6,7 +6,7 @@ mod error;
 mod guess;
 #[cfg(feature = "keyspace")]
 mod keyspace;
-#[cfg(any(feature = "circular", feature = "keyspace"))]
+#[cfg(any(feature = "circular", feature = "keyspace", feature = "processing-list"))]
 mod own_option;
 #[cfg(feature = "processing-list")]
 mod processing_list;

@@ -19,13 +19,14 @@ use queue_core::{
     WorkerId,
 };
 use queue_redis::{
-    Conn, Parts, entry,
-    shelf::{self, Failure},
+    Conn, Parts,
+    shelf::{self, Failure, Looks, Round, Shelf, Waits},
 };
 
 use crate::{
     CircularConfig,
     element::InProcess,
+    lease,
     scripts::{Claimed, Found, Recovery, Store, Turned},
     wait::{Bells, Outlook, RECHECK},
 };
@@ -107,33 +108,12 @@ impl ReliableQueue for CircularQueue {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        CAPABILITIES.check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.store.shelf.ids_for(jobs, token);
-        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
-            return self.store.shelf.push(jobs, ids, token).await;
-        }
-        let encode = |(job, id)| entry::encode(job, id);
-        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
-        self.store.push_plain(&entries).await?;
-        Ok(ids.into_iter().map(Pushed::Stored).collect())
+        let plain = async |entries: Vec<_>| self.store.push_plain(&entries).await;
+        self.store.shelf.store(&CAPABILITIES, jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        CAPABILITIES.check_claim(ask)?;
-        let clock = self.store.conn.environment().clock();
-        let deadline = clock.elapsed() + ask.wait;
-        let mut parts = Parts::default();
-        loop {
-            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
-            let left = deadline.saturating_sub(clock.elapsed());
-            if !deliveries.is_empty() || left.is_zero() {
-                return Ok(deliveries);
-            }
-            self.bells.wait(outlook, left).await;
-        }
+        shelf::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
@@ -141,17 +121,8 @@ impl ReliableQueue for CircularQueue {
         shelf::settle(&self.store, done).await
     }
 
-    /// Both are written to the connection together, the settlements first, so they
-    /// share a round trip. Only when the server forgot a script since it was loaded
-    /// may the claim come first.
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        let claim = async {
-            CAPABILITIES.check_claim(ask)?;
-            let claimed = self.claim_now(ask, &mut Parts::default()).await;
-            claimed.map(|(deliveries, _)| deliveries)
-        };
-        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
-        Turn { settled, claimed }
+        shelf::turn(self, done, ask).await
     }
 
     async fn extend(
@@ -160,16 +131,9 @@ impl ReliableQueue for CircularQueue {
         held: &[Receipt],
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
-        CAPABILITIES.check_lease(Operation::Extend, lease)?;
-        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
-        if held.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
-        let mut answers = vec![Extended::Until(until); held.len()];
-        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
-        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
-        Ok(answers)
+        let (keys, names) =
+            (&self.store.keys, held.iter().map(|held| lease::token(held).to_vec()));
+        self.store.shelf.extend(&CAPABILITIES, &keys.marks, names, lease).await
     }
 
     /// The jobs stay where they are in the ring: their marks say that they may be
@@ -192,29 +156,52 @@ impl ReliableQueue for CircularQueue {
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let page = page.min(MAX_BATCH).get();
-        let (expired, due, forgot) = tokio::join!(
-            self.recover_ring(page),
-            self.store.shelf.promote(Operation::Recover, page),
-            self.store.shelf.forget(page),
-        );
-        let mut parts = Parts::default();
-        parts.add(&expired);
-        parts.add(&due);
-        parts.add(&forgot);
-        let whole = |error| parts.whole(error);
-        let (expired, due) = (expired.map_err(whole)?, due.map_err(whole)?);
-        Ok(Recovered {
-            promoted: due.promoted,
-            more: expired.more || due.more || forgot.map_err(whole)?,
-            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
-            ..expired
-        })
+        self.store.shelf.recover(page, self.recover_ring(page)).await
     }
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.store.conn.sibling().await?;
         let store = Store::new(conn, self.name().clone(), self.store.finish_by);
         Ok(Arc::new(Self::on(store).await?))
+    }
+}
+
+#[async_trait]
+impl Looks for CircularQueue {
+    type Outlook = Outlook;
+    type Course = Turned;
+
+    fn shelf(&self) -> &Shelf {
+        &self.store.shelf
+    }
+
+    async fn look(
+        &self,
+        ask: &ClaimRequest,
+        turned: &mut Turned,
+        parts: &mut Parts,
+    ) -> Result<Round<Outlook>, Error> {
+        let max = ask.max.min(MAX_BATCH).get();
+        let nonce = self.store.conn.environment().random().text(12);
+        let claimed = self.store.claim(ask, max, &nonce).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        let outlook = Outlook::of(&claimed);
+        let is_found = claimed.found == Found::Jobs;
+        if is_found {
+            *parts = Parts::Begun;
+        }
+        let turns_on = claimed.found == Found::More && turned.goes_on(claimed.turned);
+        let deliveries = self.deliver(ask, claimed).await;
+        let deliveries = deliveries.map_err(|error| parts.whole(error))?;
+        let (is_due, goes_on) = (outlook.is_due(), is_found || turns_on);
+        Ok(Round { deliveries, outlook, is_due, goes_on })
+    }
+}
+
+#[async_trait]
+impl Waits for CircularQueue {
+    async fn wait(&self, outlook: Outlook, limit: Duration) {
+        self.bells.wait(outlook, limit).await;
     }
 }
 
@@ -231,51 +218,6 @@ impl fmt::Debug for CircularQueue {
 }
 
 impl CircularQueue {
-    /// Claims without waiting, promoting what is due on the way. Its errors speak for
-    /// all of `parts`, to which it adds what it changes.
-    async fn claim_now(
-        &self,
-        ask: &ClaimRequest,
-        parts: &mut Parts,
-    ) -> Result<(Vec<Delivery>, Outlook), Error> {
-        let mut turned = Turned::default();
-        loop {
-            let max = ask.max.min(MAX_BATCH).get();
-            let nonce = self.store.conn.environment().random().text(12);
-            let claimed = self.store.claim(ask, max, &nonce).await;
-            let claimed = claimed.map_err(|error| parts.whole(error))?;
-            let outlook = Outlook::of(&claimed);
-            let is_found = claimed.found == Found::Jobs;
-            if is_found {
-                *parts = Parts::Begun;
-            }
-            let goes_on =
-                claimed.found == Found::More && turned.goes_on(claimed.turned);
-            let deliveries = self.deliver(ask, claimed).await;
-            let deliveries = deliveries.map_err(|error| parts.whole(error))?;
-            if !deliveries.is_empty() {
-                if outlook.is_due() {
-                    self.promote_beside(max).await;
-                }
-                return Ok((deliveries, outlook));
-            }
-            if outlook.is_due() {
-                let promoted = self.store.shelf.promote(Operation::Claim, max).await;
-                parts.then(promoted)?;
-            } else if !is_found && !goes_on {
-                return Ok((deliveries, outlook));
-            }
-        }
-    }
-
-    /// Promotes while deliveries are on their way already. Should it fail, they are
-    /// not to be lost for it: the next claim finds the same jobs due.
-    async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
-            tracing::debug!(%error, "due jobs are left to the next claim");
-        }
-    }
-
     /// Turns leased elements into deliveries. What has expired or cannot be read is
     /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
     async fn deliver(

@@ -56,7 +56,7 @@ pub(crate) struct Bells {
 
 /// What an empty claim knows of the time to come.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outlook {
+pub struct Outlook {
     found: Found,
     due_in: Option<Duration>,
     end_in: Option<Duration>,

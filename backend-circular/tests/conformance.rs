@@ -1,16 +1,14 @@
 //! The rules that every backend keeps, judged on this one, in each of the ways in which
 //! what is done leaves the ring.
 
-mod subject;
-
 mod mark {
-    use crate::subject::Mark;
+    use conformance_tests::own::Circular;
 
-    conformance_tests::conformance!(Mark, redis);
+    conformance_tests::conformance!(Circular, redis);
 }
 
 mod lrem {
-    use crate::subject::Lrem;
+    use conformance_tests::own::CircularLrem;
 
-    conformance_tests::conformance!(Lrem, redis);
+    conformance_tests::conformance!(CircularLrem, redis);
 }

@@ -1,11 +1,12 @@
 //! From names that were picked to deliveries.
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use queue_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
 use queue_redis::{
     Parts,
     entry::Entry,
-    shelf::{self, Failure, Undeliverable},
+    shelf::{self, Failure, Looks, Outlook, Round, Shelf, Undeliverable},
 };
 
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
     pick::{Sweep, with_spare},
     queue::MAX_BATCH,
     scripts::{Ask, Picked, Wanted},
-    wait::Outlook,
 };
 
 /// Pages that a claim which has got something looks at for more: some ten milliseconds.
@@ -84,50 +84,43 @@ impl<'a> Hunt<'a> {
     }
 }
 
-impl KeyspaceQueue {
-    /// Claims without waiting, promoting what is due on the way. Its errors speak for
-    /// all of `parts`, to which it adds what it changes.
-    pub(crate) async fn claim_now(
+/// What a claim keeps in mind: how often others took all that it saw.
+#[derive(Debug, Default)]
+pub struct Contended(usize);
+
+#[async_trait]
+impl Looks for KeyspaceQueue {
+    type Outlook = Outlook;
+    type Course = Contended;
+
+    fn shelf(&self) -> &Shelf {
+        &self.store.shelf
+    }
+
+    async fn look(
         &self,
         ask: &ClaimRequest,
+        contended: &mut Contended,
         parts: &mut Parts,
-    ) -> Result<(Vec<Delivery>, Outlook), Error> {
-        let mut contended = 0;
-        loop {
-            let most = ask.max.min(MAX_BATCH).get();
-            let picked = self.store.pick(self.finder.wanted(most)).await;
-            let picked = picked.map_err(|error| parts.whole(error))?;
-            let outlook =
-                Outlook { is_paused: picked.is_paused, due_in: picked.due_in };
-            if picked.is_paused {
-                return Ok((Vec::new(), outlook));
-            }
-            let hunt = self.hunt(Hunt::new(ask, most, &picked, *parts), picked).await?;
-            *parts = hunt.parts;
-            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
-            if !hunt.deliveries.is_empty() {
-                if is_due {
-                    self.promote_beside(most).await;
-                }
-                return Ok((hunt.deliveries, outlook));
-            }
-            if is_due {
-                parts.then(self.store.shelf.promote(Operation::Claim, most).await)?;
-            } else if hunt.is_in_vain() || contended == CONTENDED {
-                return Ok((hunt.deliveries, outlook));
-            }
-            contended += usize::from(hunt.leased == 0);
+    ) -> Result<Round<Outlook>, Error> {
+        let most = ask.max.min(MAX_BATCH).get();
+        let picked = self.store.pick(self.finder.wanted(most)).await;
+        let picked = picked.map_err(|error| parts.whole(error))?;
+        let outlook = Outlook { is_paused: picked.is_paused, due_in: picked.due_in };
+        if picked.is_paused {
+            let deliveries = Vec::new();
+            return Ok(Round { deliveries, outlook, is_due: false, goes_on: false });
         }
+        let hunt = self.hunt(Hunt::new(ask, most, &picked, *parts), picked).await?;
+        *parts = hunt.parts;
+        let is_due = outlook.is_due();
+        let goes_on = !hunt.is_in_vain() && contended.0 < CONTENDED;
+        contended.0 += usize::from(hunt.leased == 0);
+        Ok(Round { deliveries: hunt.deliveries, outlook, is_due, goes_on })
     }
+}
 
-    /// Promotes while deliveries are on their way already. Should it fail, they are
-    /// not to be lost for it: the next claim finds the same jobs due.
-    async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
-            tracing::debug!(%error, "due jobs are left to the next claim");
-        }
-    }
-
+impl KeyspaceQueue {
     /// Takes what was picked, and looks for more where that is not enough.
     async fn hunt<'a>(
         &self,

@@ -10,7 +10,10 @@ use queue_core::{
     Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
     WorkerId,
 };
-use queue_redis::{Conn, Parts, entry, shelf};
+use queue_redis::{
+    Conn, Parts, entry,
+    shelf::{self, Outlook, Waits},
+};
 
 use crate::{
     KeyspaceConfig,
@@ -127,20 +130,7 @@ impl ReliableQueue for KeyspaceQueue {
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        CAPABILITIES.check_claim(ask)?;
-        let clock = self.store.conn.environment().clock();
-        let deadline = clock.elapsed() + ask.wait;
-        let mut parts = Parts::default();
-        loop {
-            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
-            let left = deadline.saturating_sub(clock.elapsed());
-            if !deliveries.is_empty() || left.is_zero() {
-                return Ok(deliveries);
-            }
-            if self.bells.wait(outlook, left).await == Woken::ByRing {
-                self.finder.forget();
-            }
-        }
+        shelf::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
@@ -148,16 +138,10 @@ impl ReliableQueue for KeyspaceQueue {
         shelf::settle(&self.store, done).await
     }
 
-    /// The settlements and the picking of jobs are written to the connection together,
-    /// so they share a round trip; the claim of what was picked is a second one.
+    /// The settlements and the picking of jobs share a round trip; the claim of what
+    /// was picked is a second one.
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        let claim = async {
-            CAPABILITIES.check_claim(ask)?;
-            let claimed = self.claim_now(ask, &mut Parts::default()).await;
-            claimed.map(|(deliveries, _)| deliveries)
-        };
-        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
-        Turn { settled, claimed }
+        shelf::turn(self, done, ask).await
     }
 
     async fn extend(
@@ -166,16 +150,8 @@ impl ReliableQueue for KeyspaceQueue {
         held: &[Receipt],
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
-        CAPABILITIES.check_lease(Operation::Extend, lease)?;
-        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
-        if held.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
-        let mut answers = vec![Extended::Until(until); held.len()];
-        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
-        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
-        Ok(answers)
+        let (keys, names) = (&self.store.keys, held.iter().map(lease::key_of));
+        self.store.shelf.extend(&CAPABILITIES, &keys.leased, names, lease).await
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
@@ -199,6 +175,15 @@ impl ReliableQueue for KeyspaceQueue {
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.store.conn.sibling().await?;
         Ok(Arc::new(Self::on(conn, self.name().clone(), self.strangers).await?))
+    }
+}
+
+#[async_trait]
+impl Waits for KeyspaceQueue {
+    async fn wait(&self, outlook: Outlook, limit: Duration) {
+        if self.bells.wait(outlook, limit).await == Woken::ByRing {
+            self.finder.forget();
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use queue_core::{Error, Operation, Recovered};
+use queue_core::{Error, Recovered};
 use queue_redis::Parts;
 
 use crate::{KeyspaceQueue, scripts::Store};
@@ -50,26 +50,18 @@ impl Adoption {
 impl KeyspaceQueue {
     /// Recovers, promotes and forgets up to a page of each.
     pub(crate) async fn recover_page(&self, page: u32) -> Result<Recovered, Error> {
-        let (expired, due, forgot, adopted) = tokio::join!(
-            recover_expired(&self.store, page),
-            self.store.shelf.promote(Operation::Recover, page),
-            self.store.shelf.forget(page),
-            self.adoption.look_on(&self.store),
-        );
-        let mut parts = Parts::default();
-        parts.add(&expired);
-        parts.add(&due);
-        parts.add(&forgot);
-        parts.add(&adopted);
-        let whole = |error| parts.whole(error);
-        adopted.map_err(whole)?;
-        let (expired, due) = (expired.map_err(whole)?, due.map_err(whole)?);
-        Ok(Recovered {
-            promoted: due.promoted,
-            more: expired.more || due.more || forgot.map_err(whole)?,
-            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
-            ..expired
-        })
+        let expired = async {
+            let (expired, adopted) = tokio::join!(
+                recover_expired(&self.store, page),
+                self.adoption.look_on(&self.store),
+            );
+            let mut parts = Parts::default();
+            parts.add(&expired);
+            parts.add(&adopted);
+            adopted.map_err(|error| parts.whole(error))?;
+            expired.map_err(|error| parts.whole(error))
+        };
+        self.store.shelf.recover(page, Box::pin(expired)).await
     }
 }
 

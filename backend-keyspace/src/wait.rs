@@ -20,7 +20,7 @@
 use std::time::Duration;
 
 use queue_core::Error;
-use queue_redis::{Doorbell, command};
+use queue_redis::{Doorbell, command, shelf::Outlook};
 
 use crate::scripts::Store;
 
@@ -37,13 +37,6 @@ pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 pub(crate) struct Bells {
     signals: Doorbell,
     store: Store,
-}
-
-/// What an empty claim knows of the time to come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outlook {
-    pub(crate) is_paused: bool,
-    pub(crate) due_in: Option<Duration>,
 }
 
 /// Why a wait was over.

@@ -1,7 +1,5 @@
 //! The rules that every backend keeps, judged on this one.
 
-mod subject;
-
-use subject::Keyspace;
+use conformance_tests::own::Keyspace;
 
 conformance_tests::conformance!(Keyspace, redis);

@@ -1,7 +1,5 @@
 //! What a server may do to this backend, and to who waits at it.
 
-mod subject;
-
-use subject::Keyspace;
+use conformance_tests::own::Keyspace;
 
 conformance_tests::server_faults!(Keyspace);

@@ -1,9 +1,10 @@
 //! From what is ready to deliveries.
 
+use async_trait::async_trait;
 use queue_core::{ClaimRequest, Delivery, Error, Operation};
 use queue_redis::{
     Parts,
-    shelf::{self, Failure},
+    shelf::{self, Failure, Looks, Outlook, Round, Shelf},
 };
 
 use crate::{
@@ -13,8 +14,32 @@ use crate::{
     queue::MAX_BATCH,
     scripts::{Asked, Claimed, How},
     session::{Session, Site},
-    wait::Outlook,
 };
+
+#[async_trait]
+impl Looks for ProcessingListQueue {
+    type Outlook = Outlook;
+    type Course = How;
+
+    fn shelf(&self) -> &Shelf {
+        &self.store.shelf
+    }
+
+    async fn look(
+        &self,
+        ask: &ClaimRequest,
+        how: &mut How,
+        parts: &mut Parts,
+    ) -> Result<Round<Outlook>, Error> {
+        let claimed = self.store.claim(&self.asked(ask, *how)).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        let outlook = Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+        let goes_on = !claimed.elements.is_empty();
+        let deliveries = self.deliver(ask, claimed, parts).await?;
+        let is_due = outlook.is_due();
+        Ok(Round { deliveries, outlook, is_due, goes_on })
+    }
+}
 
 impl ProcessingListQueue {
     pub(crate) fn asked(&self, ask: &ClaimRequest, how: How) -> Asked {
@@ -28,39 +53,6 @@ impl ProcessingListQueue {
         let max = ask.max.min(MAX_BATCH).get();
         let nonce = self.store.conn.environment().random().text(12);
         Asked { session, site, lease: ask.lease, max, nonce, how }
-    }
-
-    /// Claims without waiting, promoting what is due on the way. Its errors speak for
-    /// all of `parts`, to which it adds what it changes.
-    pub(crate) async fn claim_now(
-        &self,
-        ask: &ClaimRequest,
-        how: How,
-        parts: &mut Parts,
-    ) -> Result<(Vec<Delivery>, Outlook), Error> {
-        loop {
-            let asked = self.asked(ask, how);
-            let claimed = self.store.claim(&asked).await;
-            let claimed = claimed.map_err(|error| parts.whole(error))?;
-            let outlook =
-                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
-            let found = claimed.elements.len();
-            let deliveries = self.deliver(ask, claimed, parts).await?;
-            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
-            if !deliveries.is_empty() {
-                if is_due {
-                    self.promote_beside(asked.max).await;
-                }
-                return Ok((deliveries, outlook));
-            }
-            if is_due {
-                let promoted =
-                    self.store.shelf.promote(Operation::Claim, asked.max).await;
-                parts.then(promoted)?;
-            } else if found == 0 {
-                return Ok((deliveries, outlook));
-            }
-        }
     }
 
     /// Ends a claim's move. What came in the same moment is the claim's if it has
@@ -79,14 +71,6 @@ impl ProcessingListQueue {
         }
         self.waits.movers.give_back(claimed).await;
         Ok(deliveries)
-    }
-
-    /// Promotes while deliveries are on their way already. Should it fail, they are
-    /// not to be lost for it: the next claim finds the same jobs due.
-    async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
-            tracing::debug!(%error, "due jobs are left to the next claim");
-        }
     }
 
     /// Turns leased elements into deliveries. What has expired or cannot be read is

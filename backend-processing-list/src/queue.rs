@@ -20,12 +20,12 @@ use queue_core::{
     Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
     WorkerId,
 };
-use queue_redis::{Conn, Gather, Parts, Reply, command, entry, shelf};
+use queue_redis::{Conn, Gather, Parts, Reply, command, shelf};
 
 use crate::{
     Mode, ProcessingListConfig,
     lease::Lease,
-    scripts::{Beat, From, How, Store, Taken},
+    scripts::{From, How, Store, Taken},
     session::{Nonce, Session, Site},
     wait::{RECHECK, Waits},
 };
@@ -124,18 +124,8 @@ impl ReliableQueue for ProcessingListQueue {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        self.capabilities().check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.store.shelf.ids_for(jobs, token);
-        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
-            return self.store.shelf.push(jobs, ids, token).await;
-        }
-        let encode = |(job, id)| entry::encode(job, id);
-        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
-        self.pushes.push(entries).await?;
-        Ok(ids.into_iter().map(Pushed::Stored).collect())
+        let plain = |entries| self.pushes.push(entries);
+        self.store.shelf.store(self.capabilities(), jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -144,8 +134,9 @@ impl ReliableQueue for ProcessingListQueue {
         let deadline = clock.elapsed() + ask.wait;
         let (mut parts, mut moving) = (Parts::default(), None);
         loop {
-            let how = if ask.wait.is_zero() { How::Now } else { How::Waiting };
-            let (deliveries, outlook) = self.claim_now(ask, how, &mut parts).await?;
+            let mut how = if ask.wait.is_zero() { How::Now } else { How::Waiting };
+            let claimed = shelf::claim_now(self, ask, &mut how, &mut parts).await?;
+            let (deliveries, outlook) = claimed;
             let left = deadline.saturating_sub(clock.elapsed());
             if !deliveries.is_empty() || left.is_zero() {
                 return self.stop_waiting(ask, moving, deliveries, &mut parts).await;
@@ -166,17 +157,8 @@ impl ReliableQueue for ProcessingListQueue {
         shelf::settle(&self.store, done).await
     }
 
-    /// Both are written to the connection together, the settlements first, so they
-    /// share a round trip. Only when the server forgot a script since it was loaded
-    /// may the claim come first.
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        let claim = async {
-            self.capabilities().check_claim(ask)?;
-            let claimed = self.claim_now(ask, How::Now, &mut Parts::default()).await;
-            claimed.map(|(deliveries, _)| deliveries)
-        };
-        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
-        Turn { settled, claimed }
+        shelf::turn(self, done, ask).await
     }
 
     /// Where the lease is the worker's, also what is not named here keeps the end that
@@ -239,23 +221,8 @@ impl ReliableQueue for ProcessingListQueue {
         let page = page.min(MAX_BATCH).get();
         let (leases, sessions) = self.suspects(page).await?;
         let taken = Taken { leases: &leases, sessions: &sessions, from: From::TheDead };
-        let (over, due, forgot) = tokio::join!(
-            self.store.take_back(Operation::Recover, taken, page),
-            self.store.shelf.promote(Operation::Recover, page),
-            self.store.shelf.forget(page),
-        );
-        let mut parts = Parts::default();
-        parts.add(&over);
-        parts.add(&due);
-        parts.add(&forgot);
-        let whole = |error| parts.whole(error);
-        let (over, due) = (over.map_err(whole)?, due.map_err(whole)?);
-        Ok(Recovered {
-            promoted: due.promoted,
-            more: over.more || due.more || forgot.map_err(whole)?,
-            next_in: over.next_in.into_iter().chain(due.next_in).min(),
-            ..over
-        })
+        let over = self.store.take_back(Operation::Recover, taken, page);
+        self.store.shelf.recover(page, over).await
     }
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
@@ -289,12 +256,13 @@ impl ProcessingListQueue {
         let (positions, names): (Vec<_>, Vec<_>) = named.into_iter().unzip();
         let beat = match &site {
             Site::Own(session) => self.store.beat(session, &names, lease).await?,
-            Site::Shared => self.store.extend(&names, lease).await?,
+            Site::Shared => {
+                let (leased, names) = (&self.store.keys.leased, names.iter());
+                let names = names.map(|name| &name[..]);
+                self.store.shelf.beat(leased, names, lease).await?
+            }
         };
-        let Beat { until, lost, cancelled } = beat;
-        let mut answers = vec![Extended::Until(until); names.len()];
-        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
-        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
+        let answers = beat.answers(names.len());
         Ok(positions.into_iter().zip(answers).collect())
     }
 

@@ -21,7 +21,7 @@
 use std::{sync::Arc, time::Duration};
 
 use queue_core::{Error, Operation};
-use queue_redis::{Doorbell, command};
+use queue_redis::{Doorbell, command, shelf::Outlook};
 
 use crate::{
     moves::{BLOCK, Move, Movers},
@@ -32,13 +32,6 @@ use crate::{
 /// How long a waiting claim sleeps at most before it looks again, whatever comes. It
 /// bounds what a waiter's death at the wrong instant can cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
-
-/// What an empty claim knows of the time to come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outlook {
-    pub(crate) is_paused: bool,
-    pub(crate) due_in: Option<Duration>,
-}
 
 /// What the claims of one opened queue wait by.
 #[derive(Debug)]

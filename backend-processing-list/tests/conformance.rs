@@ -1,15 +1,13 @@
 //! The rules that every backend keeps, judged on this one, in each of its modes.
 
-mod subject;
-
 mod per_worker {
-    use crate::subject::PerWorker;
+    use conformance_tests::own::ProcessingList;
 
-    conformance_tests::conformance!(PerWorker, redis);
+    conformance_tests::conformance!(ProcessingList, redis);
 }
 
 mod shared {
-    use crate::subject::Shared;
+    use conformance_tests::own::ProcessingListShared;
 
-    conformance_tests::conformance!(Shared, redis);
+    conformance_tests::conformance!(ProcessingListShared, redis);
 }

@@ -11,15 +11,15 @@ use queue_core::{
     Turn, WorkerId,
 };
 use queue_redis::{
-    Conn, Gather, Parts, entry,
-    shelf::{self, Failure},
+    Conn, Gather, Parts,
+    shelf::{self, Failure, Looks, Outlook, Round, Shelf, Waits},
 };
 
 use crate::{
     ZsetConfig,
     lease::{self, Claim, Lease},
     scripts::{Claimed, Store},
-    wait::{Bells, Outlook, RECHECK},
+    wait::{Bells, RECHECK},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
@@ -92,33 +92,12 @@ impl ReliableQueue for ZsetQueue {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        CAPABILITIES.check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.store.shelf.ids_for(jobs, token);
-        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
-            return self.store.shelf.push(jobs, ids, token).await;
-        }
-        let encode = |(job, id)| entry::encode(job, id);
-        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
-        self.pushes.push(entries).await?;
-        Ok(ids.into_iter().map(Pushed::Stored).collect())
+        let plain = |entries| self.pushes.push(entries);
+        self.store.shelf.store(&CAPABILITIES, jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        CAPABILITIES.check_claim(ask)?;
-        let clock = self.store.conn.environment().clock();
-        let deadline = clock.elapsed() + ask.wait;
-        let mut parts = Parts::default();
-        loop {
-            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
-            let left = deadline.saturating_sub(clock.elapsed());
-            if !deliveries.is_empty() || left.is_zero() {
-                return Ok(deliveries);
-            }
-            self.bells.wait(outlook, left).await;
-        }
+        shelf::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
@@ -126,17 +105,8 @@ impl ReliableQueue for ZsetQueue {
         shelf::settle(&self.store, done).await
     }
 
-    /// Both are written to the connection together, the settlements first, so they
-    /// share a round trip. Only when the server forgot a script since it was loaded
-    /// may the claim come first.
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        let claim = async {
-            CAPABILITIES.check_claim(ask)?;
-            let claimed = self.claim_now(ask, &mut Parts::default()).await;
-            claimed.map(|(deliveries, _)| deliveries)
-        };
-        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
-        Turn { settled, claimed }
+        shelf::turn(self, done, ask).await
     }
 
     async fn extend(
@@ -145,16 +115,8 @@ impl ReliableQueue for ZsetQueue {
         held: &[Receipt],
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
-        CAPABILITIES.check_lease(Operation::Extend, lease)?;
-        CAPABILITIES.check_batch(Operation::Extend, held.len())?;
-        if held.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
-        let mut answers = vec![Extended::Until(until); held.len()];
-        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
-        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
-        Ok(answers)
+        let (keys, names) = (&self.store.keys, held.iter().map(lease::member));
+        self.store.shelf.extend(&CAPABILITIES, &keys.leased, names, lease).await
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
@@ -177,28 +139,50 @@ impl ReliableQueue for ZsetQueue {
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let page = page.min(MAX_BATCH).get();
-        let (expired, due, forgot) = tokio::join!(
-            self.store.recover(page),
-            self.store.shelf.promote(Operation::Recover, page),
-            self.store.shelf.forget(page),
-        );
-        let mut parts = Parts::default();
-        parts.add(&expired);
-        parts.add(&due);
-        parts.add(&forgot);
-        let whole = |error| parts.whole(error);
-        let (expired, due) = (expired.map_err(whole)?, due.map_err(whole)?);
-        Ok(Recovered {
-            promoted: due.promoted,
-            more: expired.more || due.more || forgot.map_err(whole)?,
-            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
-            ..expired
-        })
+        self.store.shelf.recover(page, self.store.recover(page)).await
     }
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.store.conn.sibling().await?;
         Ok(Arc::new(Self::on(conn, self.name().clone()).await?))
+    }
+}
+
+#[async_trait]
+impl Looks for ZsetQueue {
+    type Outlook = Outlook;
+    type Course = ();
+
+    fn shelf(&self) -> &Shelf {
+        &self.store.shelf
+    }
+
+    async fn look(
+        &self,
+        ask: &ClaimRequest,
+        _course: &mut (),
+        parts: &mut Parts,
+    ) -> Result<Round<Outlook>, Error> {
+        let max = ask.max.min(MAX_BATCH).get();
+        let nonce = self.store.conn.environment().random().text(12);
+        let claimed = self.store.claim(ask, max, &nonce).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        let outlook = Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+        let goes_on = !claimed.entries.is_empty();
+        if goes_on {
+            *parts = Parts::Begun;
+        }
+        let deliveries = self.deliver(ask, &nonce, claimed).await;
+        let deliveries = deliveries.map_err(|error| parts.whole(error))?;
+        let is_due = outlook.is_due();
+        Ok(Round { deliveries, outlook, is_due, goes_on })
+    }
+}
+
+#[async_trait]
+impl Waits for ZsetQueue {
+    async fn wait(&self, outlook: Outlook, limit: Duration) {
+        self.bells.wait(outlook, limit).await;
     }
 }
 
@@ -215,50 +199,6 @@ impl fmt::Debug for ZsetQueue {
 }
 
 impl ZsetQueue {
-    /// Claims without waiting, promoting what is due on the way. Its errors speak for
-    /// all of `parts`, to which it adds what it changes.
-    async fn claim_now(
-        &self,
-        ask: &ClaimRequest,
-        parts: &mut Parts,
-    ) -> Result<(Vec<Delivery>, Outlook), Error> {
-        loop {
-            let max = ask.max.min(MAX_BATCH).get();
-            let nonce = self.store.conn.environment().random().text(12);
-            let claimed = self.store.claim(ask, max, &nonce).await;
-            let claimed = claimed.map_err(|error| parts.whole(error))?;
-            let outlook =
-                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
-            let found = claimed.entries.len();
-            if found > 0 {
-                *parts = Parts::Begun;
-            }
-            let deliveries = self.deliver(ask, &nonce, claimed).await;
-            let deliveries = deliveries.map_err(|error| parts.whole(error))?;
-            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
-            if !deliveries.is_empty() {
-                if is_due {
-                    self.promote_beside(max).await;
-                }
-                return Ok((deliveries, outlook));
-            }
-            if is_due {
-                let promoted = self.store.shelf.promote(Operation::Claim, max).await;
-                parts.then(promoted)?;
-            } else if found == 0 {
-                return Ok((deliveries, outlook));
-            }
-        }
-    }
-
-    /// Promotes while deliveries are on their way already. Should it fail, they are
-    /// not to be lost for it: the next claim finds the same jobs due.
-    async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
-            tracing::debug!(%error, "due jobs are left to the next claim");
-        }
-    }
-
     /// Turns leased entries into deliveries. What has expired or cannot be read is
     /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
     async fn deliver(

@@ -1,7 +1,5 @@
 //! The rules that every backend keeps, judged on this one.
 
-mod subject;
-
-use subject::Zset;
+use conformance_tests::own::Zset;
 
 conformance_tests::conformance!(Zset, redis);

@@ -95,6 +95,7 @@
 
 pub mod acl;
 mod bad_input;
+mod batch_cases;
 mod batches;
 mod cases;
 mod checks;
@@ -122,9 +123,12 @@ mod no_loss;
 mod one_holder;
 mod operator;
 mod order;
+#[cfg(feature = "own")]
+pub mod own;
 mod parallel;
 mod place;
 mod plug;
+mod plugged;
 mod probe;
 pub mod processes;
 mod races;
@@ -135,7 +139,7 @@ mod room;
 mod run;
 pub mod server;
 pub mod server_faults;
-#[cfg(feature = "runner")]
+#[cfg(feature = "own")]
 pub mod sqlite;
 pub mod steps;
 mod store;

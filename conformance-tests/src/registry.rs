@@ -96,9 +96,10 @@ mod tests {
 
     use super::*;
 
-    const SOURCES: [(&str, &str); 30] = [
+    const SOURCES: [(&str, &str); 32] = [
         ("no_loss", include_str!("no_loss.rs")),
-        ("idempotence", include_str!("idempotence.rs")),
+        ("idempotence", include_str!("idempotence/ids.rs")),
+        ("idempotence", include_str!("idempotence/tokens.rs")),
         ("unique", include_str!("unique.rs")),
         ("unique_moves", include_str!("unique_moves.rs")),
         ("unique_expiry", include_str!("unique_expiry.rs")),
@@ -114,7 +115,8 @@ mod tests {
         ("expiry", include_str!("expiry.rs")),
         ("clocks", include_str!("clocks.rs")),
         ("waiting", include_str!("waiting.rs")),
-        ("neighbours", include_str!("neighbours.rs")),
+        ("neighbours", include_str!("neighbours/queues.rs")),
+        ("neighbours", include_str!("neighbours/plain.rs")),
         ("operator", include_str!("operator.rs")),
         ("dead_letters", include_str!("dead_letters.rs")),
         ("figures", include_str!("figures.rs")),

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use backend_zset::{ZsetConfig, ZsetQueue};
-use conformance_tests::{Subject, async_trait, steps};
+use conformance_tests::{Subject, async_trait, own::Zset, steps};
 use queue_core::{Environment, Error, Queue, QueueName};
 
 #[derive(Default)]
@@ -17,9 +16,7 @@ impl Subject for WithOneMore {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
-        let config = config.environment(environment.clone());
-        Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
+        Zset.connect(endpoint, queue, environment).await
     }
 
     fn scripts(&self) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use futures_util::future::try_join_all;
 use queue_core::{Error, Operation};
 use redis::{Cmd, RedisError, ToRedisArgs};
 
@@ -36,6 +37,18 @@ impl Script {
         let mut cmd = redis::cmd("SCRIPT");
         cmd.arg("LOAD").arg(&self.source);
         conn.call(Operation::Connect, &cmd).await.map(drop)
+    }
+
+    /// Loads scripts in one round trip, so that calls that are sent together run in
+    /// their order from the first on.
+    ///
+    /// # Errors
+    /// As [`Conn::call`].
+    pub async fn load_all(
+        scripts: impl Iterator<Item = &Self>,
+        conn: &Conn,
+    ) -> Result<(), Error> {
+        try_join_all(scripts.map(|script| script.load(conn))).await.map(drop)
     }
 
     /// The name of its file.

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use backend_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 use queue_core::{Environment, QueueName};
 
-use super::{ConnectError, Opening, bad_url};
+use super::{ConnectError, Opening, bad_url, own_option};
 
 const PREFIX: &str = "processing-list+";
-
-/// The option that is this backend's own; all others are the transport's.
-const MODE: &str = "mode=";
 
 pub(super) fn open(
     url: &str,
@@ -26,29 +23,15 @@ pub(super) fn open(
 
 fn config(url: &str) -> Result<ProcessingListConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
-    let (address, mode) = split_mode(address);
-    let mode = match mode {
-        None | Some("worker") => Mode::PerWorker,
-        Some("shared") => Mode::Shared,
-        Some(_) => return Err(bad_url(url, "mode is worker or shared")),
+    let (address, mode) = own_option::split(address, "mode");
+    let mode = match mode.as_slice() {
+        [] | ["worker"] => Mode::PerWorker,
+        ["shared"] => Mode::Shared,
+        _ => return Err(bad_url(url, "mode is worker or shared")),
     };
     let config = ProcessingListConfig::new(&address);
     let config = config.map_err(|error| bad_url(url, error.to_string()))?;
     Ok(config.mode(mode))
-}
-
-/// The URL without the mode, and the mode.
-fn split_mode(url: &str) -> (String, Option<&str>) {
-    let Some((place, options)) = url.split_once('?') else {
-        return (url.to_owned(), None);
-    };
-    let (modes, others): (Vec<_>, Vec<_>) =
-        options.split('&').partition(|option| option.starts_with(MODE));
-    let mode = modes.last().map(|option| &option[MODE.len()..]);
-    if others.is_empty() {
-        return (place.to_owned(), mode);
-    }
-    (format!("{place}?{}", others.join("&")), mode)
 }
 
 #[cfg(test)]
@@ -56,30 +39,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mode_is_taken_out_of_the_url() {
-        for (url, address, mode) in [
-            ("redis://h/1", "redis://h/1", None),
-            ("redis://h?mode=shared", "redis://h", Some("shared")),
-            (
-                "unix:///s?db=1&mode=worker&pass=x",
-                "unix:///s?db=1&pass=x",
-                Some("worker"),
-            ),
-        ] {
-            assert_eq!(split_mode(url), (address.to_owned(), mode));
+    fn the_url_says_where_jobs_are_worked_on() {
+        let set = |url| format!("{:?}", config(url).unwrap());
+        for url in
+            ["processing-list+redis://h/1", "processing-list+redis://h?mode=worker"]
+        {
+            assert!(set(url).contains("PerWorker"), "{url}");
         }
+        let url = "processing-list+unix:///r.sock?db=1&mode=shared";
+        assert!(set(url).contains("Shared") && set(url).contains("/1"), "{}", set(url));
     }
 
     #[test]
     fn what_is_wrong_with_the_url_is_said_without_its_password() {
         for (url, why) in [
             ("processing-list+redis://:s3cret@h?mode=both", "worker or shared"),
+            (
+                "processing-list+redis://:s3cret@h?mode=shared&mode=worker",
+                "worker or shared",
+            ),
             ("processing-list+redis://:s3cret@h/zero", "not usable"),
         ] {
             let error = config(url).unwrap_err();
             let error = format!("{error} {error:?}");
             assert!(error.contains(why) && !error.contains("s3cret"), "{error}");
         }
-        assert!(config("processing-list+unix:///r.sock?db=1&mode=shared").is_ok());
     }
 }

@@ -3,37 +3,22 @@
 mod operator;
 mod worker;
 
-use std::sync::LazyLock;
-
-use futures_util::future::try_join_all;
 use queue_core::{Error, QueueName};
-use queue_redis::{
-    Conn, Script,
-    shelf::{Shelf, ShelfScripts, library},
-};
+use queue_redis::{Conn, Script, shelf::Shelf};
 
 use crate::{FinishBy, keys::Keys};
 
 pub(crate) use worker::{Claimed, Found, Recovery, Turned};
 
-queue_redis::scripts! {
-    /// The pattern's own scripts.
-    struct Scripts in "../../lua/";
-    cancel_ringed, claim, extend, finish, leave, pass_on, purge, push_plain, recover, stats,
+queue_redis::pattern_scripts! {
+    in "../../lua/"; library "pattern.lua", "leasing.lua";
+    cancel_ringed, claim, finish, leave, pass_on, purge, push_plain, recover, stats,
 }
-
-static LIBRARY: LazyLock<String> = LazyLock::new(|| {
-    let pattern = include_str!("../../lua/pattern.lua");
-    library(&[pattern, include_str!("../../lua/leasing.lua")].join("\n"))
-});
-static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
-static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
-    LazyLock::new(|| ShelfScripts::new(&LIBRARY));
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
 /// server or judges the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
-    SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all()).map(Script::name)
+    all_scripts().map(Script::name)
 }
 
 /// A queue's keys on a connection: what the scripts are called on.
@@ -48,20 +33,11 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName, finish_by: FinishBy) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf {
-            conn: conn.clone(),
-            keys: keys.shelf.clone(),
-            pattern_keys: keys.of_pattern(),
-            scripts: &SHELF_SCRIPTS,
-        };
+        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
         Self { conn, keys, shelf, finish_by }
     }
 
-    /// Loads every script in one round trip, so that calls that are sent together
-    /// run in their order from the first on.
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        let scripts = SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all());
-        let load = |script: &'static Script| script.load(&self.conn);
-        try_join_all(scripts.map(load)).await.map(drop)
+        Script::load_all(all_scripts(), &self.conn).await
     }
 }

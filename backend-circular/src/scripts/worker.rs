@@ -11,7 +11,7 @@ use queue_redis::{
 };
 
 use super::{SCRIPTS, Store};
-use crate::{FinishBy, element::without_entry, lease};
+use crate::{FinishBy, element::without_entry};
 
 /// Elements that one call of a script turns or looks at, at most: so long do others
 /// wait for it.
@@ -66,7 +66,7 @@ pub(crate) enum Recovery {
 
 /// How far calls turned the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Turned {
+pub struct Turned {
     pub(crate) elements: u64,
     pub(crate) of: u64,
 }
@@ -137,26 +137,6 @@ impl Store {
             }
         }
         call.run(&self.conn, Operation::Settle).await?.positions()
-    }
-
-    /// Extends leases; answers their new end, and the positions of the lost and of
-    /// the cancelled.
-    pub(crate) async fn extend(
-        &self,
-        held: &[Receipt],
-        lease: Duration,
-    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS
-            .extend
-            .keys(&[&keys.marks, &keys.shelf.cancelled])
-            .arg(millis(lease));
-        held.iter().for_each(|receipt| call.push_arg(&lease::token(receipt)[..]));
-        let mut parts =
-            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let until = Timestamp::from_unix_ms(part().number()?);
-        Ok((until, part().positions()?, part().positions()?))
     }
 
     /// Lets go of these leases; answers how many ran, and how many of those recovery

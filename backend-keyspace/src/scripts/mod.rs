@@ -3,37 +3,24 @@
 mod operator;
 mod worker;
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 use queue_core::{Error, QueueName};
-use queue_redis::{
-    Call, Conn, Script,
-    shelf::{Shelf, ShelfScripts, library},
-};
+use queue_redis::{Call, Conn, Script, shelf::Shelf};
 
 use crate::keys::Keys;
 
 pub(crate) use worker::{Ask, PAGE, Picked, Swept, Wanted};
 
-queue_redis::scripts! {
-    /// The pattern's own scripts.
-    struct Scripts in "../../lua/";
-    adopt, append, cancel_ready, claim, extend, finish, finish_tied, open, overdue, pick,
+queue_redis::pattern_scripts! {
+    in "../../lua/"; library "pattern.lua";
+    adopt, append, cancel_ready, claim, finish, finish_tied, open, overdue, pick,
     purge, recover, ring, stats, sweep,
 }
-
-static LIBRARY: LazyLock<String> =
-    LazyLock::new(|| library(include_str!("../../lua/pattern.lua")));
-static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
-static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
-    LazyLock::new(|| ShelfScripts::new(&LIBRARY));
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
 /// server or judges the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
-    SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all()).map(Script::name)
+    all_scripts().map(Script::name)
 }
 
 /// A queue's keys on a connection: what the scripts are called on.
@@ -47,21 +34,12 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf {
-            conn: conn.clone(),
-            keys: keys.shelf.clone(),
-            pattern_keys: keys.of_pattern(),
-            scripts: &SHELF_SCRIPTS,
-        };
+        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
         Self { conn, keys, shelf }
     }
 
-    /// Loads every script in one round trip, so that calls that are sent together
-    /// run in their order from the first on.
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        let scripts = SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all());
-        let load = |script: &'static Script| script.load(&self.conn);
-        try_join_all(scripts.map(load)).await.map(drop)
+        Script::load_all(all_scripts(), &self.conn).await
     }
 
     /// Begins a call with the queue's own keys and these of jobs.

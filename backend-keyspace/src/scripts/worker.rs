@@ -213,25 +213,6 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Extends leases; answers their new end, and the positions of the lost and of
-    /// the cancelled.
-    pub(crate) async fn extend(
-        &self,
-        held: &[Receipt],
-        lease: Duration,
-    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
-        let mut call = SCRIPTS
-            .extend
-            .keys(&[&self.keys.leased, &self.keys.shelf.cancelled])
-            .arg(millis(lease));
-        held.iter().for_each(|receipt| call.push_arg(lease::key_of(receipt)));
-        let mut parts =
-            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let until = Timestamp::from_unix_ms(part().number()?);
-        Ok((until, part().positions()?, part().positions()?))
-    }
-
     /// Finds a page of leases that have ended.
     pub(crate) async fn overdue(&self, page: u32) -> Result<Overdue, Error> {
         let call = SCRIPTS.overdue.keys(&[&self.keys.leased]).arg(page);

@@ -3,14 +3,8 @@
 mod operator;
 mod worker;
 
-use std::sync::LazyLock;
-
-use futures_util::future::try_join_all;
 use queue_core::{Error, Operation, QueueName};
-use queue_redis::{
-    Conn, Reply, Script, command,
-    shelf::{Shelf, ShelfScripts, library},
-};
+use queue_redis::{Conn, Reply, Script, command, shelf::Shelf};
 
 use crate::{
     Mode,
@@ -18,28 +12,20 @@ use crate::{
     session::{Session, Site},
 };
 
-pub(crate) use worker::{Asked, Beat, Claimed, From, How, Taken};
+pub(crate) use worker::{Asked, Claimed, From, How, Taken};
 
-queue_redis::scripts! {
-    /// The pattern's own scripts.
-    struct Scripts in "../../lua/";
-    beat, cancel_listed, claim, extend, finish, purge, stats, suspects, take_back,
+queue_redis::pattern_scripts! {
+    in "../../lua/"; library "pattern.lua";
+    beat, cancel_listed, claim, finish, purge, stats, suspects, take_back,
 }
-
-static LIBRARY: LazyLock<String> =
-    LazyLock::new(|| library(include_str!("../../lua/pattern.lua")));
-static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
-static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
-    LazyLock::new(|| ShelfScripts::new(&LIBRARY));
 
 /// The scripts that a queue of that mode sends.
 fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
     let others = match mode {
-        Mode::PerWorker => &SCRIPTS.extend,
-        Mode::Shared => &SCRIPTS.beat,
+        Mode::PerWorker => "extend",
+        Mode::Shared => "beat",
     };
-    let all = SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all());
-    all.filter(|script| script.name() != others.name())
+    all_scripts().filter(move |script| script.name() != others)
 }
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
@@ -59,20 +45,12 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf {
-            conn: conn.clone(),
-            keys: keys.shelf.clone(),
-            pattern_keys: keys.of_pattern(),
-            scripts: &SHELF_SCRIPTS,
-        };
+        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
         Self { conn, keys, shelf }
     }
 
-    /// Loads every script in one round trip, so that calls that are sent together
-    /// run in their order from the first on.
     pub(crate) async fn load_scripts(&self, mode: Mode) -> Result<(), Error> {
-        let load = |script: &'static Script| script.load(&self.conn);
-        try_join_all(scripts(mode).map(load)).await.map(drop)
+        Script::load_all(scripts(mode), &self.conn).await
     }
 
     /// Where leased jobs are: the shared list, and those of all sessions that are

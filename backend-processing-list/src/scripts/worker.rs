@@ -7,7 +7,7 @@ use queue_core::{Error, Operation, Recovered, Timestamp, WorkerId};
 use queue_redis::{
     Call, Reply, entry,
     entry::millis,
-    shelf::{Failure, Finish, Shelf},
+    shelf::{Beat, Failure, Finish, Shelf},
 };
 
 use super::{SCRIPTS, Store, sessions};
@@ -36,9 +36,10 @@ pub(crate) struct Asked {
 }
 
 /// What a claim takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum How {
     /// What is ready.
+    #[default]
     Now,
     /// What is ready; and if nothing is, the worker waits, and has to be known by then.
     Waiting,
@@ -63,14 +64,6 @@ pub(crate) struct Claimed {
     pub(crate) is_paused: bool,
     pub(crate) due_in: Option<Duration>,
     pub(crate) elements: Vec<Bytes>,
-}
-
-/// What became of the leases that a heartbeat named.
-#[derive(Debug)]
-pub(crate) struct Beat {
-    pub(crate) until: Timestamp,
-    pub(crate) lost: Vec<usize>,
-    pub(crate) cancelled: Vec<usize>,
 }
 
 /// What is to be taken back from whom.
@@ -189,20 +182,6 @@ impl Store {
         self.keys.list(&lease.map_or(Site::Shared, |lease| lease.site))
     }
 
-    /// Lets leases of jobs run on.
-    pub(crate) async fn extend(
-        &self,
-        names: &[Bytes],
-        lease: Duration,
-    ) -> Result<Beat, Error> {
-        let mut call = SCRIPTS
-            .extend
-            .keys(&[&self.keys.leased, &self.keys.shelf.cancelled])
-            .arg(millis(lease));
-        names.iter().for_each(|name| call.push_arg(&name[..]));
-        self.beaten(call.run(&self.conn, Operation::Extend).await?)
-    }
-
     /// Lets a worker's heartbeat run on, and what is named of its list with it.
     pub(crate) async fn beat(
         &self,
@@ -223,14 +202,7 @@ impl Store {
             .arg(session.as_str())
             .arg(millis(lease));
         names.iter().for_each(|name| call.push_arg(&name[..]));
-        self.beaten(call.run(&self.conn, Operation::Extend).await?)
-    }
-
-    fn beaten(&self, reply: Reply) -> Result<Beat, Error> {
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let until = Timestamp::from_unix_ms(part().number()?);
-        Ok(Beat { until, lost: part().positions()?, cancelled: part().positions()? })
+        Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
     }
 
     /// Takes a page of jobs back.

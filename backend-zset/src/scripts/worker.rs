@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered};
 use queue_redis::{
     Reply, entry,
     entry::millis,
@@ -96,26 +96,6 @@ impl Store {
             .arg(Shelf::memory_ms());
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
-    }
-
-    /// Extends leases; answers their new end, and the positions of the lost and of
-    /// the cancelled.
-    pub(crate) async fn extend(
-        &self,
-        held: &[Receipt],
-        lease: Duration,
-    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS
-            .extend
-            .keys(&[&keys.leased, &keys.shelf.cancelled])
-            .arg(millis(lease));
-        held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        let mut parts =
-            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let until = Timestamp::from_unix_ms(part().number()?);
-        Ok((until, part().positions()?, part().positions()?))
     }
 
     /// Recovers a page of overdue leases.

@@ -3,20 +3,19 @@
 mod json;
 mod junit;
 mod markdown;
-mod subjects;
 
 use std::path::PathBuf;
 
 use conformance_tests::{
     Profile,
+    own::{
+        Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
+    },
     report::{Chosen, Report, judge},
     server::{Choice, GivenServer},
 };
 
 use crate::{Outcome, backend::Backend};
-use subjects::{
-    Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
-};
 
 /// Run the suite on a backend and print a table
 ///

@@ -30,23 +30,8 @@ struct Taken {
 impl Book {
     /// A claim that was answered.
     pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> Verdict {
-        if answer.len() > asked.max {
-            return Err(format!("R6: {} jobs for {}", answer.len(), asked.max));
-        }
-        if !answer.is_empty() {
-            self.paused.retain(|paused| !paused);
-            if self.paused.is_empty() {
-                return Err("R6: a paused queue delivers".to_owned());
-            }
-        }
         let expired_in_between = self.may_meet_expired();
-        let mut taken = Vec::new();
-        for (index, delivery) in answer.iter().enumerate() {
-            taken.push(self.delivered(asked, index, delivery)?);
-        }
-        self.answer_is_in_order(&taken)?;
-        self.nobody_was_passed(&taken)?;
-        self.may_bury_overdue();
+        let taken = self.taken(asked, answer)?;
         if self.class.patience(u64::MAX) > 0 {
             return self.passed_over(asked, &taken);
         }
@@ -57,6 +42,49 @@ impl Book {
             return self.nobody_ready_was_left(&taken);
         }
         Ok(())
+    }
+
+    /// A claim that was answered although it was struck. What it had leased by then is
+    /// delivered, and it does not look for more; what it found expired may still be
+    /// leased.
+    pub(crate) fn claimed_though_struck(
+        &mut self,
+        asked: Asked,
+        answer: &[Delivery],
+    ) -> Verdict {
+        let taken = self.taken(asked, answer)?;
+        if self.class.patience(u64::MAX) > 0 {
+            self.passed_over(asked, &taken)?;
+        } else if answer.is_empty() {
+            self.nothing_was_left()?;
+        }
+        self.maybe_claimed_expired(asked);
+        Ok(())
+    }
+
+    /// What was delivered, by the rules that hold for each job of it.
+    fn taken(
+        &mut self,
+        asked: Asked,
+        answer: &[Delivery],
+    ) -> Result<Vec<Taken>, String> {
+        if answer.len() > asked.max {
+            return Err(format!("R6: {} jobs for {}", answer.len(), asked.max));
+        }
+        if !answer.is_empty() {
+            self.paused.retain(|paused| !paused);
+            if self.paused.is_empty() {
+                return Err("R6: a paused queue delivers".to_owned());
+            }
+        }
+        let mut taken = Vec::new();
+        for (index, delivery) in answer.iter().enumerate() {
+            taken.push(self.delivered(asked, index, delivery)?);
+        }
+        self.answer_is_in_order(&taken)?;
+        self.nobody_was_passed(&taken)?;
+        self.may_bury_overdue();
+        Ok(taken)
     }
 
     /// What a claim takes over for the last time, it buries.
@@ -78,9 +106,8 @@ impl Book {
         self.maybe_leased(asked, |_| true);
     }
 
-    /// A claim that was answered although it was struck: what it found expired may
-    /// still be leased.
-    pub(crate) fn maybe_claimed_expired(&mut self, asked: Asked) {
+    /// What a claim found expired may still be leased.
+    fn maybe_claimed_expired(&mut self, asked: Asked) {
         let now = self.now;
         self.maybe_leased(asked, |world| world.may_be_expired(now));
     }

@@ -24,10 +24,16 @@ impl Book {
         if answer == Cancelled::NotFound {
             return named.into_iter().try_for_each(|at| self.keep(at, &rule, is_there));
         }
-        let mut found =
-            named.into_iter().filter(|at| self.jobs[*at].worlds.iter().any(is_there));
-        let (Some(at), None) = (found.next(), found.next()) else {
-            return Err(format!("{rule}: {id}, which is no such job"));
+        let may_be_it = |at: &usize| self.jobs[*at].worlds.iter().any(is_there);
+        let found: Vec<_> = named.into_iter().filter(may_be_it).collect();
+        let at = match found[..] {
+            [] => return Err(format!("{rule}: {id}, which is no such job")),
+            [at] => at,
+            // A push of the same id whose answer was lost: one of them was meant.
+            _ => {
+                self.maybe_cancelled(id);
+                return Ok(());
+            }
         };
         self.keep(at, &rule, is_there)?;
         let worlds = std::mem::take(&mut self.jobs[at].worlds);

@@ -30,4 +30,9 @@ pub(crate) const PINNED: &[Pinned] = &[
         line: "p push jp2; p push jp2; a claim 1 l1; a leave",
         found: "a job of another priority was given back behind its equals (a mutant)",
     },
+    Pinned {
+        line: "p push ji1; p push j,ji1 !after1; o cancel 0",
+        found: "the model took a cancellation for wrong, because a push of the same id \
+                whose answer was lost might have been meant",
+    },
 ];

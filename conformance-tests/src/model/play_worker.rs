@@ -45,9 +45,10 @@ impl Play {
         match ended.heard()? {
             Heard::Answer(deliveries) => {
                 let first = self.book.told.len();
-                self.book.claimed(asked, &deliveries)?;
                 if is_struck {
-                    self.book.maybe_claimed_expired(asked);
+                    self.book.claimed_though_struck(asked, &deliveries)?;
+                } else {
+                    self.book.claimed(asked, &deliveries)?;
                 }
                 let new = first..self.book.told.len();
                 self.told.entry(who).or_default().extend(new);

@@ -2,23 +2,23 @@
 
 use std::{io, sync::Arc};
 
-use queue_core::{Environment, Error, Happened, QueueName, RetryAdvice, WorkerId};
+use queue_core::{Environment, QueueName, WorkerId};
 
 use super::{
     Check, Tally,
     crew::{Crew, Hand, Sight, Stage},
+    faults::{FULL, Struck, faults},
     judge::{Late, take_over},
+    known::{known, settled},
     outcome::{End, Knowledge},
-    scenarios::{Again, SCENARIOS, Scenario},
+    scenarios::{SCENARIOS, Scenario},
     scenes::Scene,
-    victim::{Heard, Part, Victim, act, pump},
+    victim::{Heard, Part, act},
 };
 use crate::{
     Subject,
     environment::SeededRandomness,
-    fault::{
-        Address, Behind, Endpoint, Fate, Fault, Gate, StepRecord, VirtualClock, When,
-    },
+    fault::{Address, Endpoint, Fate, Gate, StepRecord, VirtualClock},
 };
 
 const QUEUE: &str = "jobs";
@@ -26,54 +26,6 @@ const VICTIM: &str = "victim";
 
 /// How often an act is struck once more for what slipped past.
 const ROUNDS: u32 = 20;
-
-/// What is struck, and how: what a replay line names.
-#[derive(Debug, Clone)]
-pub struct Struck {
-    fault: Fault,
-    late: Late,
-    name: &'static str,
-    kills: bool,
-}
-
-impl Struck {
-    /// Whether the actor dies right before the step, or right after it.
-    fn is_plain_death(&self) -> bool {
-        ["before", "after"].contains(&self.name)
-    }
-}
-
-/// The server is full when the step comes to it.
-const FULL: &str = "out of memory";
-
-/// Every fault that a step can be struck with.
-fn faults(is_blocking: bool) -> Vec<Struck> {
-    let kill = |fault, late, name| Struck { fault, late, name, kills: true };
-    let live = |fault, name| Struck { fault, late: Late::AtOnce, name, kills: false };
-    let mut faults = vec![
-        kill(Fault::Before, Late::AtOnce, "before"),
-        kill(Fault::After(Behind::Dropped), Late::AtOnce, "after"),
-        kill(Fault::After(Behind::Ghosts), Late::AfterRecovery, "after, rest late"),
-        kill(Fault::Ghost, Late::AtOnce, "ghost"),
-        kill(Fault::Ghost, Late::AfterRecovery, "ghost after recovery"),
-        live(Fault::Cut(When::Before), "cut before"),
-        live(Fault::Cut(When::After), "cut after"),
-        live(Fault::Error("LOADING the suite says so".to_owned()), "error LOADING"),
-        live(Fault::Error("OOM the suite says so".to_owned()), "error OOM"),
-        live(meanwhile("SCRIPT FLUSH"), "script flush"),
-        live(meanwhile("CONFIG SET maxmemory 1"), FULL),
-    ];
-    if is_blocking {
-        faults.push(kill(Fault::WaiterCloses, Late::AtOnce, "waiter closes"));
-        faults.push(kill(Fault::WaiterFreezes, Late::AtOnce, "waiter freezes"));
-        faults.push(live(Fault::TimeOut, "time out"));
-    }
-    faults
-}
-
-fn meanwhile(command: &str) -> Fault {
-    Fault::Meanwhile(command.split(' ').map(str::to_owned).collect())
-}
 
 /// Strikes a backend in each act, on the server at `server`, which is emptied for
 /// each run.
@@ -273,25 +225,6 @@ async fn make_room(crew: &Crew) -> io::Result<()> {
     crew.gate.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
 }
 
-/// What is known in the end: what may be repeated is repeated.
-async fn settled(
-    crew: &Crew,
-    scenario: &Scenario,
-    (part, struck, heard): (Part, Option<&Struck>, &Heard),
-    known: Result<Knowledge, String>,
-) -> Result<Knowledge, String> {
-    let is_heard = struck.is_none_or(|struck| !struck.kills);
-    let known = known?;
-    if known == Knowledge::Done {
-        return Ok(known);
-    }
-    if is_heard || scenario.again == Again::ByAnyone {
-        let (queue, clock) = (crew.hand.queue.clone(), crew.clock.clone());
-        return again(crew, scenario, Victim { queue, clock, part }, heard).await;
-    }
-    Ok(known)
-}
-
 /// Lets the survivors take over, and holds what they find against the promise.
 async fn judged(
     crew: &Crew,
@@ -306,91 +239,6 @@ async fn judged(
         found.outcome.add(payload, End::Ran);
     }
     scene.promise.bearing(struck.is_some()).judge(&found, known)
-}
-
-/// What is known of the act from what was heard of it.
-fn known(
-    heard: &Heard,
-    struck: Option<&Struck>,
-    steps: &[StepRecord],
-) -> Result<Knowledge, String> {
-    match (heard, struck) {
-        (Heard::Silence, _) => Err(format!("{}: the act hangs", Check::Hang)),
-        (Heard::Answer(Ok(())), None) => Ok(Knowledge::Done),
-        (Heard::Answer(Err(error)), None) => Err(error.full_message()),
-        (Heard::Nothing, None) => Err("the act ended without an answer".to_owned()),
-        // What the dead would have said is heard by nobody.
-        (_, Some(struck)) if struck.kills => Ok(Knowledge::Unknown),
-        (Heard::Answer(Ok(())), _) => Ok(Knowledge::Done),
-        (Heard::Answer(Err(error)), Some(struck)) => of_error(error, struck, steps),
-        (Heard::Nothing, _) => {
-            Err("the actor died of a fault that it lives through".into())
-        }
-    }
-}
-
-/// An error says truly whether the call happened (R21).
-fn of_error(
-    error: &Error,
-    struck: &Struck,
-    steps: &[StepRecord],
-) -> Result<Knowledge, String> {
-    if matches!(struck.fault, Fault::Meanwhile(_)) {
-        // A script that the server forgot is sent again; a full server is named.
-        let is_full = struck.name == FULL && matches!(error, Error::Full { .. });
-        if !is_full {
-            let check = if struck.name == FULL {
-                Check::ErrorClass
-            } else {
-                Check::ScriptReload
-            };
-            return Err(format!("{check}: not borne: {}", error.full_message()));
-        }
-    }
-    // Of several commands one may be done though another is refused.
-    let is_alone = steps.len() == 1;
-    let was_refused = is_alone && matches!(struck.fault, Fault::Error(_));
-    match error.happened() {
-        Happened::No => Ok(Knowledge::Undone),
-        Happened::Maybe if was_refused => Err(format!(
-            "{}: the server's refusal is not known: {}",
-            Check::ErrorClass,
-            error.full_message()
-        )),
-        Happened::Maybe | Happened::Yes => Ok(Knowledge::Unknown),
-    }
-}
-
-/// What may be repeated is repeated by a survivor, and then it is done.
-async fn again(
-    crew: &Crew,
-    scenario: &Scenario,
-    victim: Victim,
-    heard: &Heard,
-) -> Result<Knowledge, String> {
-    let unchanged = match heard {
-        Heard::Answer(Err(error)) if error.happened() == Happened::No => {
-            Knowledge::Undone
-        }
-        _ => Knowledge::Unknown,
-    };
-    let is_safe = match heard {
-        Heard::Answer(Err(error)) => error.retry_advice() == RetryAdvice::Safe,
-        _ => false,
-    };
-    match scenario.again {
-        Again::Never => return Ok(unchanged),
-        Again::AsTheVictim if !is_safe => return Ok(unchanged),
-        Again::AsTheVictim | Again::ByAnyone => {}
-    }
-    let repeated = tokio::select! {
-        repeated = (scenario.act)(victim) => repeated,
-        () = pump(crew) => return Err(format!("{}: the repetition hangs", Check::Hang)),
-    };
-    let said = |error: Error| {
-        format!("{}: the repetition: {}", Check::Repeat, error.full_message())
-    };
-    repeated.map(|()| Knowledge::Done).map_err(said)
 }
 
 fn steps_of(crew: &Crew, name: &str) -> Vec<StepRecord> {

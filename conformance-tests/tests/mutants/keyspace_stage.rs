@@ -6,10 +6,7 @@ use std::{
     io,
     num::NonZeroU32,
     pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,6 +14,7 @@ use backend_keyspace::{KeyspaceConfig, KeyspaceQueue};
 use conformance_tests::{
     Profile, Room, Subject, async_trait,
     fault::{Fitted, Gate, VirtualClock},
+    own::Keyspace,
     server::Server,
     steps, verdict,
 };
@@ -34,12 +32,12 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 struct Mutated {
     patches: &'static [Patch],
     fitted: Mutex<Vec<Fitted>>,
-    plain_pushes: AtomicU64,
+    healthy: Keyspace,
 }
 
 impl Mutated {
     fn new(patches: &'static [Patch]) -> Self {
-        Self { patches, fitted: Mutex::default(), plain_pushes: AtomicU64::new(0) }
+        Self { patches, fitted: Mutex::default(), healthy: Keyspace::default() }
     }
 
     async fn open(
@@ -76,22 +74,20 @@ impl Subject for Mutated {
         Ok(self.open(endpoint, queue, environment).await?)
     }
 
-    fn plain_push(&self, _queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
-        let number = self.plain_pushes.fetch_add(1, Ordering::Relaxed);
-        vec![b"SET".to_vec(), format!("item_{number}").into(), payload.to_vec()]
+    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        self.healthy.plain_push(queue, payload)
     }
 
     fn plain_pushes_wake(&self) -> bool {
-        false
+        self.healthy.plain_pushes_wake()
     }
 
     fn room(&self) -> Room {
-        Room::OneQueue
+        self.healthy.room()
     }
 
     fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
-        let own = ["item_", "processing_", "relq:database", &format!("{{{queue}}}:")];
-        own.iter().any(|prefix| key.starts_with(prefix.as_bytes()))
+        self.healthy.owns(queue, key)
     }
 }
 

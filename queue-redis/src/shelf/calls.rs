@@ -42,6 +42,16 @@ pub struct Failure<'a> {
 }
 
 impl Shelf {
+    /// A queue's shelf on this connection.
+    pub fn new(
+        conn: &Conn,
+        keys: &ShelfKeys,
+        pattern_keys: Vec<String>,
+        scripts: &'static ShelfScripts,
+    ) -> Self {
+        Self { conn: conn.clone(), keys: keys.clone(), pattern_keys, scripts }
+    }
+
     /// The same with more keys behind the pattern's own, for one call.
     #[must_use]
     pub fn with_keys(&self, more: impl IntoIterator<Item = String>) -> Self {

@@ -28,17 +28,22 @@
 
 mod audit;
 mod calls;
+mod claim;
 mod dead;
 mod deliver;
+mod extend;
 mod keys;
 mod peek;
 mod push;
+mod recover;
 mod scripts;
 mod settle;
 
 pub use audit::{Seen, audit};
 pub use calls::{Failure, Shelf};
+pub use claim::{Looks, Outlook, Round, Waits, claim, claim_now, turn};
 pub use deliver::{Undeliverable, bury_beside, delivery, read};
+pub use extend::Beat;
 pub use keys::ShelfKeys;
 pub use peek::{Look, page};
 pub use push::is_plain;

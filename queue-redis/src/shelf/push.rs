@@ -1,8 +1,8 @@
 //! Storing new jobs.
 
 use queue_core::{
-    DuplicateOf, Error, JobId, NewJob, OnDuplicate, Operation, Priority, PushToken,
-    Pushed,
+    Capabilities, DuplicateOf, Error, JobId, NewJob, OnDuplicate, Operation, Priority,
+    PushToken, Pushed,
 };
 
 use super::{Shelf, calls::MEMORY};
@@ -30,6 +30,31 @@ impl Shelf {
             job.id.clone().unwrap_or_else(|| token.job_id(at))
         };
         jobs.iter().enumerate().map(id).collect()
+    }
+
+    /// Stores jobs: by `plain`, the pattern's own producer command, which is given
+    /// their entries, when that is enough for them all; by the script if not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Unsupported`], or those of the commands.
+    pub async fn store<F: Future<Output = Result<(), Error>>>(
+        &self,
+        can: &Capabilities,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+        plain: impl FnOnce(Vec<Vec<u8>>) -> F,
+    ) -> Result<Vec<Pushed>, Error> {
+        can.check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.ids_for(jobs, token);
+        if token.is_some() || !jobs.iter().all(is_plain) {
+            return self.push(jobs, ids, token).await;
+        }
+        let encode = |(job, id)| entry::encode(job, id);
+        plain(jobs.iter().zip(&ids).map(encode).collect()).await?;
+        Ok(ids.into_iter().map(Pushed::Stored).collect())
     }
 
     /// Stores jobs by the script: those that use options, or a call with a token.

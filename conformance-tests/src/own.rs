@@ -5,46 +5,18 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use conformance_tests::{
-    Room, Subject, async_trait, processes::Embedded, sqlite::SQLITE,
-};
+use async_trait::async_trait;
 use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
 use relq::{ConnectError, connect_in};
 
-use crate::backend::Backend;
-
-/// The backend on Redis with a sorted set of leased jobs.
-#[derive(Default)]
-pub(super) struct Zset;
-
-/// The one with a list that turns.
-#[derive(Default)]
-pub(super) struct Circular;
-
-/// The one with a list for each worker.
-#[derive(Default)]
-pub(super) struct ProcessingList;
-
-/// The same with one list for all workers.
-#[derive(Default)]
-pub(super) struct ProcessingListShared;
-
-/// The one whose queue is a whole database.
-#[derive(Default)]
-pub(super) struct Keyspace {
-    plain_pushes: AtomicU64,
-}
-
-/// The one on Redis Streams.
-#[derive(Default)]
-pub(super) struct Stream;
-
-/// The embedded backend.
-#[derive(Default)]
-pub(super) struct Sqlite;
+use crate::{Room, Subject, processes::Embedded, sqlite::SQLITE};
 
 macro_rules! on_redis {
-    ($name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $backend:literal, $option:literal, $scripts:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $name;
+
         #[async_trait]
         impl Subject for $name {
             async fn connect(
@@ -53,17 +25,47 @@ macro_rules! on_redis {
                 queue: &QueueName,
                 environment: &Environment,
             ) -> Result<Arc<dyn Queue>, Error> {
-                let backend = Backend::$name;
-                open(backend.name(), &backend.on(endpoint), queue, environment).await
+                let url = url($backend, endpoint, $option);
+                open($backend, &url, queue, environment).await
+            }
+
+            fn scripts(&self) -> Vec<String> {
+                $scripts.map(str::to_owned).collect()
             }
         }
     };
 }
 
-on_redis!(Zset);
-on_redis!(Circular);
-on_redis!(ProcessingList);
-on_redis!(ProcessingListShared);
+on_redis!(
+    /// A list of ready jobs, a sorted set of leased ones.
+    Zset, "zset", "", relq::zset::script_names()
+);
+on_redis!(
+    /// One list that turns.
+    Circular, "circular", "", relq::circular::script_names()
+);
+on_redis!(
+    /// The same, which jobs leave as soon as they are done.
+    CircularLrem, "circular", "finish=lrem", relq::circular::script_names()
+);
+on_redis!(
+    /// A list for each worker.
+    ProcessingList, "processing-list", "", {
+        relq::processing_list::script_names(relq::processing_list::Mode::PerWorker)
+    }
+);
+on_redis!(
+    /// The same with one list for all workers.
+    ProcessingListShared, "processing-list", "mode=shared", {
+        relq::processing_list::script_names(relq::processing_list::Mode::Shared)
+    }
+);
+
+/// A whole database, each job a key.
+#[derive(Debug, Default)]
+pub struct Keyspace {
+    plain_pushes: AtomicU64,
+}
 
 #[async_trait]
 impl Subject for Keyspace {
@@ -73,8 +75,7 @@ impl Subject for Keyspace {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        let backend = Backend::Keyspace;
-        open(backend.name(), &backend.on(endpoint), queue, environment).await
+        open("keyspace", &url("keyspace", endpoint, ""), queue, environment).await
     }
 
     fn plain_push(&self, _queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
@@ -94,7 +95,15 @@ impl Subject for Keyspace {
         let own = ["item_", "processing_", "relq:database", &format!("{{{queue}}}:")];
         own.iter().any(|prefix| key.starts_with(prefix.as_bytes()))
     }
+
+    fn scripts(&self) -> Vec<String> {
+        relq::keyspace::script_names().map(str::to_owned).collect()
+    }
 }
+
+/// Redis Streams.
+#[derive(Debug, Default)]
+pub struct Stream;
 
 #[async_trait]
 impl Subject for Stream {
@@ -104,15 +113,22 @@ impl Subject for Stream {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        let backend = Backend::Stream;
-        open(backend.name(), &backend.on(endpoint), queue, environment).await
+        open("stream", &url("stream", endpoint, ""), queue, environment).await
     }
 
     fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
         let words = [b"XADD", queue.as_str().as_bytes(), b"*", b"job", payload];
         words.map(<[u8]>::to_vec).into()
     }
+
+    fn scripts(&self) -> Vec<String> {
+        relq::stream::script_names().map(str::to_owned).collect()
+    }
 }
+
+/// The embedded backend.
+#[derive(Debug, Default)]
+pub struct Sqlite;
 
 #[async_trait]
 impl Subject for Sqlite {
@@ -132,6 +148,16 @@ impl Subject for Sqlite {
     }
 }
 
+/// The URL of a backend on that endpoint, with an option of its own.
+fn url(backend: &str, endpoint: &str, option: &str) -> String {
+    let sign = match option {
+        "" => "",
+        _ if endpoint.contains('?') => "&",
+        _ => "?",
+    };
+    format!("{backend}+{endpoint}{sign}{option}")
+}
+
 async fn open(
     backend: &'static str,
     url: &str,
@@ -145,5 +171,17 @@ async fn open(
             let at = At { backend, operation: Operation::Connect };
             Err(Error::Invalid { at, reason: other.to_string() })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_stands_behind_those_of_the_endpoint() {
+        assert_eq!(url("a", "unix:///s", ""), "a+unix:///s");
+        assert_eq!(url("a", "unix:///s", "m=1"), "a+unix:///s?m=1");
+        assert_eq!(url("a", "unix:///s?user=x", "m=1"), "a+unix:///s?user=x&m=1");
     }
 }

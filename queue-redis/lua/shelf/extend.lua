@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Let leases run on from now.
 --
--- KEYS[1] leased     ZSET  lease -> end (ms)
+-- KEYS[1] leased     ZSET  lease, as the pattern calls it -> its end (ms), or no more
+--                          than 0 where it is over and the pattern keeps it all the same
 -- KEYS[2] cancelled  ZSET  lease of a cancelled job -> when it may be forgotten (ms)
 -- ARGV[1] lease (ms)
 -- ARGV[2...] leases
@@ -14,7 +15,7 @@ local ends = redis.call('ZMSCORE', leased, unpack(ARGV, 2))
 local held, lost, stopped = {}, {}, {}
 for i, lease_end in ipairs(ends) do
   local lease = ARGV[i + 1]
-  if lease_end then
+  if lease_end and tonumber(lease_end) > 0 then
     held[#held + 1] = end_ms
     held[#held + 1] = lease
   elseif redis.call('ZSCORE', cancelled, lease) then

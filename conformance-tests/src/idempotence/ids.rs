@@ -1,0 +1,269 @@
+//! A push repeated by the id of its job.
+
+use std::time::Duration;
+
+use queue_core::{
+    Cancelled, DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict, Which,
+};
+
+use super::{PAST_WINDOW, WINDOW, mine};
+use crate::{
+    checks::{
+        dead, delivers, drain, duplicate, id, key, listed, retry_after, settle_all,
+        token,
+    },
+    store::{Actor, HELD, Store},
+};
+
+async fn is_known(actor: &Actor) {
+    let again = actor.offer(NewJob::new("second").id(id("mine"))).await;
+    assert_eq!(again, duplicate(&id("mine"), DuplicateOf::Id));
+}
+
+/// R4: the second push of an id changes nothing, the payload included.
+pub(crate) async fn an_id_is_stored_once(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(mine()).await;
+
+    is_known(&actor).await;
+
+    delivers(&actor, ["first"]).await;
+}
+
+/// R4: the job has the id that its producer gave it, any text of it.
+pub(crate) async fn an_id_is_the_jobs_own(store: &Store) {
+    let actor = store.actor("worker").await;
+    let odd = id("a:b*c{d}[e]? 'é\u{1f600}");
+
+    assert_eq!(actor.offer(NewJob::new("job").id(odd.clone())).await.job(), &odd);
+
+    assert_eq!(actor.take_one().await.job(), &odd);
+}
+
+/// R4: ids are compared whole.
+pub(crate) async fn ids_that_begin_alike_are_two(store: &Store) {
+    let actor = store.actor("producer").await;
+
+    actor.store([NewJob::new("1").id(id("a")), NewJob::new("2").id(id("a:"))]).await;
+    actor.store_one(NewJob::new("3").id(id("A"))).await;
+
+    assert_eq!(actor.figures().await.ready, 3);
+}
+
+/// R4: within one call the first of an id is stored.
+pub(crate) async fn the_first_of_an_id_in_a_call_wins(store: &Store) {
+    let actor = store.actor("producer").await;
+    let jobs = [mine(), NewJob::new("second").id(id("mine"))];
+
+    let pushed = actor.push(&jobs, None).await.expect("the push is taken");
+
+    let stored = Pushed::Stored(id("mine"));
+    assert_eq!(pushed, [stored, duplicate(&id("mine"), DuplicateOf::Id)]);
+    delivers(&actor, ["first"]).await;
+}
+
+/// R4: known while the job waits for its time.
+pub(crate) async fn an_id_is_known_while_scheduled(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(mine().delay(HELD)).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+/// R4: known while a worker holds the job.
+pub(crate) async fn an_id_is_known_while_leased(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let _held = actor.take_one().await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+/// R4: known while the job is buried.
+pub(crate) async fn an_id_is_known_while_dead(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+/// R4: known after the job is done.
+pub(crate) async fn an_id_is_known_after_done(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: known after the job was discarded.
+pub(crate) async fn an_id_is_known_after_discard(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.say(&held, Verdict::Discard).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: known after the job was cancelled.
+pub(crate) async fn an_id_is_known_after_cancel(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    actor.cancel(&id("mine")).await.expect("the cancel is answered");
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: known after the job was buried and its dead letter purged.
+pub(crate) async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    assert_eq!(actor.purge_dead(&Which::All).await.expect("answered"), 1);
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4: a purge of everything forgets the ids too.
+pub(crate) async fn a_purge_forgets_ids(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    actor.purge().await.expect("the purge is answered");
+
+    actor.store_one(NewJob::new("after").id(id("mine"))).await;
+
+    delivers(&actor, ["after"]).await;
+}
+
+/// R4, R5: the id of a refused push is not used up.
+pub(crate) async fn a_refused_push_uses_no_id_up(store: &Store) {
+    let actor = store.actor("producer").await;
+    let bad = NewJob::new("bad").lease(Duration::ZERO);
+    let refused = actor.push(&[mine(), bad], None).await;
+    assert!(refused.is_err(), "{refused:?}");
+
+    actor.store_one(mine()).await;
+
+    delivers(&actor, ["first"]).await;
+}
+
+/// R4, R12: of many pushes of one id at once, one stores.
+pub(crate) async fn racing_pushes_of_an_id_store_one(store: &Store) {
+    let mut pushes = Vec::new();
+    for index in 0..16 {
+        let actor = store.actor(&format!("p{index}")).await;
+        pushes.push(tokio::spawn(async move { actor.offer(mine()).await }));
+    }
+
+    let mut answers = Vec::new();
+    for push in pushes {
+        answers.push(push.await.expect("the push ends"));
+    }
+
+    let stored = answers.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(stored, 1, "{answers:?}");
+    delivers(&store.actor("w").await, ["first"]).await;
+}
+
+/// R4: five minutes after its end a job's id is free.
+pub(crate) async fn an_id_is_forgotten_after_the_window(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    drain(&actor).await;
+    store.advance(WINDOW / 2).await;
+    is_known(&actor).await;
+
+    store.advance(PAST_WINDOW).await;
+
+    actor.store_one(NewJob::new("later").id(id("mine"))).await;
+    delivers(&actor, ["later"]).await;
+}
+
+/// R4: the window begins when the job ends, not when it was pushed.
+pub(crate) async fn an_id_is_known_as_long_as_its_job(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(mine()).await;
+    store.advance(PAST_WINDOW).await;
+    is_known(&actor).await;
+    drain(&actor).await;
+
+    is_known(&actor).await;
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+/// R4, R16: two jobs that got one id are two jobs while they wait, too: who holds the
+/// unique key is who is told, and can be cancelled.
+pub(crate) async fn two_jobs_of_an_id_are_apart(store: &Store) {
+    for first in ["by id", "by token"] {
+        let actor = store.actor_on("worker", first).await;
+        actor.store_one(NewJob::new("by id").id(token("t").job_id(0))).await;
+        let jobs = [NewJob::new("by token").unique(key("k"))];
+        let answer = actor.push(&jobs, Some(&token("t"))).await.unwrap_or_default();
+        let mut held = actor.take(2).await;
+        held.sort_by_key(|one| one.payload != first);
+        settle_all(&actor, &held, &retry_after(HELD)).await;
+
+        let told = actor.offer(NewJob::new("again").unique(key("k"))).await;
+        actor.cancel(told.job()).await.expect("answered");
+
+        // A store that refuses the second job has the third, and then cancelled that.
+        let stored = answer.iter().any(|one| matches!(one, Pushed::Stored(_)));
+        assert_eq!(held.len(), 1 + usize::from(stored));
+        let left = listed(&actor.list(JobState::Scheduled, 10).await);
+        assert_eq!(left, ["by id"], "{first} was first to wait");
+        actor.store_one(NewJob::new("free again").unique(key("k"))).await;
+    }
+}
+
+/// R4, R1: an id that relq made and a client uses again loses no job either.
+pub(crate) async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
+    let actor = store.actor("producer").await;
+    let made = actor.store_one("first").await;
+
+    let again = actor.offer(NewJob::new("second").id(made)).await;
+
+    let stored = usize::from(matches!(again, Pushed::Stored(_)));
+    assert_eq!(actor.take(10).await.len(), 1 + stored);
+    actor.leave(actor.worker()).await.expect("answered");
+    assert_eq!(drain(&actor).await.len(), 1 + stored);
+}
+
+/// R4, R2: ids may be any text, in every state and for every call.
+pub(crate) async fn odd_ids_live_a_whole_life(store: &Store) {
+    let actor = store.actor("a:b.c").await;
+    for odd in ["a/b", "/", "*", "%", "a:0:t/x", "\"'\\", "0", "-1", " ", "[a-z]*", "~"]
+    {
+        let job = actor.store_one(NewJob::new("job").id(id(odd))).await;
+        let held = actor.take_one().await;
+        assert_eq!(held.job(), &job);
+        let kept = actor.keep(&held, HELD).await;
+        assert!(matches!(kept, Ok(Extended::Until(_))), "{odd}: {kept:?}");
+        actor.say(&held, dead("no")).await;
+        let only = Which::Only(vec![job.clone()]);
+        assert_eq!(actor.redrive(&only).await.expect("answered").moved, 1, "{odd}");
+        actor.take_one().await;
+        assert_eq!(actor.leave(actor.worker()).await.expect("answered").jobs, 1);
+        let cancelled = actor.cancel(&job).await.expect("answered");
+        assert_eq!(cancelled, Cancelled::Removed(JobState::Ready), "{odd}");
+    }
+}
