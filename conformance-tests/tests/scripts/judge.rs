@@ -13,11 +13,11 @@ use std::{
 use async_trait::async_trait;
 use backend_zset::{ZsetConfig, ZsetQueue};
 use conformance_tests::{
-    Profile, Scope, Subject, cases, commands,
+    Need, Profile, Scope, Subject, cases, commands,
     fault::{Fitted, Gate},
     verdict_within,
 };
-use queue_core::{Environment, Error, Queue, QueueName};
+use queue_core::{Capability, Environment, Error, Queue, QueueName};
 
 use crate::{change::Change, survivors::OTHERS};
 
@@ -95,9 +95,12 @@ impl Tried {
     }
 }
 
-/// The functional cases of a backend on Redis.
+/// The functional cases of a backend on Redis that has no batches.
 pub(crate) fn functional() -> Vec<&'static str> {
-    let concerned = cases().iter().filter(|case| case.scope != Scope::Embedded);
+    let batches = Need::Option(Capability::Batches);
+    let concerned = cases()
+        .iter()
+        .filter(|case| case.scope != Scope::Embedded && !case.needs.contains(&batches));
     concerned.map(|case| case.id).collect()
 }
 
