@@ -9,7 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use queue_core::{
-    Clock as _, Delivery, Environment, Error, Queue, QueueName, RetryAdvice, WorkerId,
+    Capability, Clock as _, Delivery, Environment, Error, Queue, QueueName,
+    RetryAdvice, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -19,7 +20,8 @@ use crate::{
     environment::SeededRandomness,
     fault::VirtualClock,
     steps::{
-        End, Found, Hand, Knowledge, Outcome, Part, Promise, SCENARIOS, Scenario, Stage,
+        ELSEWHERE, End, Found, Hand, Knowledge, Outcome, Part, Promise, SCENARIOS,
+        Scenario, Stage,
     },
 };
 
@@ -31,11 +33,12 @@ const IN_MEMORY: &str = "/dev/shm";
 /// How long the survivors try to open a store that somebody closes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A seed for each of the three, so that no two make the same ids or tokens.
+/// A seed for each, so that no two make the same ids or tokens.
 pub(super) enum Seed {
     Preparing = 1,
     Victim = 2,
     Survivor = 3,
+    Elsewhere = 4,
 }
 
 /// Whether anything happened to the victim.
@@ -69,7 +72,10 @@ impl Start {
         if let Some(need) = scenario.needs.iter().find(is_missing) {
             return Err(*need);
         }
-        let stage = Stage { clock, hand };
+        // Made now: a victim that stands still may keep the store locked later.
+        let elsewhere = elsewhere(subject, &hand, folder.path(), &clock).await;
+        let elsewhere = elsewhere.expect("the hand opens another queue");
+        let stage = Stage { clock, hand, elsewhere };
         let scene = (scenario.prepare)(&stage, &victim()).await;
         let files = files(&store(folder.path())).expect("the folder can be read");
         let (held, promise) = (scene.held, scene.promise);
@@ -122,6 +128,16 @@ impl Start {
         clock
     }
 
+    async fn survivor(
+        &self,
+        folder: &Path,
+        clock: &VirtualClock,
+    ) -> Result<(Hand, Option<Hand>), Error> {
+        let hand = hand(self.subject, folder, clock, Seed::Survivor).await?;
+        let elsewhere = elsewhere(self.subject, &hand, folder, clock).await?;
+        Ok((hand, elsewhere))
+    }
+
     /// Those who take over.
     pub(super) async fn survivors(
         &self,
@@ -130,8 +146,10 @@ impl Start {
     ) -> Result<Stage, String> {
         let began = Instant::now();
         loop {
-            match hand(self.subject, folder, clock, Seed::Survivor).await {
-                Ok(hand) => return Ok(Stage { clock: clock.clone(), hand }),
+            match self.survivor(folder, clock).await {
+                Ok((hand, elsewhere)) => {
+                    return Ok(Stage { clock: clock.clone(), hand, elsewhere });
+                }
                 // Whoever has just left the store may still be closing it.
                 Err(error)
                     if error.retry_advice() == RetryAdvice::Safe
@@ -154,6 +172,21 @@ async fn hand(
     Ok(Hand { queue, worker: worker("hand") })
 }
 
+/// The hand on the other queue of the store, if it is of use there.
+async fn elsewhere(
+    subject: Embedded,
+    hand: &Hand,
+    folder: &Path,
+    clock: &VirtualClock,
+) -> Result<Option<Hand>, Error> {
+    if !hand.capabilities().claims(Capability::Batches) {
+        return Ok(None);
+    }
+    let site = Site { queue: ELSEWHERE, folder, clock };
+    let queue = open_on(subject, site, Seed::Elsewhere, None).await?;
+    Ok(Some(Hand { queue, worker: hand.worker.clone() }))
+}
+
 /// Opens an actor on the folder of a run.
 pub(super) async fn open(
     subject: Embedded,
@@ -162,10 +195,26 @@ pub(super) async fn open(
     seed: Seed,
     watch: Option<Watch>,
 ) -> Result<Arc<dyn Queue>, Error> {
+    open_on(subject, Site { queue: "jobs", folder, clock }, seed, watch).await
+}
+
+/// A queue of a store, and the time there.
+struct Site<'a> {
+    queue: &'static str,
+    folder: &'a Path,
+    clock: &'a VirtualClock,
+}
+
+async fn open_on(
+    subject: Embedded,
+    site: Site<'_>,
+    seed: Seed,
+    watch: Option<Watch>,
+) -> Result<Arc<dyn Queue>, Error> {
     let random = Arc::new(SeededRandomness::new(seed as u64));
-    let environment = Environment::new(Arc::new(clock.clone()), random);
-    let queue = QueueName::new("jobs").expect("the name is valid");
-    (subject.open)(store(folder), queue, environment, watch).await
+    let environment = Environment::new(Arc::new(site.clock.clone()), random);
+    let queue = QueueName::new(site.queue).expect("the name is valid");
+    (subject.open)(store(site.folder), queue, environment, watch).await
 }
 
 pub(super) fn victim() -> WorkerId {

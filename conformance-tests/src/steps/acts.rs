@@ -15,6 +15,7 @@ use super::{
 };
 use crate::class::Class;
 
+pub(super) use super::batch_acts::*;
 pub(super) use super::work::{stop_at_work, work};
 
 type Done = Result<(), Error>;

@@ -23,6 +23,9 @@ pub(crate) const DELAY: Duration = Duration::from_secs(10);
 /// How far the clock goes for every lease and delay to be over.
 pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
 
+/// The other queue of the store.
+pub(crate) const ELSEWHERE: &str = "elsewhere";
+
 /// The stage that all runs share, each with a store emptied for it.
 pub(crate) struct Crew {
     pub(crate) gate: Gate,
@@ -36,6 +39,9 @@ pub(crate) struct Stage {
     pub(crate) clock: VirtualClock,
     /// Prepares, recovers and drains; never struck.
     pub(crate) hand: Hand,
+    /// The same on the queue that completions of batches may go to, if the backend
+    /// claims batches.
+    pub(crate) elsewhere: Option<Hand>,
 }
 
 impl Deref for Crew {

@@ -2,11 +2,11 @@
 
 use std::{io, sync::Arc};
 
-use queue_core::{Environment, QueueName, WorkerId};
+use queue_core::{Capability, Environment, QueueName, WorkerId};
 
 use super::{
     Check, Tally,
-    crew::{Crew, Hand, Sight, Stage},
+    crew::{Crew, ELSEWHERE, Hand, Sight, Stage},
     faults::{FULL, Struck, faults},
     judge::{Late, take_over},
     known::{known, settled},
@@ -72,7 +72,14 @@ pub(super) async fn crew(
     let opened = subject.connect(endpoint.url(), &queue(), &environment).await;
     let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
     let hand = Hand { queue, worker: worker("hand") };
-    Ok(Crew { gate, environment, subject, stage: Stage { clock, hand } })
+    let mut stage = Stage { clock, hand, elsewhere: None };
+    if stage.hand.capabilities().claims(Capability::Batches) {
+        let name = QueueName::new(ELSEWHERE).expect("the name is valid");
+        let opened = subject.connect(endpoint.url(), &name, &environment).await;
+        let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
+        stage.elsewhere = Some(Hand { queue, worker: worker("hand") });
+    }
+    Ok(Crew { gate, environment, subject, stage })
 }
 
 async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {

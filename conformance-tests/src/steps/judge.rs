@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use queue_core::{
-    Delivery, Error, JobState, PeekRequest, Settled, Settlement, Verdict,
+    BatchState, Delivery, Error, JobState, PeekRequest, Settled, Settlement, Verdict,
 };
 
 use super::{
     Check,
-    crew::{Crew, PAST_ALL, Stage, ask},
+    crew::{Crew, Hand, PAST_ALL, Stage, ask},
     outcome::{End, Found},
 };
 
@@ -74,7 +74,14 @@ pub(crate) async fn settle_up(
     stale: &[Delivery],
 ) -> Result<Found, String> {
     let mut found = Found::default();
-    drain(crew, stale, &mut found).await?;
+    drain(crew, &crew.hand, stale, &mut found).await?;
+    if let Some(elsewhere) = &crew.elsewhere {
+        // Whatever was left to be forwarded is.
+        let page = NonZeroU32::new(1000).expect("not zero");
+        said("recover", crew.hand.recover(page).await)?;
+        drain(crew, elsewhere, &[], &mut found).await?;
+        batches_ended(&crew.hand, &mut found).await?;
+    }
     for dead in dead(crew).await? {
         found.outcome.add(dead, End::Dead);
     }
@@ -99,26 +106,27 @@ async fn recover(crew: &Stage) -> Result<(), String> {
 /// one's receipts change nothing (R7).
 async fn drain(
     crew: &Stage,
+    hand: &Hand,
     stale: &[Delivery],
     found: &mut Found,
 ) -> Result<(), String> {
     let (class, mut in_vain) = (crew.class(), 0);
     // No scenario has so many jobs: a backend that gives one out for ever is stopped.
     for _ in 0..CLAIMS {
-        let taken = crew.hand.claim(&ask(&crew.hand.worker, 100)).await;
+        let taken = hand.claim(&ask(&hand.worker, 100)).await;
         let taken = said("claim", taken)?;
         if taken.is_empty() {
-            let left = said("stats", crew.hand.stats().await)?.unfinished();
+            let left = said("stats", hand.stats().await)?.unfinished();
             if in_vain == class.patience(left) {
                 return Ok(());
             }
             in_vain += 1;
         }
-        let late = said("settle", crew.hand.settle(&done(stale)).await)?;
+        let late = said("settle", hand.settle(&done(stale)).await)?;
         if late.iter().any(|one| *one != Settled::LeaseLost) {
             found.is_wrong(Check::Fence, "a receipt counts though its lease was lost");
         }
-        let settled = said("settle", crew.hand.settle(&done(&taken)).await)?;
+        let settled = said("settle", hand.settle(&done(&taken)).await)?;
         if settled.iter().any(|one| *one != Settled::Applied) {
             found.is_wrong(Check::KeepLive, "a receipt is lost though its lease runs");
         }
@@ -127,6 +135,24 @@ async fn drain(
         }
     }
     found.is_wrong(Check::DupBound, "the queue cannot be drained");
+    Ok(())
+}
+
+/// Batches count each of their pieces, and those that get no more have completed (B2,
+/// B5).
+async fn batches_ended(hand: &Hand, found: &mut Found) -> Result<(), String> {
+    let Some(batches) = hand.queue.batch_queue() else { return Ok(()) };
+    let limit = NonZeroU32::new(100).expect("not zero");
+    for batch in said("list", batches.list_batches(None, limit).await)? {
+        if batch.total != batch.ended() + batch.leased + batch.waiting {
+            found.is_wrong(Check::Conserve, &format!("miscounted: {batch:?}"));
+        }
+        let has_ended = batch.leased + batch.waiting == 0;
+        let may_end = batch.state != BatchState::Open;
+        if batch.state.is_completed() != (has_ended && may_end) {
+            found.is_wrong(Check::RecoveryTime, &format!("not completed: {batch:?}"));
+        }
+    }
     Ok(())
 }
 

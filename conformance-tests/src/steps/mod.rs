@@ -16,6 +16,8 @@
 //! dropped with all its tasks, and what it would have answered is heard by nobody.
 
 mod acts;
+mod batch_acts;
+mod batch_scenes;
 mod check;
 mod crew;
 mod drive;
@@ -36,7 +38,7 @@ mod work;
 use std::pin::Pin;
 
 pub use check::Check;
-pub(crate) use crew::{Hand, LEASE, Sight, Stage};
+pub(crate) use crew::{ELSEWHERE, Hand, LEASE, Sight, Stage};
 pub use drive::every_step;
 pub use faults::Struck;
 pub(crate) use judge::{bring_back, settle_up};

@@ -38,6 +38,27 @@ macro_rules! __with_scenarios {
             extend_what_was_cancelled
             recover_with_old_memories
             peek_at_each_state
+            submit_a_batch
+            add_pieces
+            seal_a_batch
+            seal_an_ended_batch
+            claim_pieces
+            settle_the_last_pieces
+            settle_pieces_each_verdict
+            complete_elsewhere
+            turn_on_pieces
+            extend_pieces
+            extend_cancelled_pieces
+            leave_with_pieces
+            recover_pieces
+            recover_cancelled_pieces
+            recover_with_an_old_batch
+            cancel_a_batch
+            cancel_a_piece
+            alter_a_batch
+            look_at_batches
+            redrive_a_piece
+            purge_a_batch
             work
             stop_at_work
         }

@@ -60,6 +60,11 @@ macro_rules! scenario {
     };
 }
 
+const BATCHES: &[Need] = &[Need::Option(Capability::Batches)];
+const BATCH_TOKENS: &[Need] =
+    &[Need::Option(Capability::Batches), Need::Option(Capability::PushTokens)];
+const BATCH_IDS: &[Need] =
+    &[Need::Option(Capability::Batches), Need::Option(Capability::ClientIds)];
 const TOKENS: &[Need] = &[Need::Option(Capability::PushTokens)];
 const DELAYS: &[Need] = &[Need::Option(Capability::Delay)];
 const PRIORITIES: &[Need] = &[Need::Option(Capability::Priority)];
@@ -111,6 +116,48 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(extend_what_was_cancelled, cancelled_held, extend, needs: IDS),
     scenario!(recover_with_old_memories, old_memories, recover, needs: IDS),
     scenario!(peek_at_each_state, each_state, peek_at_each_state, needs: DELAYS),
+    scenario!(submit_a_batch, nothing_then_a_batch, submit_batch,
+        needs: BATCH_TOKENS, again: Again::ByAnyone),
+    scenario!(add_pieces, open_batch, add_pieces,
+        needs: BATCH_TOKENS, again: Again::ByAnyone),
+    scenario!(seal_a_batch, batch_to_seal, seal_batch,
+        needs: BATCHES),
+    scenario!(seal_an_ended_batch, ended_batch_to_seal, seal_batch,
+        needs: BATCHES),
+    scenario!(claim_pieces, limited_batch, claim_two,
+        needs: BATCHES),
+    scenario!(settle_the_last_pieces, last_pieces_held, settle_done,
+        needs: BATCHES, is_by_receipt: true),
+    scenario!(settle_pieces_each_verdict, five_pieces_held, settle_mixed,
+        needs: BATCHES, is_by_receipt: true),
+    scenario!(complete_elsewhere, last_piece_held_of_elsewhere, settle_done,
+        needs: BATCHES, is_by_receipt: true),
+    scenario!(turn_on_pieces, one_slot_held, turn,
+        needs: BATCHES, is_by_receipt: true),
+    scenario!(extend_pieces, pieces_held, extend,
+        needs: BATCHES),
+    scenario!(extend_cancelled_pieces, cancelled_pieces_held, extend,
+        needs: BATCHES),
+    scenario!(leave_with_pieces, pieces_held, leave,
+        needs: BATCHES),
+    scenario!(recover_pieces, pieces_overdue, recover,
+        needs: BATCHES),
+    scenario!(recover_cancelled_pieces, cancelled_pieces_overdue, recover,
+        needs: BATCHES),
+    scenario!(recover_with_an_old_batch, old_record, recover,
+        needs: BATCHES),
+    scenario!(cancel_a_batch, batch_to_cancel, cancel_batch,
+        needs: BATCHES),
+    scenario!(cancel_a_piece, piece_to_cancel, cancel,
+        needs: BATCH_IDS),
+    scenario!(alter_a_batch, limited_batch, alter_batch,
+        needs: BATCHES),
+    scenario!(look_at_batches, pieces_held, look_at_batches,
+        needs: BATCHES),
+    scenario!(redrive_a_piece, dead_piece, redrive,
+        needs: BATCHES),
+    scenario!(purge_a_batch, batch_to_purge, purge,
+        needs: BATCHES),
     scenario!(work, three_to_run, work,
         is_steady: false, is_worker: true),
     scenario!(stop_at_work, three_ready, stop_at_work,

@@ -11,6 +11,8 @@ use super::{
 };
 use crate::class::Class;
 
+pub(super) use super::batch_scenes::*;
+
 /// Longer than anything is remembered (R4).
 const PAST_MEMORY: Duration = Duration::from_secs(6 * 60);
 
@@ -42,7 +44,7 @@ impl Scene {
         self
     }
 
-    fn in_parts(mut self) -> Self {
+    pub(super) fn in_parts(mut self) -> Self {
         self.promise.parts = Parts::EachByItself;
         self
     }
