@@ -65,5 +65,9 @@ pub use guarded::Guarded;
 pub use patch::Fitted;
 pub use record::{Behind, Fate, Fault, StepRecord, When};
 pub(crate) use reply::is_error;
+#[doc(hidden)]
+pub use reply::replies_in;
+#[doc(hidden)]
+pub use request::requests_in;
 pub use stream::Address;
 pub(crate) use upstream::Upstream;

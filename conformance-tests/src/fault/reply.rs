@@ -5,6 +5,13 @@ use bytes::{Bytes, BytesMut};
 
 use super::frame::{Malformed, line, number};
 
+/// How many whole replies there are, up to the first malformed one: for measuring what
+/// it costs to read them.
+pub fn replies_in(sent: &[u8]) -> usize {
+    let (mut buffer, mut parser) = (BytesMut::from(sent), ReplyParser::default());
+    std::iter::from_fn(|| parser.next(&mut buffer).ok().flatten()).count()
+}
+
 /// Where the parser is in the reply at the head of the buffer.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyParser {

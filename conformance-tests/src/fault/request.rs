@@ -90,6 +90,13 @@ pub(crate) fn bulk(text: &[u8]) -> Bytes {
     bytes.into()
 }
 
+/// How many whole requests there are, up to the first malformed one: for measuring what
+/// it costs to read them.
+pub fn requests_in(sent: &[u8]) -> usize {
+    let (mut buffer, mut parser) = (BytesMut::from(sent), RequestParser::default());
+    std::iter::from_fn(|| parser.next(&mut buffer).ok().flatten()).count()
+}
+
 /// Where the parser is in the request at the head of the buffer, so that no byte is
 /// looked at twice however small the pieces are in which it comes.
 #[derive(Debug, Default)]
