@@ -2,21 +2,23 @@
 -- End a ready job.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
--- ARGV[1] the letter of its stream
+-- ARGV[1] what stands for its stream in a lease
 -- ARGV[2] its id there
 -- ARGV[3] how long ids are remembered after their job (ms)
 --
 -- Returns 1 if it was there and ready, else 0.
 local keys = bind_keys()
-local stream, sid, window_ms = keys.streams[ARGV[1]], ARGV[2], tonumber(ARGV[3])
+local word, sid, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local stream, batch = stream_by(keys, word)
 local now_ms = server_ms()
 
 redis.call('HLEN', keys.totals)
 local _, job = read_at(stream, sid)
 if not job then return 0 end
 if #in_group('XPENDING', stream, GROUP, sid, sid, 1, LEASED) > 0 then return 0 end
-close_books(keys, job, now_ms, window_ms)
 redis.call('XACK', stream, GROUP, sid)
 redis.call('XDEL', stream, sid)
+close_books(keys, job, now_ms, window_ms)
+if batch then refresh(keys, batch) end
 redis.call('HINCRBY', keys.totals, 'cancelled', 1)
 return 1

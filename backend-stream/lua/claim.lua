@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- Lease ready jobs: urgent ones, then those of normal priority, then the rest; of each
--- what came back before what was never delivered.
+-- Lease ready jobs: urgent ones, then those of normal priority, then the rest, and then
+-- pieces of batches, of the most urgent with a free slot first (B4). Of each, what came
+-- back is before what was never delivered.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] worker
@@ -20,9 +21,10 @@ local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Most queues most of the time have none of these: one question for all four.
+-- Most queues most of the time have none of these: one question for all.
+local claimable = batch_key(keys, 'claimable')
 local is_plain = redis.call('EXISTS', keys.paused, keys.later, keys.streams.u,
-  keys.streams.p) == 0
+  keys.streams.p, claimable) == 0
 local due_in_ms = is_plain and -1 or next_in_ms(keys.later, now_ms)
 if not is_plain and redis.call('EXISTS', keys.paused) == 1 then
   return {now_ms, 1, due_in_ms, 0}
@@ -41,13 +43,14 @@ local function count()
   return #ends / 2
 end
 
-local function lease(level, sid, fields, deliveries)
+-- `word` stands for the stream in the lease. A piece has its batch to be told.
+local function lease(word, sid, fields, deliveries)
   local entry, job = entry_of(sid, fields)
   -- While it is leased it cannot expire, so its key is not free then either.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
-  local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
-  local counts = kind .. job.attempt + deliveries .. '.' .. deliveries
-  local token = name .. count() + 1 .. '/' .. counts .. '/' .. level .. ':' .. sid
+  local has_ties = job.flags % 4 ~= 0 or job.attempt > 0 or #word > 1
+  local counts = (has_ties and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
+  local token = name .. count() + 1 .. '/' .. counts .. '/' .. word .. ':' .. sid
   ends[#ends + 1] = now_ms + (job.lease_ms or lease_ms)
   ends[#ends + 1] = token .. '/' .. job.id
   answer[#answer + 1] = token
@@ -55,41 +58,33 @@ local function lease(level, sid, fields, deliveries)
 end
 
 -- Entries that came back, or that a doorbell has heard. Those that somebody else has
--- deleted are not among what the server answers.
-local function take_back(level, back)
-  local stream, sids, deliveries = keys.streams[level], {}, {}
+-- deleted are not among what the server answers; of a piece, its batch tells later.
+local function take_back(word, stream, back)
+  local sids, deliveries = {}, {}
   for i, pending in ipairs(back) do
     sids[i], deliveries[pending[1]] = pending[1], pending[4]
   end
   for _, found in ipairs(redis.call('XCLAIM', stream, GROUP, LEASED, 0, unpack(sids))) do
-    lease(level, found[1], found[2], deliveries[found[1]])
+    lease(word, found[1], found[2], deliveries[found[1]])
     deliveries[found[1]] = nil
   end
   for sid in pairs(deliveries) do
-    bury_deleted(keys, stream, sid, sid)
+    if #word == 1 then bury_deleted(keys, stream, sid, sid) end
     buried = buried + 1
   end
 end
 
-local function take(level)
-  local stream, room = keys.streams[level], wanted - count()
-  if room == 0 then
-    is_more = true
-    return
-  end
+-- Takes as many as there is room for; answers whether there may be more.
+local function take(word, stream, room)
   local back = in_group('XPENDING', stream, GROUP, '-', '+', room, READY)
-  if #back > 0 then take_back(level, back) end
-  if #back == room then
-    is_more = true
-    return
-  end
+  if #back > 0 then take_back(word, stream, back) end
+  if #back == room then return true end
   local unread = redis.call('XREADGROUP', 'GROUP', GROUP, LEASED, 'COUNT', room - #back,
     'STREAMS', stream, '>')
-  for _, found in ipairs(unread and unread[1][2] or {}) do
-    lease(level, found[1], found[2], 1)
-  end
-  -- Nobody hears what is added to the others.
-  if level ~= 'n' and count() == wanted then is_more = true end
+  unread = unread and unread[1][2] or {}
+  for _, found in ipairs(unread) do lease(word, found[1], found[2], 1) end
+  -- What is added to the stream of normal priority is heard by itself.
+  return word ~= 'n' and #back + #unread == room
 end
 
 -- A stream of another priority is there while something is in it.
@@ -100,16 +95,26 @@ local function remove_empty(stream)
 end
 
 for _, level in ipairs(LEVELS) do
-  local stream = keys.streams[level]
-  if level == 'n' then
-    take(level)
-  elseif not is_plain and redis.call('EXISTS', stream) == 1 then
-    take(level)
-    if count() < wanted then remove_empty(stream) end
+  local stream, room = keys.streams[level], wanted - count()
+  if level == 'n' or (not is_plain and redis.call('EXISTS', stream) == 1) then
+    is_more = room == 0 or take(level, stream, room) or is_more
+    if level ~= 'n' and count() < wanted then remove_empty(stream) end
   end
+end
+
+-- Each turn takes a piece at least, or takes the batch out of those with something.
+while not is_plain and count() < wanted do
+  local id = redis.call('ZRANGE', claimable, 0, 0)[1]
+  if not id then break end
+  local stream, room, before = batch_key(keys, 'pieces', id), wanted - count(), #ends
+  local limit = tonumber(redis.call('HGET', batch_key(keys, 'record', id), 'limit') or 0)
+  if limit > 0 then room = math.min(room, limit - count_leased(stream)) end
+  if room > 0 then take('b:' .. id, stream, room) end
+  refresh(keys, id)
+  if #ends == before then redis.call('ZREM', claimable, id) end
 end
 if #ends > 0 then redis.call('ZADD', keys.leased, unpack(ends)) end
 -- One push wakes one worker, which wakes the next. New entries wake by themselves.
-if is_more or buried > 0 then ring(keys) end
+if is_more or buried > 0 or redis.call('EXISTS', claimable) == 1 then ring(keys) end
 answer[HEAD] = buried
 return answer

@@ -1,27 +1,42 @@
 #!lua flags=allow-oom
--- Let leases run on from now.
+-- Let leases run on from now. The pieces of a cancelled batch end here: their workers
+-- are told (B7).
 --
--- KEYS[1] leased     ZSET  lease -> end (ms)
--- KEYS[2] cancelled  ZSET  lease of a cancelled job -> when it may be forgotten (ms)
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] lease (ms)
--- ARGV[2...] leases
+-- ARGV[2] how long a cancelled lease is remembered (ms)
+-- ARGV[3...] leases
 --
 -- Returns {new end (ms), {positions from 0 of the lost}, {those of the cancelled}}.
-local leased, cancelled = KEYS[1], KEYS[2]
-local end_ms = server_ms() + tonumber(ARGV[1])
+local keys = bind_keys()
+local FIRST = 3
+local now_ms = server_ms()
+local end_ms, forget_at = now_ms + tonumber(ARGV[1]), now_ms + tonumber(ARGV[2])
 
-local ends = redis.call('ZMSCORE', leased, unpack(ARGV, 2))
+local function is_stopped(lease)
+  local _, _, _, batch = place_of(keys, lease)
+  return batch and state_of(keys, batch) == 'cancelling'
+end
+
+-- Keys of another type fail here, before the first write.
+redis.call('ZCARD', keys.cancelled)
+local ends = redis.call('ZMSCORE', keys.leased, unpack(ARGV, FIRST))
 local held, lost, stopped = {}, {}, {}
 for i, lease_end in ipairs(ends) do
-  local lease = ARGV[i + 1]
-  if lease_end then
+  local lease = ARGV[i + FIRST - 1]
+  if lease_end and is_stopped(lease) and find_leased(keys, lease) then
+    keys.outcome = 'cancelled'
+    drop_leased(keys, lease)
+    redis.call('ZADD', keys.cancelled, forget_at, lease)
+    stopped[#stopped + 1] = i - 1
+  elseif lease_end then
     held[#held + 1] = end_ms
     held[#held + 1] = lease
-  elseif redis.call('ZSCORE', cancelled, lease) then
+  elseif redis.call('ZSCORE', keys.cancelled, lease) then
     stopped[#stopped + 1] = i - 1
   else
     lost[#lost + 1] = i - 1
   end
 end
-if #held > 0 then redis.call('ZADD', leased, 'XX', unpack(held)) end
+if #held > 0 then redis.call('ZADD', keys.leased, 'XX', unpack(held)) end
 return {math.floor(end_ms), lost, stopped}

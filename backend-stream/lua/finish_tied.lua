@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- End jobs that hold a unique key or an id of the client's, or that failed before.
+-- End jobs that hold a unique key or an id of the client's, that failed before, or that
+-- are pieces of a batch.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] the total to add to
@@ -21,9 +22,10 @@ for i = 3, #ARGV do
   if redis.call('ZSCORE', keys.leased, lease) then
     local stream, sid = place_of(keys, lease)
     local _, job = read_at(stream, sid)
+    keys.outcome = total == 'finished' and 'done' or 'dropped'
+    drop_leased(keys, lease)
     -- Without its entry, which somebody else has deleted, the job is done all the same.
     if job then close_books(keys, job, now_ms, window_ms) end
-    drop_leased(keys, lease)
     redis.call('HINCRBY', keys.totals, total, 1)
   else
     lost[#lost + 1] = i - 3

@@ -15,8 +15,16 @@ local PAYLOAD = 'job'
 local function pattern_keys(first)
   return {
     streams = {n = KEYS[first], u = KEYS[first + 1], p = KEYS[first + 2]},
-    leased = KEYS[first + 3],
+    leased = KEYS[first + 3], batches = KEYS[first + 4],
   }
+end
+
+-- A key of batches: of all of the queue, or of one. Which batch a script comes to is not
+-- known before it runs, so these names are made here, of one that is declared. All are
+-- in the slot of the queue.
+local function batch_key(keys, what, id)
+  local name = keys.batches .. ':' .. what
+  return id and name .. ':' .. id or name
 end
 
 -- Makes sure that a doorbell rings, or that the next one to listen does.
@@ -86,11 +94,25 @@ local function entry_of(sid, fields)
   return entry, read_entry(entry)
 end
 
--- Where a lease says that its job is: the stream and the id there; and its attempt.
+-- A stream by what stands for it in a lease: a letter, or `b:` and the id of a batch,
+-- which is the second answer.
+local function stream_by(keys, word)
+  local batch = word:match('^b:(.*)$')
+  if batch then return batch_key(keys, 'pieces', batch), batch end
+  return keys.streams[word]
+end
+
+-- Where a lease says that its job is: the stream and the id there, its attempt, and the
+-- batch of a piece.
 local function place_of(keys, lease)
-  local attempt, level, sid =
-    lease:match('^[^/]*/[^/]*/[^/]*/%a(%d+)%.%d+/(%a):([^/]*)/')
-  return keys.streams[level], sid, tonumber(attempt)
+  local attempt, word, sid =
+    lease:match('^[^/]*/[^/]*/[^/]*/%a(%d+)%.%d+/([^/]*):([^/:]*)/')
+  local stream, batch = stream_by(keys, word)
+  return stream, sid, tonumber(attempt), batch
+end
+
+local function job_of(lease)
+  return lease:match('^[^/]*/[^/]*/[^/]*/[^/]*/[^/]*/(.*)$')
 end
 
 -- What is in a stream by that id, as `entry_of` answers it; nil where somebody else has
@@ -108,46 +130,17 @@ local function bury_deleted(keys, stream, sid, id)
   redis.call('XACK', stream, GROUP, sid)
 end
 
-local function drop_leased(keys, lease)
-  redis.call('ZREM', keys.leased, lease)
-  if keys.returned == lease then return end
-  local stream, sid = place_of(keys, lease)
-  redis.call('XACK', stream, GROUP, sid)
-  redis.call('XDEL', stream, sid)
-end
-
--- What has no entry any more is buried here, and its lease is lost.
-local function find_leased(keys, lease)
-  local end_ms = redis.call('ZSCORE', keys.leased, lease)
-  if not end_ms then return nil end
-  local stream, sid, attempt = place_of(keys, lease)
-  local entry, job = read_at(stream, sid)
-  if not entry then
-    bury_deleted(keys, stream, sid, lease:match('^[^/]*/[^/]*/[^/]*/[^/]*/[^/]*/(.*)$'))
-    redis.call('ZREM', keys.leased, lease)
-    return nil
-  end
-  keys.found = {lease = lease, stream = stream, sid = sid, attempt = job.attempt}
-  return with_attempt(entry, attempt), end_ms
-end
-
 -- Lets an entry that was delivered so often be claimed before all that come behind it.
 local function return_entry(stream, sid, deliveries)
   in_group('XCLAIM', stream, GROUP, READY, 0, sid, 'RETRYCOUNT', deliveries + 1, 'FORCE',
     'JUSTID')
 end
 
--- A leased job, which is the one that was found last, stays where it is in its stream;
--- any other goes to the back.
-local function make_ready(keys, job, entry, direction)
-  if direction == 'front' then
-    local found = keys.found
-    local attempt = struct.unpack('>H', entry, 7)
-    return_entry(found.stream, found.sid, attempt - found.attempt)
-    keys.returned = found.lease
-    ring(keys)
-  else
-    add(stream_of(keys, job), entry)
-    if job.priority ~= NORMAL then ring(keys) end
-  end
+-- A leased job, which is the one that was found last, stays where it is in its stream.
+local function return_found(keys, entry)
+  local found = keys.found
+  local attempt = struct.unpack('>H', entry, 7)
+  return_entry(found.stream, found.sid, attempt - found.job.attempt)
+  keys.outcome = 'returned'
+  ring(keys)
 end

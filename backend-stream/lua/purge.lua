@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Remove every job and all that the queue remembers; it stays paused if it is.
+-- Remove every job and batch and all that the queue remembers; it stays paused if it is.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
 --
@@ -8,6 +8,15 @@ local keys = bind_keys()
 
 local jobs = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
 for _, level in ipairs(LEVELS) do jobs = jobs + redis.call('XLEN', keys.streams[level]) end
+for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'ids'), 0, -1)) do
+  jobs = jobs + redis.call('XLEN', batch_key(keys, 'pieces', id))
+  for _, what in ipairs({'record', 'pieces', 'live'}) do
+    redis.call('UNLINK', batch_key(keys, what, id))
+  end
+end
+for _, what in ipairs({'ids', 'running', 'claimable', 'cancelling', 'outbox', 'ended'}) do
+  redis.call('UNLINK', batch_key(keys, what))
+end
 for _, key in ipairs(KEYS) do
   if key ~= keys.paused then redis.call('UNLINK', key) end
 end

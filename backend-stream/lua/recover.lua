@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Make a page of jobs ready whose lease has expired; bury those on their last attempt,
--- and those whose entry somebody else has deleted.
+-- and those whose entry somebody else has deleted. Pieces of a cancelled batch are
+-- dropped.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] how many at most
@@ -16,12 +17,14 @@ local overdue =
   redis.call('ZRANGE', keys.leased, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
 for i = 1, math.min(#overdue, page) do
   local entry = find_leased(keys, overdue[i])
-  local outcome = 'buried'
-  if entry then
+  local batch, outcome = keys.found and keys.found.batch, 'buried'
+  if entry and batch and state_of(keys, batch) == 'cancelling' then
+    keys.outcome, outcome = 'cancelled', nil
+  elseif entry then
     outcome = recover_job(keys, read_entry(entry), entry, now_ms)
-    drop_leased(keys, overdue[i])
   end
-  counts[outcome] = counts[outcome] + 1
+  if entry then drop_leased(keys, overdue[i]) end
+  if outcome then counts[outcome] = counts[outcome] + 1 end
 end
 return {
   counts.requeued, counts.buried, #overdue > page and 1 or 0,

@@ -11,6 +11,9 @@ local entries, leased = 0, redis.call('ZCARD', keys.leased)
 for _, level in ipairs(LEVELS) do
   entries = entries + redis.call('XLEN', keys.streams[level])
 end
+for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'running'), 0, -1)) do
+  entries = entries + redis.call('XLEN', batch_key(keys, 'pieces', id))
+end
 return {
   -- Less than nothing when somebody else has deleted entries of leased jobs.
   math.max(0, entries - leased),

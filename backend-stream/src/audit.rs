@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use queue_core::{Audit, Error, Operation};
+use queue_core::{Audit, BatchId, Error, Operation};
 use queue_redis::shelf::{self, Seen};
 
-use crate::{keys::Level, lease::Lease, scripts::Store, streams::PAGE};
+use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
+
+/// Batches read at once.
+const BATCHES: u32 = 500;
 
 pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
     shelf::audit(|| Box::pin(read(store))).await
@@ -16,10 +19,11 @@ async fn read(store: &Store) -> Result<Seen, Error> {
     let mut seen = Seen::default();
     seen.read_scheduled(&store.shelf).await?;
     let mut leased = BTreeSet::new();
-    for level in Level::ALL {
-        read_stream(store, level, &mut seen, &mut leased).await?;
+    for stream in store.streams(Operation::Audit).await? {
+        read_stream(store, &stream, &mut seen, &mut leased).await?;
     }
     read_leases(store, &mut seen, leased).await?;
+    read_batches(store, &mut seen).await?;
     seen.read_rest(&store.shelf).await?;
     Ok(seen)
 }
@@ -27,20 +31,20 @@ async fn read(store: &Store) -> Result<Seen, Error> {
 /// Each entry is one job. What was read and is pending nowhere, nobody would claim.
 async fn read_stream(
     store: &Store,
-    level: Level,
+    stream: &Stream,
     seen: &mut Seen,
     leased: &mut BTreeSet<String>,
 ) -> Result<(), Error> {
-    let last_read = store.last_read(level).await?;
+    let last_read = store.last_read(stream).await?;
     let mut after = Bytes::new();
     loop {
-        let page = store.read_stream(Operation::Audit, level, &after, PAGE).await?;
+        let page = store.read_stream(Operation::Audit, stream, &after, PAGE).await?;
         for found in &page.entries {
             after = found.id.clone();
             seen.element(&found.element());
             match page.pending.get(&found.id) {
                 Some(pending) if pending.is_leased => {
-                    leased.insert(place(level, &text(&found.id)));
+                    leased.insert(place(stream, &text(&found.id)));
                 }
                 None if order(&found.id) <= order(&last_read) => {
                     let id = text(&found.id);
@@ -64,7 +68,7 @@ async fn read_leases(
     let mut places = BTreeSet::new();
     for (member, _) in store.shelf.scan("ZSCAN", &store.keys.leased).await? {
         let place =
-            Lease::parse(&member).map(|it| place(it.token.level, &it.token.entry_id));
+            Lease::parse(&member).map(|it| place(&it.token.stream, &it.token.entry_id));
         if !places.insert(place.unwrap_or_else(|| text(&member))) {
             seen.problem(format!("lease {} of a job that has another", text(&member)));
         }
@@ -75,8 +79,27 @@ async fn read_leases(
     Ok(())
 }
 
-fn place(level: Level, id: &str) -> String {
-    format!("{}:{id}", level.letter())
+/// What the pieces of a batch came to and those that live are all that it got (B2).
+async fn read_batches(store: &Store, seen: &mut Seen) -> Result<(), Error> {
+    let mut after: Option<BatchId> = None;
+    loop {
+        let page = store.list_batches(after.as_ref(), BATCHES).await?;
+        for batch in &page {
+            if batch.total != batch.ended() + batch.leased + batch.waiting {
+                seen.problem(format!("batch {} does not add up", batch.id));
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == BATCHES as usize => {
+                after = Some(last.id.clone());
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn place(stream: &Stream, id: &str) -> String {
+    format!("{}:{id}", stream.word())
 }
 
 /// The two numbers of an id.

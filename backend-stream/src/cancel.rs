@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use queue_core::{Cancelled, Error, JobId, JobState, Operation};
 
-use crate::{StreamQueue, keys::Level, streams::PAGE};
+use crate::{StreamQueue, keys::Stream, streams::PAGE};
 
 /// How often all places are searched: a job may be on its way from one that is still
 /// to be searched to one that was.
@@ -25,8 +25,8 @@ pub(crate) async fn cancel(
         if cancel_leased(queue, job).await? {
             return Ok(Cancelled::Removed(JobState::Leased));
         }
-        for level in Level::ALL {
-            if cancel_in_stream(queue, level, job).await? {
+        for stream in queue.store.streams(Operation::Cancel).await? {
+            if cancel_in_stream(queue, &stream, job).await? {
                 return Ok(Cancelled::Removed(JobState::Ready));
             }
         }
@@ -48,17 +48,17 @@ async fn cancel_leased(queue: &StreamQueue, job: &JobId) -> Result<bool, Error> 
 
 async fn cancel_in_stream(
     queue: &StreamQueue,
-    level: Level,
+    stream: &Stream,
     job: &JobId,
 ) -> Result<bool, Error> {
     let mut after = Bytes::new();
     loop {
         let page =
-            queue.store.read_stream(Operation::Cancel, level, &after, PAGE).await?;
+            queue.store.read_stream(Operation::Cancel, stream, &after, PAGE).await?;
         let is_last = page.entries.len() < PAGE;
         for found in page.entries {
             if found.is_of(job.as_str().as_bytes())
-                && queue.store.cancel_ready(level, &found.id).await?
+                && queue.store.cancel_ready(stream, &found.id).await?
             {
                 return Ok(true);
             }

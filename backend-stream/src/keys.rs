@@ -5,6 +5,7 @@
 //!  urgent     STREAM  the same of the priority above
 //!  patient    STREAM  the same of the priority below
 //!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
+//!  batch:…            what batches keep: `lua/batch/pieces.lua`
 //! ```
 //!
 //! An entry has one field, `job`. It stays where it is from its push until its job ends
@@ -21,7 +22,7 @@
 //! All else is the shelf's ([`queue_redis::shelf`]). The streams of other priorities are
 //! there only while something is in them.
 
-use queue_core::QueueName;
+use queue_core::{BatchId, QueueName};
 use queue_redis::{KeyPrefix, shelf::ShelfKeys};
 
 /// The group that reads a queue's streams.
@@ -33,28 +34,35 @@ pub(crate) const READY: &str = "ready";
 /// Its consumer of what is leased.
 pub(crate) const LEASED: &str = "leased";
 
-/// A stream of a queue, by the letter that stands for it in a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
+/// A stream of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stream {
     Urgent,
     Normal,
     Patient,
+    /// The pieces of a batch.
+    Pieces(BatchId),
 }
 
-impl Level {
-    /// All of them, in the order in which they are served.
-    pub(crate) const ALL: [Self; 3] = [Self::Urgent, Self::Normal, Self::Patient];
+impl Stream {
+    /// Those of jobs that are of no batch, in the order in which they are served.
+    pub(crate) const OF_JOBS: [Self; 3] = [Self::Urgent, Self::Normal, Self::Patient];
 
-    pub(crate) fn letter(self) -> &'static str {
+    /// What stands for it in a lease.
+    pub(crate) fn word(&self) -> String {
         match self {
-            Self::Urgent => "u",
-            Self::Normal => "n",
-            Self::Patient => "p",
+            Self::Urgent => "u".to_owned(),
+            Self::Normal => "n".to_owned(),
+            Self::Patient => "p".to_owned(),
+            Self::Pieces(batch) => format!("b:{batch}"),
         }
     }
 
-    pub(crate) fn by_letter(letter: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.letter() == letter)
+    pub(crate) fn by_word(word: &str) -> Option<Self> {
+        if let Some(batch) = word.strip_prefix("b:") {
+            return BatchId::new(batch).ok().map(Self::Pieces);
+        }
+        Self::OF_JOBS.into_iter().find(|stream| stream.word() == word)
     }
 }
 
@@ -67,6 +75,8 @@ pub(crate) struct Keys {
     pub(crate) urgent: String,
     pub(crate) patient: String,
     pub(crate) leased: String,
+    /// What the names of all keys of batches begin with.
+    pub(crate) batches: String,
 }
 
 impl Keys {
@@ -79,21 +89,33 @@ impl Keys {
             urgent: prefix.part("urgent"),
             patient: prefix.part("patient"),
             leased: prefix.part("leased"),
+            batches: prefix.part("batch"),
         }
     }
 
     /// Those that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
-        [&self.normal, &self.urgent, &self.patient, &self.leased]
+        [&self.normal, &self.urgent, &self.patient, &self.leased, &self.batches]
             .map(String::clone)
             .into()
     }
 
-    pub(crate) fn stream(&self, level: Level) -> &str {
-        match level {
-            Level::Urgent => &self.urgent,
-            Level::Normal => &self.normal,
-            Level::Patient => &self.patient,
+    pub(crate) fn stream(&self, stream: &Stream) -> String {
+        match stream {
+            Stream::Urgent => self.urgent.clone(),
+            Stream::Normal => self.normal.clone(),
+            Stream::Patient => self.patient.clone(),
+            Stream::Pieces(batch) => format!("{}:pieces:{batch}", self.batches),
         }
+    }
+
+    /// The batches whose completion is to be told to another queue.
+    pub(crate) fn outbox(&self) -> String {
+        format!("{}:outbox", self.batches)
+    }
+
+    /// The batches that have not completed, by their rank.
+    pub(crate) fn running(&self) -> String {
+        format!("{}:running", self.batches)
     }
 }

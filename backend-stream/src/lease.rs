@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use queue_core::{Receipt, Timestamp, WorkerId};
 
-use crate::keys::Level;
+use crate::keys::Stream;
 
 /// The member of the sorted set that a receipt stands for.
 pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
@@ -41,7 +41,7 @@ pub(crate) struct Token {
     pub(crate) attempt: u16,
     /// Which delivery of the entry, from 1.
     pub(crate) deliveries: u16,
-    pub(crate) level: Level,
+    pub(crate) stream: Stream,
     /// The id of the entry in its stream.
     pub(crate) entry_id: String,
 }
@@ -54,14 +54,14 @@ impl Token {
         let since_us: u64 = since_us.parse().ok()?;
         let (kind, counts) = count.split_at_checked(1)?;
         let (attempt, deliveries) = counts.split_once('.')?;
-        let (letter, entry_id) = place.split_once(':')?;
+        let (word, entry_id) = place.rsplit_once(':')?;
         Some(Self {
             worker: WorkerId::new(worker).ok()?,
             since: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
             has_ties: kind == "t",
             attempt: attempt.parse().ok()?,
             deliveries: deliveries.parse().ok()?,
-            level: Level::by_letter(letter)?,
+            stream: Stream::by_word(word)?,
             entry_id: entry_id.to_owned(),
         })
     }

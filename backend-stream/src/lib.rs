@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod audit;
+mod batch;
 mod cancel;
 mod config;
 mod keys;

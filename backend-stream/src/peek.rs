@@ -13,7 +13,7 @@ use queue_core::{
 use queue_redis::shelf::{self, Look};
 
 use crate::{
-    keys::Level,
+    keys::Stream,
     lease::Lease,
     scripts::Store,
     streams::{Found, PAGE},
@@ -45,13 +45,14 @@ async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let (first, mut after) = read_cursor(ask.after.as_ref());
     let mut jobs = Vec::new();
-    for level in Level::ALL.into_iter().skip_while(|level| *level != first) {
+    let streams = store.streams(Operation::Peek).await?;
+    for stream in streams.iter().skip_while(|stream| **stream != first) {
         loop {
-            let page = store.read_stream(Operation::Peek, level, &after, PAGE).await?;
+            let page = store.read_stream(Operation::Peek, stream, &after, PAGE).await?;
             let is_last = page.entries.len() < PAGE;
             for found in &page.entries {
                 if jobs.len() == limit {
-                    let next = Some(cursor(level, &after));
+                    let next = Some(cursor(stream, &after));
                     return Ok(Page { jobs: views(store, jobs).await?, next });
                 }
                 after = found.id.clone();
@@ -73,17 +74,18 @@ async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     Ok(Page { jobs: views(store, jobs).await?, next: None })
 }
 
-fn cursor(level: Level, after: &Bytes) -> PageCursor {
-    PageCursor([level.letter().as_bytes(), after].concat().into())
+/// Behind a batch that has completed meanwhile there is nothing more to be shown.
+fn cursor(stream: &Stream, after: &Bytes) -> PageCursor {
+    PageCursor([stream.word().as_bytes(), b"/", after].concat().into())
 }
 
-fn read_cursor(cursor: Option<&PageCursor>) -> (Level, Bytes) {
-    let parts = cursor.and_then(|cursor| cursor.0.split_first().map(|_| &cursor.0));
-    let level = |bytes: &Bytes| {
-        let letter = std::str::from_utf8(bytes.get(..1)?).ok()?;
-        Some((Level::by_letter(letter)?, bytes.slice(1..)))
-    };
-    parts.and_then(level).unwrap_or((Level::ALL[0], Bytes::new()))
+fn read_cursor(cursor: Option<&PageCursor>) -> (Stream, Bytes) {
+    let text = cursor.and_then(|cursor| std::str::from_utf8(&cursor.0).ok());
+    let parts = text.and_then(|text| text.split_once('/'));
+    let parts = parts
+        .and_then(|(word, after)| Some((Stream::by_word(word)?, after.to_owned())));
+    let (stream, after) = parts.unwrap_or((Stream::Urgent, String::new()));
+    (stream, after.into())
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
@@ -101,7 +103,8 @@ async fn leased_one(
     until: Timestamp,
 ) -> Result<Seen, Error> {
     let Lease { token, id } = lease;
-    let found = store.read_entry(Operation::Peek, token.level, &token.entry_id).await?;
+    let found =
+        store.read_entry(Operation::Peek, &token.stream, &token.entry_id).await?;
     let element = found.as_ref().map_or_else(Bytes::new, Found::element);
     let detail =
         StateDetail::Leased { worker: token.worker, since: token.since, until };

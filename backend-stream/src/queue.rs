@@ -5,10 +5,10 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use queue_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
-    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
-    WorkerId,
+    BatchQueue, Capabilities, Capability, ClaimRequest, Delivery, Error, Extended,
+    LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
+    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
+    Settlement, Turn, WorkerId,
 };
 use queue_redis::{
     Conn, Parts, entry,
@@ -16,7 +16,7 @@ use queue_redis::{
 };
 
 use crate::{
-    StreamConfig,
+    StreamConfig, batch,
     lease::{self, Lease, Token},
     scripts::{Claimed, Store},
     wait::{Bells, Outlook, RECHECK},
@@ -37,7 +37,7 @@ const URGENT: Priority = match Priority::new(Priority::NORMAL.level() + 1) {
     None => Priority::NORMAL,
 };
 
-static CAPABILITIES: Capabilities = Capabilities {
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "stream",
     claimed: &[
         Capability::ClientIds,
@@ -47,6 +47,7 @@ static CAPABILITIES: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::BlockingWait,
+        Capability::Batches,
     ],
     priorities: PATIENT..=URGENT,
     lateness: RECHECK,
@@ -136,7 +137,9 @@ impl ReliableQueue for StreamQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
-        shelf::settle(&self.store, done).await
+        let (settled, ()) =
+            tokio::join!(biased; shelf::settle(&self.store, done), self.tell(done));
+        settled
     }
 
     /// Both are written to the connection together, the settlements first, so they
@@ -187,27 +190,38 @@ impl ReliableQueue for StreamQueue {
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let page = page.min(MAX_BATCH).get();
-        let (expired, adopted, due, forgot) = tokio::join!(
+        let (expired, adopted, tended, due, forgot) = tokio::join!(
             self.store.recover(page),
             self.store.adopt(page),
+            self.store.tend(page),
             self.store.shelf.promote(Operation::Recover, page),
             self.store.shelf.forget(page),
         );
+        let told = batch::forward_page(&self.store, Operation::Recover).await;
         let mut parts = Parts::default();
         parts.add(&expired);
         parts.add(&adopted);
+        parts.add(&tended);
+        parts.add(&told);
         parts.add(&due);
         parts.add(&forgot);
         let whole = |error| parts.whole(error);
         let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
         let (due, forgot) = (due.map_err(whole)?, forgot.map_err(whole)?);
+        let tended = tended.map_err(whole)?;
+        told.map_err(whole)?;
         Ok(Recovered {
             requeued: expired.requeued + adopted.requeued,
             buried: expired.buried + adopted.buried,
             promoted: due.promoted,
-            more: expired.more || adopted.more || due.more || forgot,
+            more: [expired.more, adopted.more, tended.more, due.more, forgot]
+                .contains(&true),
             next_in: expired.next_in.into_iter().chain(due.next_in).min(),
         })
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        Some(self)
     }
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
@@ -301,6 +315,14 @@ impl StreamQueue {
             shelf::bury_beside(&deliveries, buried)?;
         }
         Ok(deliveries)
+    }
+
+    /// Tells other queues of the batches that these settlements may have completed: read
+    /// right behind them, in the same round trip.
+    async fn tell(&self, done: &[Settlement]) {
+        if done.iter().any(|one| batch::is_piece(one.receipt.token())) {
+            batch::forward(&self.store, Operation::Settle).await;
+        }
     }
 
     /// All leases whose name matches a glob pattern.

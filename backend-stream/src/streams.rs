@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use queue_core::{Error, Operation};
+use queue_core::{BatchId, Error, Operation};
 use queue_redis::{Reply, code_of, command, entry::Entry};
 
 use crate::{
-    keys::{GROUP, LEASED, Level, READY},
+    keys::{GROUP, LEASED, READY, Stream},
     scripts::Store,
 };
 
@@ -94,32 +94,32 @@ impl Store {
     pub(crate) async fn read_stream(
         &self,
         operation: Operation,
-        level: Level,
+        stream: &Stream,
         after: &[u8],
         count: usize,
     ) -> Result<StreamPage, Error> {
         let start =
             if after.is_empty() { b"-".to_vec() } else { [b"(", after].concat() };
         let mut cmd = command("XRANGE");
-        cmd.arg(self.keys.stream(level)).arg(start).arg("+").arg("COUNT").arg(count);
+        cmd.arg(self.keys.stream(stream)).arg(start).arg("+").arg("COUNT").arg(count);
         let entries = self.conn.call(operation, &cmd).await?.list()?;
         let entries: Vec<_> =
             entries.into_iter().map(Found::of).collect::<Result<_, _>>()?;
-        let pending = self.pending_among(operation, level, &entries).await?;
+        let pending = self.pending_among(operation, stream, &entries).await?;
         Ok(StreamPage { entries, pending })
     }
 
     async fn pending_among(
         &self,
         operation: Operation,
-        level: Level,
+        stream: &Stream,
         entries: &[Found],
     ) -> Result<BTreeMap<Bytes, Pending>, Error> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(BTreeMap::new());
         };
         let mut cmd = command("XPENDING");
-        cmd.arg(self.keys.stream(level))
+        cmd.arg(self.keys.stream(stream))
             .arg(GROUP)
             .arg(&first.id[..])
             .arg(&last.id[..]);
@@ -132,10 +132,25 @@ impl Store {
         pending.into_iter().filter_map(|one| Pending::of(one).transpose()).collect()
     }
 
+    /// The streams of a queue, in the order in which they are served: those of jobs, and
+    /// then those of the batches that have not completed.
+    pub(crate) async fn streams(
+        &self,
+        operation: Operation,
+    ) -> Result<Vec<Stream>, Error> {
+        let mut cmd = command("ZRANGE");
+        cmd.arg(self.keys.running()).arg(0).arg(-1);
+        let mut streams = Stream::OF_JOBS.to_vec();
+        for id in self.conn.call(operation, &cmd).await?.list()? {
+            streams.extend(BatchId::new(id.text()?).ok().map(Stream::Pieces));
+        }
+        Ok(streams)
+    }
+
     /// The id up to which the group has read a stream.
-    pub(crate) async fn last_read(&self, level: Level) -> Result<Bytes, Error> {
+    pub(crate) async fn last_read(&self, stream: &Stream) -> Result<Bytes, Error> {
         let mut cmd = command("XINFO");
-        cmd.arg("GROUPS").arg(self.keys.stream(level));
+        cmd.arg("GROUPS").arg(self.keys.stream(stream));
         let groups = match self.conn.call(Operation::Audit, &cmd).await {
             Err(error) if code_of(&error) == Some("ERR") => Vec::new(),
             answer => answer?.list()?,
@@ -161,11 +176,11 @@ impl Store {
     pub(crate) async fn read_entry(
         &self,
         operation: Operation,
-        level: Level,
+        stream: &Stream,
         id: &str,
     ) -> Result<Option<Found>, Error> {
         let mut cmd = command("XRANGE");
-        cmd.arg(self.keys.stream(level)).arg(id).arg(id);
+        cmd.arg(self.keys.stream(stream)).arg(id).arg(id);
         let found = self.conn.call(operation, &cmd).await?.list()?.into_iter().next();
         found.map(Found::of).transpose()
     }

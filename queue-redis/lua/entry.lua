@@ -7,7 +7,7 @@ local function read_entry(entry)
   local flags, priority, attempt, max_attempts, id_bytes =
     struct.unpack('>BBHHB', entry, 5)
   local at = 12 + id_bytes
-  if flags >= 64 or priority > 9 or max_attempts == 0 or id_bytes == 0 then return nil end
+  if flags >= 128 or priority > 9 or max_attempts == 0 or id_bytes == 0 then return nil end
   if #entry < at - 1 then return nil end
   local job = {
     flags = flags, priority = priority, attempt = attempt, max_attempts = max_attempts,

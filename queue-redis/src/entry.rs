@@ -4,7 +4,7 @@
 //!  offset  bytes
 //!  0       4      mark: F5 52 51 01; no UTF-8 text begins with F5
 //!  4       1      flags: 1 indexed id, 2 unique key, 4 expiry, 8 lease,
-//!                 16 headers, 32 bare
+//!                 16 headers, 32 bare, 64 piece of a batch
 //!  5       1      priority, 0 to 9
 //!  6       2      deliveries so far
 //!  8       2      deliveries at most
@@ -12,6 +12,7 @@
 //!          8      when it expires, ms since 1970, 0 never     (flag 4)
 //!          8      its lease, ms                               (flag 8)
 //!          1 + n  its unique key                              (flag 2)
+//!          1 + n  its batch                                   (flag 64)
 //!          4 + n  its headers: 4 + name, 4 + value, …         (flag 16)
 //!          rest   payload
 //! ```
@@ -24,7 +25,8 @@ use std::{num::NonZeroU16, time::Duration};
 
 use bytes::{Buf, BufMut, Bytes};
 use queue_core::{
-    DEFAULT_MAX_ATTEMPTS, Headers, JobId, NewJob, Priority, Timestamp, UniqueKey,
+    BatchId, DEFAULT_MAX_ATTEMPTS, Headers, JobId, NewJob, Priority, Timestamp,
+    UniqueKey,
 };
 
 /// What every entry begins with. Its last byte is the version of the layout.
@@ -43,7 +45,8 @@ const EXPIRES: u8 = 4;
 const LEASE: u8 = 8;
 const HEADERS: u8 = 16;
 const BARE: u8 = 32;
-const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE;
+const PIECE: u8 = 64;
+const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
 
 /// An entry that cannot be read, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +82,8 @@ pub struct Entry {
     pub lease: Option<Duration>,
     /// The unique key that it holds.
     pub unique: Option<UniqueKey>,
+    /// The batch that it is a piece of.
+    pub batch: Option<BatchId>,
     /// What travels with it.
     pub headers: Headers,
     /// What was pushed.
@@ -115,6 +120,11 @@ impl Entry {
             .map(UniqueKey::new)
             .transpose()
             .map_err(|_| Malformed("the unique key is not allowed"))?;
+        let batch = has(PIECE).then(|| short_text(&mut rest)).transpose()?;
+        let batch = batch
+            .map(BatchId::new)
+            .transpose()
+            .map_err(|_| Malformed("the batch's id is not allowed"))?;
         let headers =
             if has(HEADERS) { headers_of(&mut rest)? } else { Headers::default() };
         Ok(Self {
@@ -127,6 +137,7 @@ impl Entry {
             expires_at,
             lease: lease.map(Duration::from_millis),
             unique,
+            batch,
             headers,
             payload: rest,
         })
@@ -162,8 +173,18 @@ impl Fixed {
 /// Writes a new job. Room for its expiry is left at zero: only the server knows the
 /// time, so the push script fills it in.
 pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
+    encode_in(job, id, None)
+}
+
+/// As [`encode`], of a piece of a batch.
+pub fn encode_piece(job: &NewJob, id: &JobId, batch: &BatchId) -> Vec<u8> {
+    encode_in(job, id, Some(batch))
+}
+
+fn encode_in(job: &NewJob, id: &JobId, batch: Option<&BatchId>) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
-    put_fixed(&mut out, flags_of(job), job.priority, 0, job.max_attempts);
+    let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
+    put_fixed(&mut out, flags, job.priority, 0, job.max_attempts);
     put_short(&mut out, id.as_str());
     if job.expires_in.is_some() {
         out.put_u64(0);
@@ -173,6 +194,9 @@ pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
     }
     if let Some(unique) = &job.unique {
         put_short(&mut out, unique.key.as_str());
+    }
+    if let Some(batch) = batch {
+        put_short(&mut out, batch.as_str());
     }
     if !job.headers.is_empty() {
         put_headers(&mut out, &job.headers);
@@ -334,6 +358,18 @@ mod tests {
         assert_eq!(entry.payload, job.payload);
         assert_eq!((entry.attempt, entry.expires_at), (0, None));
         assert!(entry.is_indexed && !entry.is_bare);
+    }
+
+    #[test]
+    fn a_piece_names_its_batch_and_a_job_names_none() {
+        let (id, batch) = (JobId::new("mine").unwrap(), BatchId::new("b").unwrap());
+
+        let piece = Entry::decode(&encode_piece(&full_job(), &id, &batch).into());
+        let job = Entry::decode(&encode(&full_job(), &id).into());
+
+        let (piece, job) = (piece.unwrap(), job.unwrap());
+        assert_eq!((&piece.batch, &job.batch), (&Some(batch), &None));
+        assert_eq!(Entry { batch: None, ..piece }, job);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Every script, and a typed function to call it by.
 
+mod batch;
 mod operator;
 mod worker;
 
@@ -14,6 +15,7 @@ use queue_redis::{
 
 use crate::keys::Keys;
 
+pub(crate) use batch::Letter;
 pub(crate) use worker::Claimed;
 
 queue_redis::scripts! {
@@ -23,25 +25,46 @@ queue_redis::scripts! {
     recover, stats,
 }
 
+queue_redis::scripts! {
+    /// Those of batches.
+    struct BatchScripts in "../../lua/batch/";
+    add, alter, cancel_batch, create, read_batches, read_outbox, seal, tend,
+}
+
 static LIBRARY: LazyLock<String> = LazyLock::new(|| {
-    let pattern = include_str!("../../lua/pattern.lua");
-    library(&[&bare_header(), pattern].join("\n"))
+    let pattern = [
+        &constants(),
+        include_str!("../../lua/batch/entry.lua"),
+        include_str!("../../lua/pattern.lua"),
+        include_str!("../../lua/batch/pieces.lua"),
+    ];
+    let moves = include_str!("../../lua/batch/moves.lua");
+    [&library(&pattern.join("\n")), moves].join("\n")
 });
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
+static BATCH_SCRIPTS: LazyLock<BatchScripts> =
+    LazyLock::new(|| BatchScripts::new(&LIBRARY));
 static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
     LazyLock::new(|| ShelfScripts::new(&LIBRARY));
 
-/// What `pattern.lua` puts before the id and the payload that another client has added.
-fn bare_header() -> String {
+/// What scripts know from here: what stands before the id and the payload that another
+/// client has added, and how long ids are remembered.
+fn constants() -> String {
     let byte = |byte: u8| format!("\\{byte:03}");
     let bytes: String = entry::uncounted_bare_header().into_iter().map(byte).collect();
-    format!("local BARE_HEADER = '{bytes}'")
+    let memory_ms = Shelf::memory_ms();
+    format!("local BARE_HEADER, MEMORY_MS = '{bytes}', {memory_ms}")
 }
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
 /// server or judges the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
-    SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all()).map(Script::name)
+    all().map(Script::name)
+}
+
+fn all() -> impl Iterator<Item = &'static Script> {
+    let own = SCRIPTS.all().into_iter().chain(BATCH_SCRIPTS.all());
+    own.chain(SHELF_SCRIPTS.all())
 }
 
 /// A queue's keys on a connection: what the scripts are called on.
@@ -67,8 +90,7 @@ impl Store {
     /// Loads every script in one round trip, so that calls that are sent together
     /// run in their order from the first on.
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        let scripts = SCRIPTS.all().into_iter().chain(SHELF_SCRIPTS.all());
         let load = |script: &'static Script| script.load(&self.conn);
-        try_join_all(scripts.map(load)).await.map(drop)
+        try_join_all(all().map(load)).await.map(drop)
     }
 }

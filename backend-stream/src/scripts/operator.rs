@@ -5,7 +5,7 @@ use queue_core::{Error, Operation, Stats};
 use queue_redis::shelf::Shelf;
 
 use super::{SCRIPTS, Store};
-use crate::keys::Level;
+use crate::keys::Stream;
 
 impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
@@ -17,13 +17,13 @@ impl Store {
     /// whether it still was.
     pub(crate) async fn cancel_ready(
         &self,
-        level: Level,
+        stream: &Stream,
         entry_id: &Bytes,
     ) -> Result<bool, Error> {
         let call = self
             .shelf
             .call(&SCRIPTS.cancel_ready)
-            .arg(level.letter())
+            .arg(stream.word())
             .arg(&entry_id[..])
             .arg(Shelf::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)

@@ -98,11 +98,8 @@ impl Store {
         held: &[Receipt],
         lease: Duration,
     ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS
-            .extend
-            .keys(&[&keys.leased, &keys.shelf.cancelled])
-            .arg(millis(lease));
+        let call = self.shelf.call(&SCRIPTS.extend).arg(millis(lease));
+        let mut call = call.arg(Shelf::cancelled_memory_ms());
         held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         let mut parts =
             call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();

@@ -57,8 +57,12 @@ pub fn bury_beside<T>(
 /// its own.
 pub fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
     let receipt = Receipt::new(entry.id, u32::from(entry.attempt), token);
-    Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))
+    let delivery = Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))
         .max_attempts(entry.max_attempts)
         .priority(entry.priority)
-        .headers(entry.headers)
+        .headers(entry.headers);
+    match entry.batch {
+        Some(batch) => delivery.batch(batch),
+        None => delivery,
+    }
 }

@@ -46,6 +46,6 @@ pub use deliver::{Undeliverable, bury_beside, delivery, read};
 pub use extend::Beat;
 pub use keys::ShelfKeys;
 pub use peek::{Look, page};
-pub use push::is_plain;
+pub use push::{is_plain, token_of_another_call};
 pub use scripts::{ShelfScripts, library};
 pub use settle::{Ended, Finish, Settles, settle};

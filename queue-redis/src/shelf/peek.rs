@@ -228,6 +228,7 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job.unique = entry.unique;
     job.expires_at = entry.expires_at;
     job.headers = entry.headers;
+    job.batch = entry.batch;
     job
 }
 

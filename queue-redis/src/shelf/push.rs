@@ -122,7 +122,8 @@ impl Shelf {
     }
 }
 
-fn token_of_another_call(error: Error) -> Error {
+/// What a script says of a token that is used for two calls, as the caller's mistake.
+pub fn token_of_another_call(error: Error) -> Error {
     if code_of(&error) == Some("RELQTOKEN") {
         let reason = "the push token is that of a call with other jobs".to_owned();
         return Error::Invalid { at: error.at(), reason };

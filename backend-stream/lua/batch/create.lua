@@ -1,0 +1,41 @@
+#!lua
+-- Make an open batch without pieces.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] id
+-- ARGV[2] priority
+-- ARGV[3] limit, 0 for none
+-- ARGV[4] metadata
+-- ARGV[5] how long it can be read after its completion (ms)
+-- ARGV[6] where its completion is told: 'here', 'there' (another queue) or empty
+-- ARGV[7] that other queue, or empty
+-- ARGV[8] the entry of the job that tells it, of any id; or empty
+-- ARGV[9] its delay (ms)
+-- ARGV[10] its expiry (ms from the completion, 0 for none)
+--
+-- Returns 1 if it was made, 0 if there is one of that id.
+local keys = bind_keys()
+local id, priority, limit, metadata, retention_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local tells, queue, entry, delay_ms, expires_ms = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local record = batch_key(keys, 'record', id)
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+for _, key in ipairs({'ids', 'running'}) do redis.call('ZCARD', batch_key(keys, key)) end
+redis.call('HLEN', keys.totals)
+if redis.call('HLEN', record) > 0 then return 0 end
+local number = redis.call('HINCRBY', keys.totals, 'batches', 1)
+redis.call('HSET', record, 'state', 'open', 'priority', priority, 'number', number,
+  'limit', limit, 'metadata', metadata, 'retention_ms', retention_ms, 'total', 0, 'done', 0,
+  'failed', 0, 'dropped', 0, 'created_ms', now_ms, 'tells', tells)
+if tells ~= '' then
+  -- The id says when the batch was made, so it is known only here. The flag says that it
+  -- is to be remembered like a client's own.
+  local told = with_id(entry, read_entry(entry), string.format('batch-%s-%.0f', id, now_ms))
+  told = told:sub(1, 4) .. string.char(told:byte(5) + 1) .. told:sub(6)
+  redis.call('HSET', record, 'completion', told, 'completion_delay_ms', delay_ms,
+    'completion_expires_ms', expires_ms, 'completion_queue', queue)
+end
+redis.call('ZADD', batch_key(keys, 'ids'), 0, id)
+redis.call('ZADD', batch_key(keys, 'running'), rank_of(priority, number), id)
+return 1

@@ -1,0 +1,19 @@
+-- What a piece's moves on the shelf mean for its batch. Needs queue-redis's moves.lua.
+local schedule_any = schedule
+
+-- Nothing waits for another try in a batch that is cancelled (B7).
+local function schedule(keys, job, entry, due_ms)
+  if job.batch and state_of(keys, job.batch) == 'cancelling' then
+    keys.outcome = 'cancelled'
+    return
+  end
+  local id = job.id
+  schedule_any(keys, job, entry, due_ms)
+  if not job.batch then return end
+  keys.outcome = 'later'
+  -- See `keep`: it may have got another id.
+  if job.id ~= id then
+    redis.call('SREM', batch_key(keys, 'live', job.batch), id)
+    redis.call('SADD', batch_key(keys, 'live', job.batch), job.id)
+  end
+end

@@ -1,0 +1,20 @@
+#!lua flags=no-writes
+-- Tell what is known of batches.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] 'one' for the batch of that id, 'after' for those behind it in their order
+-- ARGV[2] id, or empty for those from the first one on
+-- ARGV[3] how many at most
+--
+-- Returns what is known of each.
+local keys = bind_keys()
+local what, id, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local ids = {id}
+if what == 'after' then
+  local start = id == '' and '-' or '(' .. id
+  ids = redis.call('ZRANGE', batch_key(keys, 'ids'), start, '+', 'BYLEX', 'LIMIT', 0, most)
+end
+local known = {}
+for _, one in ipairs(ids) do known[#known + 1] = status_of(keys, one) or nil end
+return known

@@ -1,0 +1,18 @@
+#!lua flags=no-writes
+-- Read completions that are to be told to other queues.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] how many at most
+--
+-- Returns {id, queue, entry, delay (ms), expiry (ms from the push, 0 for none), ...}.
+local keys = bind_keys()
+local most = tonumber(ARGV[1])
+
+local letters = {}
+for _, id in ipairs(redis.call('SRANDMEMBER', batch_key(keys, 'outbox'), most)) do
+  local letter = redis.call('HMGET', batch_key(keys, 'record', id), 'completion_queue',
+    'completion', 'completion_delay_ms', 'completion_expires_ms')
+  letters[#letters + 1] = id
+  for i = 1, 4 do letters[#letters + 1] = letter[i] end
+end
+return letters

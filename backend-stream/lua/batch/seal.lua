@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+-- Say that a batch gets no more pieces; one whose pieces have all ended completes.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] id
+--
+-- Returns what is known of it then, or false when there is none.
+local keys = bind_keys()
+local id = ARGV[1]
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+check_ready(keys)
+redis.call('LLEN', keys.wake)
+if state_of(keys, id) == 'open' then
+  redis.call('HSET', batch_key(keys, 'record', id), 'state', 'sealed', 'sealed_ms', now_ms)
+  complete_if_over(keys, id, now_ms)
+end
+return status_of(keys, id)

@@ -1,0 +1,39 @@
+#!lua flags=allow-oom
+-- Go on with cancels that were left undone, bury pieces that somebody else has deleted,
+-- and remove a page of batches that have been completed for long enough. One whose
+-- completion is still to be told stays.
+--
+-- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- ARGV[1] how many pieces and batches at most
+--
+-- Returns 1 if there is more else 0.
+local keys = bind_keys()
+local page = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+check_ready(keys)
+redis.call('LLEN', keys.wake)
+redis.call('HLEN', keys.totals)
+local id = redis.call('SRANDMEMBER', batch_key(keys, 'cancelling'))
+if id then cancel_page(keys, id, page) end
+
+-- Looked at by chance: whatever is not found now is found by a later call.
+local FEW, has_lost = 10, false
+for _, running in ipairs(redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)) do
+  has_lost = bury_lost_pieces(keys, running, FEW) or has_lost
+end
+
+local old = redis.call('ZRANGE', batch_key(keys, 'ended'), '-inf', now_ms, 'BYSCORE',
+  'LIMIT', 0, page)
+for _, one in ipairs(old) do
+  if redis.call('SISMEMBER', batch_key(keys, 'outbox'), one) == 1 then
+    redis.call('ZADD', batch_key(keys, 'ended'), now_ms + 1000, one)
+  else
+    redis.call('UNLINK', batch_key(keys, 'record', one))
+    redis.call('ZREM', batch_key(keys, 'ids'), one)
+    redis.call('ZREM', batch_key(keys, 'ended'), one)
+  end
+end
+local is_cancelling = redis.call('EXISTS', batch_key(keys, 'cancelling')) == 1
+return (is_cancelling or has_lost or #old == page) and 1 or 0

@@ -1,0 +1,124 @@
+//! Batches: pieces in a stream of their own, in the slot of the queue (B1 to B10).
+//!
+//! ```text
+//!  record:ID   what the batch is, and what its pieces came to
+//!  pieces:ID   its pieces, ready and leased: claimed as jobs are
+//!  live:ID     ids of those that have not ended: a piece counts as it leaves this set
+//!  claimable   batches with a ready piece and a free slot, by rank
+//! ```
+//!
+//! All of it is in the queue's slot, so that ending a piece, freeing its slot, counting
+//! it, completing the batch and pushing the job that tells of it are one script. Slots
+//! in use are what the consumer `leased` of the batch's stream holds: there is nothing
+//! else that could be lost. Only a completion job for another queue is a second step:
+//! it lies in the outbox until it was pushed, by an id of its own.
+
+mod outbox;
+pub(crate) mod record;
+
+use std::{num::NonZeroU32, time::Duration};
+
+use async_trait::async_trait;
+use queue_core::{
+    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
+    Operation, PushToken,
+};
+use queue_redis::Parts;
+
+use crate::{
+    StreamQueue,
+    queue::{CAPABILITIES, MAX_BATCH},
+};
+
+pub(crate) use outbox::{forward, forward_page, is_piece};
+
+/// The first and the longest pause of who waits for a batch, which doubles.
+const PAUSE: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_millis(500));
+
+#[async_trait]
+impl BatchQueue for StreamQueue {
+    async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
+        CAPABILITIES.check_new_batch(batch)?;
+        self.store.create_batch(batch).await
+    }
+
+    async fn add(
+        &self,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        CAPABILITIES.check_pieces(pieces, token.is_some())?;
+        self.store.add_pieces(batch, pieces, token).await
+    }
+
+    async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        let status = self.store.seal_batch(batch).await?;
+        if status.as_ref().is_some_and(|status| status.state.is_completed()) {
+            forward(&self.store, Operation::SealBatch).await;
+        }
+        Ok(status)
+    }
+
+    async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        self.store.read_batch(Operation::ReadBatch, batch).await
+    }
+
+    async fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        limit: NonZeroU32,
+    ) -> Result<Vec<BatchStatus>, Error> {
+        self.store.list_batches(after, limit.min(MAX_BATCH).get()).await
+    }
+
+    async fn cancel_batch(
+        &self,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let mut parts = Parts::default();
+        loop {
+            let page = self.store.cancel_batch(batch, MAX_BATCH.get()).await;
+            let (has_more, status) = parts.then(page)?;
+            if has_more {
+                continue;
+            }
+            if status.as_ref().is_some_and(|status| status.state.is_completed()) {
+                forward(&self.store, Operation::CancelBatch).await;
+            }
+            return Ok(status);
+        }
+    }
+
+    async fn alter(
+        &self,
+        batch: &BatchId,
+        change: &Change,
+    ) -> Result<Option<BatchStatus>, Error> {
+        self.store.alter_batch(batch, change).await
+    }
+
+    /// Reads the record again and again: a completion costs whoever makes it nothing
+    /// for those who wait, and none of them can miss it.
+    async fn wait_batch(
+        &self,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        CAPABILITIES.check_wait(timeout)?;
+        let clock = self.store.conn.environment().clock();
+        let deadline = clock.elapsed() + timeout;
+        let mut pause = PAUSE.0;
+        loop {
+            let status = self.store.read_batch(Operation::WaitBatch, batch).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            let is_over = status.as_ref().is_none_or(|it| it.state.is_completed());
+            if is_over || left.is_zero() {
+                return Ok(status);
+            }
+            clock.sleep(pause.min(left)).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The calls of batches.
+
+use bytes::Bytes;
+use queue_core::{
+    Added, BatchId, BatchStatus, Change, Created, DuplicateOf, Error, JobId, NewBatch,
+    NewJob, Operation, PushToken, Pushed, QueueName, Recovered,
+};
+use queue_redis::{
+    Reply, entry,
+    entry::millis,
+    shelf::{Shelf, token_of_another_call},
+};
+
+use super::{BATCH_SCRIPTS, Store};
+use crate::batch::record;
+
+/// A completion that is to be told to another queue.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    pub(crate) batch: Bytes,
+    pub(crate) queue: String,
+    pub(crate) entry: Bytes,
+    pub(crate) delay_ms: u64,
+    /// From the push on, 0 for none.
+    pub(crate) expires_ms: u64,
+}
+
+/// What stands for no limit.
+const UNLIMITED: u32 = 0;
+
+impl Store {
+    pub(crate) async fn create_batch(
+        &self,
+        batch: &NewBatch,
+    ) -> Result<Created, Error> {
+        let limit = batch.limit.map_or(UNLIMITED, Into::into);
+        let mut call = self
+            .shelf
+            .call(&BATCH_SCRIPTS.create)
+            .arg(batch.id.as_str())
+            .arg(batch.priority.level())
+            .arg(limit)
+            .arg(&batch.metadata[..])
+            .arg(millis(batch.retention));
+        let on_complete = batch.on_complete.as_ref();
+        let queue = on_complete.and_then(|it| it.queue.as_ref());
+        let queue = queue.filter(|queue| **queue != self.keys.queue);
+        call.push_arg(match (on_complete, queue) {
+            (None, _) => "",
+            (Some(_), None) => "here",
+            (Some(_), Some(_)) => "there",
+        });
+        call.push_arg(queue.map_or("", QueueName::as_str));
+        match on_complete.map(|it| &it.job) {
+            None => ["", "0", "0"].into_iter().for_each(|none| call.push_arg(none)),
+            Some(job) => {
+                let expiry = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
+                call.push_arg(entry::encode(
+                    job,
+                    &PushToken::random(self.conn.environment().random()).job_id(0),
+                ));
+                call.push_arg(millis(job.delay));
+                call.push_arg(expiry);
+            }
+        }
+        let made = call.run(&self.conn, Operation::CreateBatch).await?.number()?;
+        Ok(if made == 1 { Created::Stored } else { Created::Exists })
+    }
+
+    pub(crate) async fn add_pieces(
+        &self,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        let ids = self.shelf.ids_for(pieces, token);
+        let mut call = self
+            .shelf
+            .call(&BATCH_SCRIPTS.add)
+            .arg(batch.as_str())
+            .arg(token.map_or("", PushToken::as_str))
+            .arg(Shelf::memory_ms());
+        for (piece, id) in pieces.iter().zip(&ids) {
+            call.push_arg(id.as_str());
+            call.push_arg(entry::encode_piece(piece, id, batch));
+            call.push_arg(u8::from(piece.id.is_some()));
+        }
+        let answer = call.run(&self.conn, Operation::AddPieces).await;
+        let mut parts = answer.map_err(token_of_another_call)?.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        match &part().bytes()?[..] {
+            b"closed" => {
+                Ok(record::state(part())?.map_or(Added::Unknown, Added::Closed))
+            }
+            b"stored" => Ok(Added::Stored(pushed(ids, parts)?)),
+            _ => Ok(Added::Unknown),
+        }
+    }
+
+    pub(crate) async fn seal_batch(
+        &self,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let call = self.shelf.call(&BATCH_SCRIPTS.seal).arg(batch.as_str());
+        record::status(call.run(&self.conn, Operation::SealBatch).await?)
+    }
+
+    /// Cancels a batch and drops a page of its pieces; says whether there is more to be
+    /// dropped.
+    pub(crate) async fn cancel_batch(
+        &self,
+        batch: &BatchId,
+        page: u32,
+    ) -> Result<(bool, Option<BatchStatus>), Error> {
+        let call = self.shelf.call(&BATCH_SCRIPTS.cancel_batch);
+        let call = call.arg(batch.as_str()).arg(page);
+        let reply = call.run(&self.conn, Operation::CancelBatch).await?;
+        let mut parts = reply.list()?.into_iter();
+        let (Some(more), Some(known)) = (parts.next(), parts.next()) else {
+            return Ok((false, None));
+        };
+        Ok((more.number()? == 1, record::status(known)?))
+    }
+
+    pub(crate) async fn alter_batch(
+        &self,
+        batch: &BatchId,
+        change: &Change,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let text =
+            |value: Option<u32>| value.map_or_else(String::new, |it| it.to_string());
+        let priority = text(change.priority.map(|it| u32::from(it.level())));
+        let limit = text(change.limit.map(|limit| limit.map_or(UNLIMITED, Into::into)));
+        let call = self.shelf.call(&BATCH_SCRIPTS.alter);
+        let call = call.arg(batch.as_str()).arg(priority).arg(limit);
+        record::status(call.run(&self.conn, Operation::AlterBatch).await?)
+    }
+
+    pub(crate) async fn read_batch(
+        &self,
+        operation: Operation,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let call = self.shelf.call(&BATCH_SCRIPTS.read_batches);
+        let call = call.arg("one").arg(batch.as_str()).arg(1);
+        let known = call.run(&self.conn, operation).await?.list()?.into_iter().next();
+        known.map_or(Ok(None), record::status)
+    }
+
+    pub(crate) async fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        most: u32,
+    ) -> Result<Vec<BatchStatus>, Error> {
+        let call = self.shelf.call(&BATCH_SCRIPTS.read_batches);
+        let call = call.arg("after").arg(after.map_or("", BatchId::as_str)).arg(most);
+        let known = call.run(&self.conn, Operation::ReadBatch).await?.list()?;
+        known.into_iter().filter_map(|one| record::status(one).transpose()).collect()
+    }
+
+    /// Does a page of what is left to be done for batches.
+    pub(crate) async fn tend(&self, page: u32) -> Result<Recovered, Error> {
+        let call = self.shelf.call(&BATCH_SCRIPTS.tend).arg(page);
+        let more = call.run(&self.conn, Operation::Recover).await?.number()? == 1;
+        Ok(Recovered { more, ..Recovered::default() })
+    }
+
+    pub(crate) async fn read_outbox(
+        &self,
+        operation: Operation,
+        most: u32,
+    ) -> Result<Vec<Letter>, Error> {
+        let call = self.shelf.call(&BATCH_SCRIPTS.read_outbox).arg(most);
+        let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
+        let mut letters = Vec::new();
+        while let (Some(batch), Some(queue), Some(entry), Some(delay), Some(expiry)) =
+            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+        {
+            letters.push(Letter {
+                batch: batch.bytes()?,
+                queue: queue.text()?,
+                entry: entry.bytes()?,
+                delay_ms: delay.count()?,
+                expires_ms: expiry.count()?,
+            });
+        }
+        Ok(letters)
+    }
+}
+
+/// What the positions and ids of the duplicates say of each piece.
+fn pushed(
+    ids: Vec<JobId>,
+    mut duplicates: impl Iterator<Item = Reply>,
+) -> Result<Vec<Pushed>, Error> {
+    let mut pushed: Vec<_> = ids.into_iter().map(Pushed::Stored).collect();
+    while let (Some(at), Some(_id)) = (duplicates.next(), duplicates.next()) {
+        let at = usize::try_from(at.count()?).unwrap_or(usize::MAX);
+        if let Some(answer) = pushed.get_mut(at)
+            && let Pushed::Stored(existing) = answer.clone()
+        {
+            *answer = Pushed::Duplicate { existing, by: DuplicateOf::Id };
+        }
+    }
+    Ok(pushed)
+}

@@ -1,0 +1,171 @@
+//! What is special to batches here: the streams of their pieces, and hands in them.
+
+use std::num::NonZeroU32;
+
+use backend_stream::StreamQueue;
+use conformance_tests::server::Server;
+use queue_core::*;
+
+use crate::fixture::*;
+
+fn id() -> BatchId {
+    BatchId::new("b").unwrap()
+}
+
+/// A sealed batch of so many pieces.
+async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
+    assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);
+    let pieces: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
+    let added = queue.add(&batch.id, &pieces, None).await.unwrap();
+    assert!(matches!(added, Added::Stored(_)), "{added:?}");
+    queue.seal(&batch.id).await.unwrap().unwrap();
+}
+
+async fn status(queue: &StreamQueue) -> BatchStatus {
+    queue.batch(&id()).await.unwrap().unwrap()
+}
+
+/// B3: the slots in use are what the server says that the consumer `leased` holds.
+#[tokio::test]
+async fn slots_are_pending_entries() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 5).await;
+
+    let held = queue.claim(&ask("w").max(many(5))).await.unwrap();
+
+    assert_eq!(held.len(), 2);
+    let pending = say(&server, "XPENDING {q}:batch:pieces:b relq");
+    assert!(pending.contains("leased") && pending.starts_with("*4\r\n:2"), "{pending}");
+    assert_sound(&queue).await;
+}
+
+/// B6: nothing of a completed batch is kept but its record, and that goes in its time.
+#[tokio::test]
+async fn a_completed_batch_is_its_record() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()).retention(NewBatch::MIN_RETENTION), 3).await;
+    let held = take(&queue, 3).await;
+    finish(&queue, held).await;
+    assert_eq!(status(&queue).await.outcome(), Some(Outcome::Done));
+    let of_batches = || {
+        let keys = keys(&server).into_iter();
+        keys.filter(|key| key.starts_with("{q}:batch")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of_batches(),
+        ["ended", "ids", "record:b"].map(|it| format!("{{q}}:batch:{it}"))
+    );
+
+    let start = std::time::Instant::now();
+    while queue.batch(&id()).await.unwrap().is_some() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "it is kept");
+    }
+
+    assert_eq!(of_batches(), [""; 0]);
+}
+
+/// B5, B8: pieces that somebody else deletes are dead letters, and the batch ends.
+#[tokio::test]
+async fn deleted_pieces_have_failed_and_the_batch_ends() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 30).await;
+    let held = abandon(&queue).await;
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 0");
+
+    let start = std::time::Instant::now();
+    while status(&queue).await.outcome().is_none() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "{:?}", status(&queue).await);
+    }
+
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.failed), (Some(Outcome::Failed), 30));
+    let dead = dead(&queue).await;
+    assert_eq!(dead.len(), 30);
+    assert!(dead.iter().any(|(job, _)| *job == held.job().to_string()));
+    assert_sound(&queue).await;
+}
+
+/// B2: an operator's cancel of a piece drops it, wherever it is, and counts it once.
+#[tokio::test]
+async fn a_cancelled_piece_is_dropped_wherever_it_is() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 3).await;
+    let held = take(&queue, 3).await;
+    queue.retry(&held[0].receipt, LEASE, "no").await.unwrap();
+    queue.give_back(&held[1].receipt).await.unwrap();
+
+    for (at, state) in
+        [(0, JobState::Scheduled), (1, JobState::Ready), (2, JobState::Leased)]
+    {
+        let cancelled = queue.cancel(held[at].job()).await.unwrap();
+        assert_eq!(cancelled, Cancelled::Removed(state));
+    }
+
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Done), 3));
+    assert_eq!(queue.stats().await.unwrap().cancelled, 3);
+    assert_sound(&queue).await;
+}
+
+/// B8: a redriven piece is a plain job, and the record stays as it is.
+#[tokio::test]
+async fn a_redriven_piece_is_a_plain_job() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let held = take_one(&queue).await;
+    assert_eq!(held.batch, Some(id()));
+    queue.bury(&held.receipt, "no").await.unwrap();
+    let before = status(&queue).await;
+    assert_eq!(before.outcome(), Some(Outcome::Failed));
+
+    queue.redrive(&Which::All).await.unwrap();
+
+    let again = take_one(&queue).await;
+    assert_eq!((&again.batch, again.job()), (&None, held.job()));
+    finish(&queue, vec![again]).await;
+    assert_eq!(status(&queue).await, before);
+    assert_sound(&queue).await;
+}
+
+/// A claim looks at the batch that it takes from, and at no other of thousands.
+#[tokio::test]
+async fn a_claim_looks_at_no_batch_in_vain() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for number in 0..300 {
+        let full = BatchId::new(format!("full-{number}")).unwrap();
+        let full = NewBatch::new(full).priority(BatchPriority::HIGHEST);
+        submit(&queue, full.limit(NonZeroU32::new(1)), 2).await;
+    }
+    queue.claim(&ask("w").max(many(300))).await.unwrap();
+    submit(&queue, NewBatch::new(id()), 1).await;
+    say(&server, "CONFIG RESETSTAT");
+
+    let held = take_one(&queue).await;
+
+    assert_eq!(held.batch, Some(id()));
+    assert!(calls(&server, "hmget") + calls(&server, "hget") < 10);
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+    assert!(calls(&server, "xreadgroup") < 5);
+}
+
+/// R19: all that batches keep is in the slot of the queue.
+#[tokio::test]
+async fn batches_live_in_the_slot_of_their_queue() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 2).await;
+    take_one(&queue).await;
+
+    let keys = keys(&server);
+
+    assert!(keys.len() > 5, "{keys:?}");
+    assert!(keys.iter().all(|key| key == "q" || key.starts_with("{q}:")), "{keys:?}");
+}
