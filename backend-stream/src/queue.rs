@@ -12,14 +12,14 @@ use queue_core::{
 };
 use queue_redis::{
     Conn, Parts, entry,
-    shelf::{self, Failure},
+    shelf::{self, Failure, Looks, Outlook, Round, Shelf, Waits},
 };
 
 use crate::{
     StreamConfig, batch,
     lease::{self, Lease, Token},
     scripts::{Claimed, Store},
-    wait::{Bells, Outlook, RECHECK},
+    wait::{Bells, RECHECK},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
@@ -106,33 +106,13 @@ impl ReliableQueue for StreamQueue {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        CAPABILITIES.check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.store.shelf.ids_for(jobs, token);
-        if token.is_some() || !jobs.iter().all(shelf::is_plain) {
-            return self.store.shelf.push(jobs, ids, token).await;
-        }
-        let encode = |(job, id)| entry::encode(job, id);
-        let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
-        self.store.append(&entries).await?;
-        Ok(ids.into_iter().map(Pushed::Stored).collect())
+        let plain =
+            |entries: Vec<Vec<u8>>| async move { self.store.append(&entries).await };
+        self.store.shelf.store(&CAPABILITIES, jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        CAPABILITIES.check_claim(ask)?;
-        let clock = self.store.conn.environment().clock();
-        let deadline = clock.elapsed() + ask.wait;
-        let mut parts = Parts::default();
-        loop {
-            let (deliveries, outlook) = self.claim_now(ask, &mut parts).await?;
-            let left = deadline.saturating_sub(clock.elapsed());
-            if !deliveries.is_empty() || left.is_zero() {
-                return Ok(deliveries);
-            }
-            self.bells.wait(outlook, left).await;
-        }
+        shelf::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
@@ -142,17 +122,8 @@ impl ReliableQueue for StreamQueue {
         settled
     }
 
-    /// Both are written to the connection together, the settlements first, so they
-    /// share a round trip. Only when the server forgot a script since it was loaded
-    /// may the claim come first.
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        let claim = async {
-            CAPABILITIES.check_claim(ask)?;
-            let claimed = self.claim_now(ask, &mut Parts::default()).await;
-            claimed.map(|(deliveries, _)| deliveries)
-        };
-        let (settled, claimed) = tokio::join!(biased; self.settle(done), claim);
-        Turn { settled, claimed }
+        shelf::turn(self, done, ask).await
     }
 
     async fn extend(
@@ -166,11 +137,7 @@ impl ReliableQueue for StreamQueue {
         if held.is_empty() {
             return Ok(Vec::new());
         }
-        let (until, lost, cancelled) = self.store.extend(held, lease).await?;
-        let mut answers = vec![Extended::Until(until); held.len()];
-        lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
-        cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
-        Ok(answers)
+        Ok(self.store.extend(held, lease).await?.answers(held.len()))
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
@@ -190,34 +157,8 @@ impl ReliableQueue for StreamQueue {
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let page = page.min(MAX_BATCH).get();
-        let (expired, adopted, tended, due, forgot) = tokio::join!(
-            self.store.recover(page),
-            self.store.adopt(page),
-            self.store.tend(page),
-            self.store.shelf.promote(Operation::Recover, page),
-            self.store.shelf.forget(page),
-        );
-        let told = batch::forward_page(&self.store, Operation::Recover).await;
-        let mut parts = Parts::default();
-        parts.add(&expired);
-        parts.add(&adopted);
-        parts.add(&tended);
-        parts.add(&told);
-        parts.add(&due);
-        parts.add(&forgot);
-        let whole = |error| parts.whole(error);
-        let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
-        let (due, forgot) = (due.map_err(whole)?, forgot.map_err(whole)?);
-        let tended = tended.map_err(whole)?;
-        told.map_err(whole)?;
-        Ok(Recovered {
-            requeued: expired.requeued + adopted.requeued,
-            buried: expired.buried + adopted.buried,
-            promoted: due.promoted,
-            more: [expired.more, adopted.more, tended.more, due.more, forgot]
-                .contains(&true),
-            next_in: expired.next_in.into_iter().chain(due.next_in).min(),
-        })
+        let own = Box::pin(self.recover_own(page));
+        self.store.shelf.recover(page, own).await
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
@@ -227,6 +168,44 @@ impl ReliableQueue for StreamQueue {
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.store.conn.sibling().await?;
         Ok(Arc::new(Self::on(conn, self.name().clone()).await?))
+    }
+}
+
+#[async_trait]
+impl Looks for StreamQueue {
+    type Outlook = Outlook;
+    type Course = ();
+
+    fn shelf(&self) -> &Shelf {
+        &self.store.shelf
+    }
+
+    async fn look(
+        &self,
+        ask: &ClaimRequest,
+        _course: &mut (),
+        parts: &mut Parts,
+    ) -> Result<Round<Outlook>, Error> {
+        let max = ask.max.min(MAX_BATCH).get();
+        let nonce = self.store.conn.environment().random().text(12);
+        let claimed = self.store.claim(ask, max, &nonce).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        let outlook = Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+        let goes_on = !claimed.leased.is_empty() || claimed.buried > 0;
+        if goes_on {
+            *parts = Parts::Begun;
+        }
+        let deliveries = self.deliver(ask, claimed).await;
+        let deliveries = deliveries.map_err(|error| parts.whole(error))?;
+        let is_due = outlook.is_due();
+        Ok(Round { deliveries, outlook, is_due, goes_on })
+    }
+}
+
+#[async_trait]
+impl Waits for StreamQueue {
+    async fn wait(&self, outlook: Outlook, limit: Duration) {
+        self.bells.wait(outlook, limit).await;
     }
 }
 
@@ -243,48 +222,29 @@ impl fmt::Debug for StreamQueue {
 }
 
 impl StreamQueue {
-    /// Claims without waiting, promoting what is due on the way. Its errors speak for
-    /// all of `parts`, to which it adds what it changes.
-    async fn claim_now(
-        &self,
-        ask: &ClaimRequest,
-        parts: &mut Parts,
-    ) -> Result<(Vec<Delivery>, Outlook), Error> {
-        loop {
-            let max = ask.max.min(MAX_BATCH).get();
-            let nonce = self.store.conn.environment().random().text(12);
-            let claimed = self.store.claim(ask, max, &nonce).await;
-            let claimed = claimed.map_err(|error| parts.whole(error))?;
-            let outlook =
-                Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
-            let found = claimed.leased.len() as u64 + claimed.buried;
-            if found > 0 {
-                *parts = Parts::Begun;
-            }
-            let deliveries = self.deliver(ask, claimed).await;
-            let deliveries = deliveries.map_err(|error| parts.whole(error))?;
-            let is_due = outlook.due_in.is_some_and(|due_in| due_in.is_zero());
-            if !deliveries.is_empty() {
-                if is_due {
-                    self.promote_beside(max).await;
-                }
-                return Ok((deliveries, outlook));
-            }
-            if is_due {
-                let promoted = self.store.shelf.promote(Operation::Claim, max).await;
-                parts.then(promoted)?;
-            } else if found == 0 {
-                return Ok((deliveries, outlook));
-            }
+    /// Ended leases, what strangers hold, and what is left to be done for batches.
+    async fn recover_own(&self, page: u32) -> Result<Recovered, Error> {
+        let (expired, adopted, tended) = tokio::join!(
+            self.store.recover(page),
+            self.store.adopt(page),
+            self.store.tend(page),
+        );
+        let told = batch::forward_page(&self.store, Operation::Recover).await;
+        let mut parts = Parts::default();
+        for done in [&expired, &adopted, &tended] {
+            parts.add(done);
         }
-    }
-
-    /// Promotes while deliveries are on their way already. Should it fail, they are
-    /// not to be lost for it: the next claim finds the same jobs due.
-    async fn promote_beside(&self, page: u32) {
-        if let Err(error) = self.store.shelf.promote(Operation::Claim, page).await {
-            tracing::debug!(%error, "due jobs are left to the next claim");
-        }
+        parts.add(&told);
+        let whole = |error| parts.whole(error);
+        let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
+        let tended = tended.map_err(whole)?;
+        told.map_err(whole)?;
+        Ok(Recovered {
+            requeued: expired.requeued + adopted.requeued,
+            buried: expired.buried + adopted.buried,
+            more: expired.more || adopted.more || tended.more,
+            ..expired
+        })
     }
 
     /// Turns leased entries into deliveries. What has expired or cannot be read is

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use queue_core::Error;
-use queue_redis::{Doorbell, command};
+use queue_redis::{Doorbell, command, shelf::Outlook};
 
 use crate::{
     keys::{GROUP, READY},
@@ -34,13 +34,6 @@ pub(crate) struct Bells {
     arrivals: Doorbell,
     signals: Doorbell,
     store: Store,
-}
-
-/// What an empty claim knows of the time to come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outlook {
-    pub(crate) is_paused: bool,
-    pub(crate) due_in: Option<Duration>,
 }
 
 impl Bells {

@@ -1,7 +1,5 @@
 //! The rules that every backend keeps, judged on this one.
 
-mod subject;
-
-use subject::Stream;
+use conformance_tests::own::Stream;
 
 conformance_tests::conformance!(Stream, redis);

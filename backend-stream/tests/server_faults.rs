@@ -1,7 +1,5 @@
 //! What a server may do to this backend, and to who waits at it.
 
-mod subject;
-
-use subject::Stream;
+use conformance_tests::own::Stream;
 
 conformance_tests::server_faults!(Stream);

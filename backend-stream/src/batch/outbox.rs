@@ -25,27 +25,35 @@ pub(crate) async fn forward(store: &Store, operation: Operation) {
     }
 }
 
-/// Forwards a page of the outbox.
+/// Forwards a page of the outbox. One that cannot be forwarded keeps no other back.
 pub(crate) async fn forward_page(
     store: &Store,
     operation: Operation,
 ) -> Result<(), Error> {
+    let mut outcome = Ok(());
     for letter in store.read_outbox(operation, PAGE).await? {
-        send(store, &letter).await?;
-        let mut cmd = command("SREM");
-        cmd.arg(store.keys.outbox()).arg(&letter.batch[..]);
-        store.conn.call(operation, &cmd).await?;
+        outcome = outcome.and(forward_one(store, operation, &letter).await);
     }
-    Ok(())
+    outcome
 }
 
-async fn send(store: &Store, letter: &Letter) -> Result<(), Error> {
+async fn forward_one(
+    store: &Store,
+    operation: Operation,
+    letter: &Letter,
+) -> Result<(), Error> {
     let Some((queue, id, job)) = read(letter) else {
-        tracing::error!(batch = ?letter.batch, "its completion cannot be read");
-        return Ok(());
+        let source = format!("the completion of batch {:?} is damaged", letter.batch);
+        return Err(Error::Unreadable {
+            at: store.conn.at(operation),
+            source: source.into(),
+        });
     };
     let there = Store::new(Conn::clone(&store.conn), queue);
-    there.shelf.push(&[job], vec![id], None).await.map(drop)
+    there.shelf.push(&[job], vec![id], None).await?;
+    let mut cmd = command("SREM");
+    cmd.arg(store.keys.outbox()).arg(&letter.batch[..]);
+    store.conn.call(operation, &cmd).await.map(drop)
 }
 
 fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {

@@ -6,7 +6,6 @@ mod worker;
 
 use std::sync::LazyLock;
 
-use futures_util::future::try_join_all;
 use queue_core::{Error, QueueName};
 use queue_redis::{
     Conn, Script, entry,
@@ -59,10 +58,11 @@ fn constants() -> String {
 /// The names of all scripts that a queue of this backend sends, for who watches the
 /// server or judges the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
-    all().map(Script::name)
+    all_scripts().map(Script::name)
 }
 
-fn all() -> impl Iterator<Item = &'static Script> {
+/// All scripts that a queue of this backend may send.
+fn all_scripts() -> impl Iterator<Item = &'static Script> {
     let own = SCRIPTS.all().into_iter().chain(BATCH_SCRIPTS.all());
     own.chain(SHELF_SCRIPTS.all())
 }
@@ -78,19 +78,11 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf {
-            conn: conn.clone(),
-            keys: keys.shelf.clone(),
-            pattern_keys: keys.of_pattern(),
-            scripts: &SHELF_SCRIPTS,
-        };
+        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
         Self { conn, keys, shelf }
     }
 
-    /// Loads every script in one round trip, so that calls that are sent together
-    /// run in their order from the first on.
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        let load = |script: &'static Script| script.load(&self.conn);
-        try_join_all(all().map(load)).await.map(drop)
+        Script::load_all(all_scripts(), &self.conn).await
     }
 }

@@ -7,7 +7,7 @@ use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
 use queue_redis::{
     Reply, command,
     entry::millis,
-    shelf::{Ended, Shelf},
+    shelf::{Beat, Ended, Shelf},
 };
 
 use super::{SCRIPTS, Store};
@@ -91,21 +91,16 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Extends leases; answers their new end, and the positions of the lost and of
-    /// the cancelled.
+    /// Extends leases, and ends those of pieces of cancelled batches.
     pub(crate) async fn extend(
         &self,
         held: &[Receipt],
         lease: Duration,
-    ) -> Result<(Timestamp, Vec<usize>, Vec<usize>), Error> {
+    ) -> Result<Beat, Error> {
         let call = self.shelf.call(&SCRIPTS.extend).arg(millis(lease));
         let mut call = call.arg(Shelf::cancelled_memory_ms());
         held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        let mut parts =
-            call.run(&self.conn, Operation::Extend).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let until = Timestamp::from_unix_ms(part().number()?);
-        Ok((until, part().positions()?, part().positions()?))
+        Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
     }
 
     /// Recovers a page of overdue leases.

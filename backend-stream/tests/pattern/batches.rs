@@ -156,6 +156,34 @@ async fn a_claim_looks_at_no_batch_in_vain() {
     assert!(calls(&server, "xreadgroup") < 5);
 }
 
+/// B5: a completion that another queue does not take keeps no other back, is told by
+/// `recover`, and gets there once it can.
+#[tokio::test]
+async fn a_completion_that_is_refused_waits_in_the_outbox() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let tell = |batch: &str, name: &str| {
+        let on_complete = OnComplete::new(NewJob::new(batch.to_owned()));
+        let on_complete = on_complete.queue(QueueName::new(name).unwrap());
+        NewBatch::new(BatchId::new(batch).unwrap()).on_complete(on_complete)
+    };
+    say(&server, "SET closed foreign");
+    submit(&queue, tell("one", "closed"), 0).await;
+    submit(&queue, tell("two", "open"), 0).await;
+
+    let refused = queue.recover(many(10)).await.unwrap_err();
+
+    assert!(refused.full_message().contains("WRONGTYPE"), "{}", refused.full_message());
+    let told = take_one(&open(&server, "open").await).await;
+    assert_eq!(&told.payload[..], b"two");
+    say(&server, "DEL closed");
+    for _ in 0..3 {
+        queue.recover(many(10)).await.unwrap();
+    }
+    assert_eq!(served(&open(&server, "closed").await).await, ["one"]);
+    assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
+}
+
 /// R19: all that batches keep is in the slot of the queue.
 #[tokio::test]
 async fn batches_live_in_the_slot_of_their_queue() {
