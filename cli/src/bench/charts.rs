@@ -226,10 +226,7 @@ fn draw_growth(
     many: Many,
 ) -> Drawn {
     area.fill(&WHITE)?;
-    let (title, axis) = match many {
-        Many::Waiting => ("A job's cost beside others that wait", "jobs waiting"),
-        Many::Leased => ("A job's cost beside others that are leased", "jobs leased"),
-    };
+    let (title, axis) = words(many);
     let width = around(points.iter().map(|growth| count(growth.jobs)));
     let height = around(points.iter().map(|growth| growth.us_per_job));
     let mut chart = ChartBuilder::on(area)
@@ -246,15 +243,8 @@ fn draw_growth(
         .x_label_formatter(&|value| super::text::short(*value))
         .y_label_formatter(&|value| super::text::short(*value))
         .draw()?;
-    let mut names: Vec<&str> = points.iter().map(|it| it.backend.as_str()).collect();
-    names.dedup();
-    for (at, name) in names.into_iter().enumerate() {
+    for (at, (name, line)) in lines(points).into_iter().enumerate() {
         let colour = COLOURS[(at + 1) % COLOURS.len()];
-        let line: Vec<_> = points
-            .iter()
-            .filter(|growth| growth.backend == name)
-            .map(|growth| (count(growth.jobs), growth.us_per_job))
-            .collect();
         chart
             .draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?
             .label(name)
@@ -270,6 +260,27 @@ fn draw_growth(
         .background_style(WHITE.mix(0.85))
         .draw()?;
     Ok(())
+}
+
+/// The title of the chart, and what is counted along it.
+fn words(many: Many) -> (&'static str, &'static str) {
+    match many {
+        Many::Waiting => ("A job's cost beside others that wait", "jobs waiting"),
+        Many::Leased => ("A job's cost beside others that are leased", "jobs leased"),
+    }
+}
+
+/// The points of each backend, in the order in which they were measured.
+fn lines<'a>(points: &[&'a Growth]) -> Vec<(&'a str, Vec<(f64, f64)>)> {
+    let mut lines = Vec::<(&str, Vec<_>)>::new();
+    for growth in points {
+        let point = (count(growth.jobs), growth.us_per_job);
+        match lines.last_mut().filter(|(name, _)| *name == growth.backend) {
+            Some((_, line)) => line.push(point),
+            None => lines.push((&growth.backend, vec![point])),
+        }
+    }
+    lines
 }
 
 /// From below the least to above the largest, for an axis of powers.

@@ -32,6 +32,11 @@ impl Sample {
         Some(sorted[last * of_100 / 100].as_secs_f64() * 1e6)
     }
 
+    /// Its median latency, where that of `raw` is 1.
+    fn median_of(&self, raw: &Self) -> Option<f64> {
+        Some(self.percentile_us(50)? / raw.percentile_us(50)?)
+    }
+
     fn per_job(&self, figure: impl Fn(&Spent) -> f64) -> Option<f64> {
         self.spent.as_ref().map(|spent| figure(spent) / count(self.jobs.max(1)))
     }
@@ -74,14 +79,12 @@ impl Figures {
         };
         let is_timed = workload == Workload::HandOver;
         let rates: Vec<_> = samples.iter().map(Sample::rate).collect();
-        let ratio = |(sample, raw): (&Sample, &Sample)| {
-            if is_timed {
-                Some(sample.percentile_us(50)? / raw.percentile_us(50)?)
-            } else {
-                Some(sample.rate() / raw.rate())
-            }
+        let pairs = samples.iter().zip(raw);
+        let ratios = if is_timed {
+            pairs.filter_map(|(sample, raw)| sample.median_of(raw)).collect()
+        } else {
+            pairs.map(|(sample, raw)| sample.rate() / raw.rate()).collect()
         };
-        let ratios = samples.iter().zip(raw).filter_map(ratio).collect();
         let least = rates.iter().copied().reduce(f64::min);
         let spread = least.zip(rates.iter().copied().reduce(f64::max));
         let exact: Option<Vec<_>> = samples.iter().map(|sample| sample.exact).collect();
