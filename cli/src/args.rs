@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 pub(crate) use values::{positive_duration, priority};
 
 use crate::{
-    audit, bench, cancel, dead, demo,
+    audit, batch, bench, cancel, dead, demo,
     failure::{Failure, Outcome},
     pause, peek, purge, push, recover, stats, work,
 };
@@ -90,6 +90,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Recover(recover::Args),
     Purge(purge::Args),
+    Batch(batch::Args),
     Audit(audit::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -126,6 +127,7 @@ impl Command {
             Self::Resume(args) => args.run(target).await,
             Self::Recover(args) => args.run(target).await,
             Self::Purge(args) => args.run(target).await,
+            Self::Batch(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
             Self::Demo(args) => Box::pin(args.run(target)).await,
             Self::Bench(args) => Box::pin(args.run(target)).await,

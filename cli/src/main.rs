@@ -2,6 +2,7 @@
 
 mod args;
 mod audit;
+mod batch;
 mod bench;
 mod cancel;
 mod dead;

@@ -23,8 +23,7 @@ use crate::{
 use ids::Ids;
 use lines::{Limits, Lines};
 use progress::Progress;
-pub(crate) use sender::Sender;
-use sender::Unsent;
+pub(crate) use sender::{Sender, Unsent};
 
 /// Push jobs: the payloads given, or one a line of a file
 ///

@@ -35,9 +35,9 @@ use until_empty::{Found, until_empty};
 
 /// Run a command on each job
 ///
-/// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT and
-/// RELQ_QUEUE in its environment; its output goes to the output of relq. When it ends
-/// with 0 the job is done. When it fails, the job is tried again later, up to its
+/// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
+/// RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its output
+/// goes to the output of relq. When it ends with 0 the job is done. When it fails, the job is tried again later, up to its
 /// number of attempts, with the end of the command's standard error as its last
 /// error; then it joins the dead jobs (`relq dead list`).
 ///

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Bytes, Delivery, Headers, JobId, Priority, Receipt};
+use queue_core::{BatchId, Bytes, Delivery, Headers, JobId, Priority, Receipt};
 use tokio_util::sync::CancellationToken;
 
 /// A job as its handler sees it. Clones are cheap and share everything.
@@ -99,6 +99,11 @@ impl JobContext {
     /// What travels with the job.
     pub fn headers(&self) -> &Headers {
         &self.0.delivery.headers
+    }
+
+    /// The batch that the job is a piece of, if it is one.
+    pub fn batch(&self) -> Option<&BatchId> {
+        self.0.delivery.batch.as_ref()
     }
 
     /// How soon the job was wanted.

@@ -47,20 +47,39 @@ impl Sender {
     pub(crate) async fn send(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Unsent> {
         let has_tokens = self.queue.capabilities().claims(Capability::PushTokens);
         let token = has_tokens.then(|| PushToken::random(self.environment.random()));
+        self.until_answered(has_tokens, async || {
+            self.queue.push(jobs, token.as_ref()).await
+        })
+        .await
+    }
+
+    /// Makes a call that can be made again safely, until it is answered.
+    pub(crate) async fn repeat<T>(
+        &self,
+        call: impl AsyncFnMut() -> Result<T, Error>,
+    ) -> Result<T, Unsent> {
+        self.until_answered(true, call).await
+    }
+
+    async fn until_answered<T>(
+        &self,
+        may_be_repeated: bool,
+        mut call: impl AsyncFnMut() -> Result<T, Error>,
+    ) -> Result<T, Unsent> {
         let clock = self.environment.clock();
         let give_up = clock.elapsed() + PATIENCE;
         let mut happened = Happened::No;
         let mut pause = FIRST_PAUSE;
         loop {
-            let error = match self.queue.push(jobs, token.as_ref()).await {
-                Ok(pushed) => return Ok(pushed),
+            let error = match call().await {
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             if happened == Happened::No {
                 happened = error.happened();
             }
             let is_over = clock.elapsed() >= give_up || self.interrupts.any();
-            if is_over || !may_repeat(&error, has_tokens) {
+            if is_over || !may_repeat(&error, may_be_repeated) {
                 return Err(Unsent { error, happened });
             }
             tracing::warn!("{}; trying again", error.full_message());
@@ -80,10 +99,10 @@ impl Sender {
     }
 }
 
-fn may_repeat(error: &Error, has_token: bool) -> bool {
+fn may_repeat(error: &Error, may_be_repeated: bool) -> bool {
     match error.retry_advice() {
         RetryAdvice::Never => false,
         RetryAdvice::Safe => true,
-        RetryAdvice::MayRepeat => has_token,
+        RetryAdvice::MayRepeat => may_be_repeated,
     }
 }

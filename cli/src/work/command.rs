@@ -93,11 +93,18 @@ impl JobCommand {
     }
 
     fn try_start(&self, job: &JobContext) -> io::Result<Child> {
-        Command::new(&self.program.path)
+        let mut command = Command::new(&self.program.path);
+        command
             .args(&self.program.arguments)
             .env("RELQ_ID", job.id().as_str())
             .env("RELQ_ATTEMPT", job.attempt().to_string())
-            .env("RELQ_QUEUE", self.queue.as_str())
+            .env("RELQ_QUEUE", self.queue.as_str());
+        match job.batch() {
+            Some(batch) => command.env("RELQ_BATCH", batch.as_str()),
+            // That of a worker which is a piece itself is not the job's.
+            None => command.env_remove("RELQ_BATCH"),
+        };
+        command
             .stdin(payload_file(job.payload())?)
             .stderr(Stdio::piped())
             .process_group(0)

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod bad_input;
+mod batch;
 mod demo;
 mod operate;
 mod push;

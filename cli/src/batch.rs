@@ -1,0 +1,64 @@
+//! `relq batch`: requests of many jobs that complete as one.
+
+mod cancel;
+mod list;
+mod request;
+mod status;
+mod submit;
+mod watch;
+
+use clap::Subcommand;
+use relq::{BatchId, BatchQueue, BatchStatus, Queue};
+
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+};
+
+/// Submit batches of jobs, and see how far they are
+///
+/// A batch is a request of many pieces, which any worker of the queue works on like
+/// any job (`relq work`, with the batch's id in RELQ_BATCH). It has a priority, a limit
+/// on how many of its pieces run at once, and completes once. Not every backend has
+/// batches; sqlite has.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    Submit(submit::Args),
+    Status(status::Args),
+    Wait(watch::Args),
+    Cancel(cancel::Args),
+    List(list::Args),
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        match self.action {
+            Action::Submit(args) => Box::pin(args.run(target)).await,
+            Action::Status(args) => Box::pin(args.run(target)).await,
+            Action::Wait(args) => Box::pin(args.run(target)).await,
+            Action::Cancel(args) => args.run(target).await,
+            Action::List(args) => args.run(target).await,
+        }
+    }
+}
+
+/// The batches of a queue, where the backend has any.
+pub(crate) fn batches_of(queue: &dyn Queue) -> Outcome<&dyn BatchQueue> {
+    let backend = queue.capabilities().backend;
+    queue.batch_queue().ok_or_else(|| {
+        Failure::Usage(format!(
+            "the backend {backend} has no batches: choose another --url"
+        ))
+    })
+}
+
+/// What is known of a batch that has to be there.
+fn known(id: &BatchId, status: Option<BatchStatus>) -> Outcome<BatchStatus> {
+    status.ok_or_else(|| Failure::Failed(format!("there is no batch {id}")))
+}

@@ -1,0 +1,55 @@
+//! `relq batch cancel`: end batches that have not completed.
+
+use relq::{BatchId, BatchStatus};
+
+use super::{batches_of, status::Report};
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::{Format, JsonArray, Output},
+};
+
+/// Drop what is not started of batches, and tell the workers that hold the rest
+///
+/// A batch has completed when the last piece that is running has ended. One that has
+/// completed already stays as it is.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The batches
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<BatchId>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let queue = target.open().await?;
+        let batches = batches_of(&*queue)?;
+        let mut found = Vec::with_capacity(self.ids.len());
+        for id in &self.ids {
+            found.extend(batches.cancel_batch(id).await?);
+        }
+        self.print(&found)?;
+        match self.ids.len() - found.len() {
+            0 => Ok(()),
+            missing => {
+                Err(Failure::Failed(format!("{missing} of these ids name no batch")))
+            }
+        }
+    }
+
+    fn print(&self, found: &[BatchStatus]) -> Outcome {
+        if self.format.json {
+            let mut array = JsonArray::begin()?;
+            found.iter().try_for_each(|status| array.item(&Report::of(status)))?;
+            return array.end();
+        }
+        let mut out = Output::new();
+        for BatchStatus { id, state, .. } in found {
+            out.text(&format!("{id} {state}\n"))?;
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,80 @@
+//! `relq batch list`: the batches of a queue.
+
+use std::num::NonZeroU32;
+
+use relq::{BatchId, BatchQueue, BatchStatus};
+
+use super::{batches_of, status::Report};
+use crate::{
+    args::Target,
+    failure::Outcome,
+    output::{Format, JsonArray, Output},
+    table::{Table, terminal_width},
+};
+
+/// Batches a call, so that no call holds the store for long.
+const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
+
+/// List the batches of the queue, in the order of their ids
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Those only that have not completed
+    #[arg(long)]
+    running: bool,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let queue = target.open().await?;
+        let batches = batches_of(&*queue)?;
+        if self.format.json {
+            return self.as_json(batches).await;
+        }
+        let heads = ["ID", "STATE", "PRIORITY", "LIMIT", "ENDED", "PIECES", "FAILED"];
+        let mut table = Table::new(heads);
+        let mut after = None;
+        while let Some(page) = self.page(batches, &mut after).await? {
+            page.iter().for_each(|status| table.row(row(status), None));
+        }
+        let mut out = Output::new();
+        out.text(&table.render(terminal_width()))?;
+        out.flush()
+    }
+
+    async fn as_json(&self, batches: &dyn BatchQueue) -> Outcome {
+        let mut array = JsonArray::begin()?;
+        let mut after = None;
+        while let Some(page) = self.page(batches, &mut after).await? {
+            page.iter().try_for_each(|status| array.item(&Report::of(status)))?;
+        }
+        array.end()
+    }
+
+    /// The next page, without those that are not asked for; `None` behind the last.
+    async fn page(
+        &self,
+        batches: &dyn BatchQueue,
+        after: &mut Option<BatchId>,
+    ) -> Outcome<Option<Vec<BatchStatus>>> {
+        let mut page = batches.list_batches(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        *after = Some(last.id.clone());
+        page.retain(|status| !(self.running && status.state.is_completed()));
+        Ok(Some(page))
+    }
+}
+
+fn row(status: &BatchStatus) -> [String; 7] {
+    [
+        status.id.to_string(),
+        status.state.to_string(),
+        status.priority.to_string(),
+        status.limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string()),
+        status.ended().to_string(),
+        status.total.to_string(),
+        status.failed.to_string(),
+    ]
+}

@@ -1,0 +1,90 @@
+//! The lines of a file of requests: `limit:piece:piece:…`.
+
+use std::num::NonZeroU32;
+
+use relq::Bytes;
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    /// How many of its pieces run at once; `None` sets no limit.
+    pub(super) limit: Option<NonZeroU32>,
+    pub(super) pieces: Vec<Bytes>,
+}
+
+/// Reads all requests. An empty line and one that begins with `#` are none.
+///
+/// # Errors
+/// Which line is wrong, by its number from 1, and why.
+pub(super) fn read(text: &Bytes) -> Result<Vec<Request>, String> {
+    let mut requests = Vec::new();
+    for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let request = Request::parse(&text.slice_ref(line));
+        requests.push(request.map_err(|why| format!("line {number}: {why}"))?);
+    }
+    Ok(requests)
+}
+
+impl Request {
+    fn parse(line: &Bytes) -> Result<Self, String> {
+        let mut fields = line.split(|byte| *byte == b':');
+        let limit = fields.next().unwrap_or_default();
+        let number =
+            std::str::from_utf8(limit).ok().and_then(|it| it.trim().parse().ok());
+        let number: u32 = number.ok_or_else(|| {
+            let limit = limit.escape_ascii();
+            format!(
+                "it begins with how many pieces may run at once, or 0 for any number, \
+                 and not with {limit}"
+            )
+        })?;
+        let pieces = fields.map(|piece| line.slice_ref(piece)).collect();
+        Ok(Self { limit: NonZeroU32::new(number), pieces })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(text: &'static str) -> Result<Vec<(u32, Vec<String>)>, String> {
+        let read = read(&Bytes::from_static(text.as_bytes()))?;
+        let plain = |request: Request| {
+            let pieces = request.pieces.iter();
+            let pieces = pieces.map(|it| String::from_utf8_lossy(it).into_owned());
+            (request.limit.map_or(0, NonZeroU32::get), pieces.collect())
+        };
+        Ok(read.into_iter().map(plain).collect())
+    }
+
+    #[test]
+    fn a_line_is_a_limit_and_pieces() {
+        let pieces = |all: &[&str]| all.iter().map(ToString::to_string).collect();
+
+        let read = requests("# sample\n2:a:b c:d\r\n\n0:x\n5\n1:\n").unwrap();
+
+        assert_eq!(
+            read,
+            [
+                (2, pieces(&["a", "b c", "d"])),
+                (0, pieces(&["x"])),
+                (5, pieces(&[])),
+                (1, pieces(&[""])),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line) in
+            [("a:b", "line 1"), ("1:a\n\n-1:b", "line 3"), (":a", "line 1")]
+        {
+            let error = requests(text).unwrap_err();
+            assert!(error.starts_with(line), "{error}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `relq batch submit`: one batch a line.
+
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use relq::{
+    Added, BatchId, BatchPriority, Bytes, Environment, NewBatch, NewJob, OnComplete,
+    PushToken, Queue, QueueName,
+};
+use serde::Serialize;
+
+use super::{batches_of, known, request, request::Request};
+use crate::{
+    args::{Target, positive_duration},
+    failure::{Failure, Outcome, explain},
+    interrupts::Interrupts,
+    output::{Format, JsonArray, Output},
+    push::{Sender, Unsent},
+};
+
+/// What stands for the batch's id in the payload of its completion job.
+const ID: &str = "{}";
+
+/// Submit one batch for each line of a file
+///
+/// A line is `limit:piece:piece:…`: how many of the pieces may run at once (0 for any
+/// number), and the payload of each. Empty lines and those that begin with # are passed
+/// over. All lines are read before the first batch is made.
+///
+/// Prints the id of each batch once all of its pieces are stored and it is sealed; with
+/// --json an array of objects {"id", "pieces"}.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The file; - is standard input
+    #[arg(long)]
+    file: PathBuf,
+
+    /// 0 to 99, larger is sooner [default: 50]
+    #[arg(long, value_parser = priority, value_name = "N")]
+    priority: Option<BatchPriority>,
+
+    /// The id of the first batch; of others with -2, -3 and so on behind it. A batch of
+    /// that id that exists is left as it is, and the submission fails
+    #[arg(long)]
+    id: Option<BatchId>,
+
+    /// Push a job of this payload when a batch completes; {} stands for its id
+    #[arg(long, value_name = "PAYLOAD")]
+    on_complete: Option<String>,
+
+    /// Push that job to another queue of the same store
+    #[arg(long, value_name = "NAME", requires = "on_complete")]
+    on_complete_queue: Option<QueueName>,
+
+    /// How long a batch can be looked at after its completion [default: 1day]
+    #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
+    retention: Option<Duration>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+/// A batch that was submitted.
+#[derive(Serialize)]
+struct Submitted<'a> {
+    id: &'a str,
+    pieces: usize,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let text = read(&self.file)?;
+        let requests = request::read(&text)
+            .map_err(|why| Failure::Usage(format!("{}: {why}", self.file.display())))?;
+        let queue = target.open().await?;
+        batches_of(&*queue)?;
+        let sender = Sender::new(Arc::clone(&queue), Interrupts::listen()?);
+        let mut shown = Shown::begin(self.format)?;
+        for (number, request) in (1..).zip(&requests) {
+            let id = self.id_of(number)?;
+            self.submit(&queue, &sender, &id, request).await?;
+            shown.show(&Submitted { id: id.as_str(), pieces: request.pieces.len() })?;
+        }
+        shown.end()
+    }
+
+    fn id_of(&self, number: usize) -> Outcome<BatchId> {
+        let random = Environment::default();
+        match &self.id {
+            None => Ok(BatchId::random(random.random())),
+            Some(id) if number == 1 => Ok(id.clone()),
+            Some(id) => BatchId::new(format!("{id}-{number}"))
+                .map_err(|error| Failure::Usage(error.to_string())),
+        }
+    }
+
+    fn batch(&self, id: &BatchId, request: &Request) -> NewBatch {
+        let mut batch = NewBatch::new(id.clone()).limit(request.limit);
+        batch.priority = self.priority.unwrap_or(batch.priority);
+        batch.retention = self.retention.unwrap_or(batch.retention);
+        batch.on_complete = self.on_complete.as_ref().map(|payload| {
+            let payload = payload.replace(ID, id.as_str());
+            let mut on_complete = OnComplete::new(NewJob::new(payload));
+            on_complete.queue.clone_from(&self.on_complete_queue);
+            on_complete
+        });
+        batch
+    }
+
+    /// Makes a batch, adds its pieces and seals it. Each call may be repeated: the id
+    /// was there before the first, and so is each page's token.
+    async fn submit(
+        &self,
+        queue: &Arc<dyn Queue>,
+        sender: &Sender,
+        id: &BatchId,
+        request: &Request,
+    ) -> Outcome {
+        let batches = batches_of(&**queue)?;
+        if batches.batch(id).await?.is_some() {
+            return Err(Failure::Failed(format!("there is a batch {id} already")));
+        }
+        let batch = self.batch(id, request);
+        let made = sender.repeat(async || batches.create(&batch).await).await;
+        made.map_err(|unsent| failed(id, "not made", &unsent))?;
+        let page = queue.capabilities().limits.max_batch.get() as usize;
+        for pieces in request.pieces.chunks(page) {
+            let pieces: Vec<_> = pieces.iter().cloned().map(NewJob::new).collect();
+            let token = PushToken::random(Environment::default().random());
+            let added =
+                sender.repeat(async || batches.add(id, &pieces, Some(&token)).await);
+            match added.await.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))? {
+                Added::Stored(_) => {}
+                Added::Closed(state) => {
+                    return Err(Failure::Failed(format!(
+                        "the batch {id} is {state} already: somebody else closed it"
+                    )));
+                }
+                Added::Unknown => return known(id, None).map(drop),
+            }
+        }
+        let sealed = sender.repeat(async || batches.seal(id).await).await;
+        known(id, sealed.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))?).map(drop)
+    }
+}
+
+const STAYS_OPEN: &str = "not sealed, and stays open until `relq batch cancel`";
+
+fn failed(id: &BatchId, what: &str, unsent: &Unsent) -> Failure {
+    Failure::Failed(format!("the batch {id} was {what}: {}", explain(&unsent.error)))
+}
+
+fn read(file: &Path) -> Outcome<Bytes> {
+    let read = if file == Path::new("-") {
+        let mut text = Vec::new();
+        io::stdin().read_to_end(&mut text).map(|_| text)
+    } else {
+        std::fs::read(file)
+    };
+    read.map(Bytes::from).map_err(|error| {
+        Failure::Failed(format!("cannot read {}: {error}", file.display()))
+    })
+}
+
+/// A priority from 0 to 99.
+fn priority(text: &str) -> Result<BatchPriority, String> {
+    let level = text.parse().ok().and_then(BatchPriority::new);
+    level.ok_or_else(|| {
+        "a batch's priority is a number from 0 to 99, larger is sooner".to_owned()
+    })
+}
+
+/// What is printed of the batches, as they are submitted.
+enum Shown {
+    Ids(Output),
+    Json(JsonArray),
+}
+
+impl Shown {
+    fn begin(format: Format) -> Outcome<Self> {
+        if format.json {
+            return JsonArray::begin().map(Self::Json);
+        }
+        Ok(Self::Ids(Output::new()))
+    }
+
+    fn show(&mut self, submitted: &Submitted<'_>) -> Outcome {
+        match self {
+            Self::Ids(out) => {
+                out.text(&format!("{}\n", submitted.id))?;
+                out.flush()
+            }
+            Self::Json(array) => {
+                array.item(submitted)?;
+                array.flush()
+            }
+        }
+    }
+
+    fn end(self) -> Outcome {
+        match self {
+            Self::Ids(_) => Ok(()),
+            Self::Json(array) => array.end(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `relq batch wait`, and the progress bar of `relq batch status --watch`.
+
+use std::{
+    io::{self, IsTerminal},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use relq::{BatchId, BatchQueue, BatchStatus, Error, Outcome as Ended, RetryAdvice};
+
+use super::{batches_of, known, status::Report};
+use crate::{
+    args::{Target, positive_duration},
+    failure::{Failure, Outcome},
+    output::Format,
+};
+
+/// Between two looks, unless the completion comes first.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Before the next look at a store that is away.
+const PAUSE: Duration = Duration::from_millis(500);
+
+const BAR: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
+
+/// Wait until a batch has completed
+///
+/// Exits with 0 when all of its pieces are done, and with 1 when one has failed, it was
+/// cancelled, or the time is over. It makes no difference whether the batch completes
+/// before this is called or after.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The batch
+    id: BatchId,
+
+    /// Give up after this time, such as 10m
+    #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
+    timeout: Option<Duration>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let queue = target.open().await?;
+        let batches = batches_of(&*queue)?;
+        let watch = Watch::unseen();
+        let status = watch.until_completed(batches, &self.id, self.timeout).await?;
+        self.format.show(&Report::of(&status))?;
+        let state = status.state;
+        match status.outcome() {
+            Some(Ended::Done) => Ok(()),
+            Some(_) => Err(Failure::Failed(format!("the batch {} {state}", self.id))),
+            None => {
+                Err(Failure::Failed(format!("the batch {} is {state} still", self.id)))
+            }
+        }
+    }
+}
+
+/// Looks at a batch until it has completed.
+#[derive(Debug)]
+pub(super) struct Watch {
+    bar: ProgressBar,
+}
+
+impl Watch {
+    /// Nothing is drawn.
+    pub(super) fn unseen() -> Self {
+        Self { bar: ProgressBar::hidden() }
+    }
+
+    /// With a bar on standard error, where that is a terminal.
+    pub(super) fn drawn() -> Self {
+        if !io::stderr().is_terminal() {
+            return Self::unseen();
+        }
+        let style =
+            ProgressStyle::with_template(BAR).expect("the template is a constant");
+        Self { bar: ProgressBar::new(0).with_style(style) }
+    }
+
+    /// Answers the status of the batch when it has completed, or when `timeout` is over.
+    pub(super) async fn until_completed(
+        &self,
+        batches: &dyn BatchQueue,
+        id: &BatchId,
+        timeout: Option<Duration>,
+    ) -> Outcome<BatchStatus> {
+        let began = Instant::now();
+        loop {
+            let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
+            let look = left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
+            let status = match batches.wait_batch(id, look).await {
+                Ok(status) => known(id, status)?,
+                Err(error) => {
+                    bear(error).await?;
+                    continue;
+                }
+            };
+            self.draw(&status);
+            let is_over = left.is_some_and(|left| left.is_zero());
+            if status.state.is_completed() || is_over {
+                self.bar.finish_and_clear();
+                return Ok(status);
+            }
+        }
+    }
+
+    fn draw(&self, status: &BatchStatus) {
+        let BatchStatus { state, failed, leased, .. } = status;
+        self.bar.set_length(status.total);
+        self.bar.set_position(status.ended());
+        self.bar.set_message(format!("{state}, {leased} running, {failed} failed"));
+    }
+}
+
+/// A store that is away for a moment is looked at again.
+async fn bear(error: Error) -> Outcome {
+    if error.retry_advice() == RetryAdvice::Never {
+        return Err(error.into());
+    }
+    tracing::warn!("{}; looking again", error.full_message());
+    tokio::time::sleep(PAUSE).await;
+    Ok(())
+}
