@@ -1,5 +1,6 @@
 //! `relq demo`: the promise, shown. Workers are killed, jobs are not lost.
 
+mod batches;
 mod crew;
 mod judge;
 mod record;
@@ -24,6 +25,7 @@ use crate::{
     output::{Format, say},
     push::Sender,
 };
+use batches::Batches;
 use crew::Crew;
 use judge::Judgement;
 use report::Report;
@@ -59,6 +61,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "4")]
     workers: NonZeroU16,
 
+    /// Make the jobs the pieces of two batches: a large one, and a small one that is
+    /// submitted after it and more urgent. Each has to complete once
+    #[arg(long)]
+    batches: bool,
+
     #[command(flatten)]
     format: Format,
 }
@@ -70,7 +77,7 @@ impl Args {
         })?;
         let url = choose_url(target, folder.path())?;
         let interrupts = Interrupts::listen()?;
-        let demo = Demo::open(url, self.jobs, interrupts.clone()).await?;
+        let demo = Demo::open(&self, url, interrupts.clone()).await?;
         let report = tokio::select! {
             report = Box::pin(demo.play(&self, folder.path())) => report,
             () = interrupts.first() => Err(Failure::Failed("stopped by a signal".into())),
@@ -106,24 +113,27 @@ struct Demo {
     name: QueueName,
     queue: Arc<dyn Queue>,
     jobs: u64,
+    batches: Option<Batches>,
     environment: Environment,
     interrupts: Interrupts,
 }
 
 impl Demo {
-    async fn open(
-        url: String,
-        jobs: NonZeroU32,
-        interrupts: Interrupts,
-    ) -> Outcome<Self> {
+    async fn open(args: &Args, url: String, interrupts: Interrupts) -> Outcome<Self> {
         let environment = Environment::default();
         let name = format!("relq-demo-{}", environment.random().text(12));
         let name = QueueName::new(name).map_err(|error| {
             Failure::Failed(format!("no name for a queue: {error}"))
         })?;
         let queue = relq::connect(&url, &name).await?;
-        let jobs = jobs.get().into();
-        Ok(Self { url, name, queue, jobs, environment, interrupts })
+        let jobs = args.jobs.get().into();
+        let batches = if args.batches {
+            let size = (jobs, args.workers.get());
+            Some(Batches::new(Arc::clone(&queue), &url, &name, size).await?)
+        } else {
+            None
+        };
+        Ok(Self { url, name, queue, jobs, batches, environment, interrupts })
     }
 
     async fn play(&self, args: &Args, folder: &Path) -> Outcome<Report> {
@@ -137,13 +147,20 @@ impl Demo {
         let took = clock.elapsed() - began;
         let evidence = crew.dismiss().await?;
         let mut judgement = judge::judge(self.jobs, &evidence);
+        let batches = match &self.batches {
+            Some(batches) => batches.judge(&mut judgement.problems).await?,
+            None => Vec::new(),
+        };
         self.compare_with_queue(&mut judgement).await?;
         show.end();
-        Ok(Report::new(self.jobs, took, judgement))
+        Ok(Report::new(self.jobs, took, judgement, batches))
     }
 
     async fn push(&self) -> Outcome {
         let sender = Sender::new(self.queue.clone(), self.interrupts.clone());
+        if let Some(batches) = &self.batches {
+            return batches.submit(&sender).await;
+        }
         let batch = u64::from(self.queue.capabilities().limits.max_batch.get());
         let mut from = 0;
         while from < self.jobs {
@@ -217,7 +234,10 @@ impl Demo {
 
     async fn clean_up(&self) -> Outcome {
         self.queue.purge().await?;
-        Ok(())
+        match &self.batches {
+            Some(batches) => batches.clean_up().await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::judge::Judgement;
+use super::{batches::Batch, judge::Judgement};
 
 /// The outcome of a demo.
 #[derive(Serialize, Debug)]
@@ -17,11 +17,18 @@ pub(super) struct Report {
     kills_at_work: u64,
     seconds: f64,
     jobs_a_second: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    batches: Vec<Batch>,
     problems: Vec<String>,
 }
 
 impl Report {
-    pub(super) fn new(pushed: u64, took: Duration, judgement: Judgement) -> Self {
+    pub(super) fn new(
+        pushed: u64,
+        took: Duration,
+        judgement: Judgement,
+        batches: Vec<Batch>,
+    ) -> Self {
         let seconds = took.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a rate is not exact")]
         let jobs_a_second = judgement.finished as f64 / seconds;
@@ -34,6 +41,7 @@ impl Report {
             kills_at_work: judgement.kills_at_work,
             seconds: round(seconds),
             jobs_a_second: round(jobs_a_second),
+            batches,
             problems: judgement.problems,
         }
     }
@@ -62,6 +70,13 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "seconds            {:>8.2}", self.seconds)?;
         writeln!(f, "jobs a second      {:>8.0}", self.jobs_a_second)?;
+        for Batch { id, priority, pieces, done, seconds } in &self.batches {
+            writeln!(
+                f,
+                "batch {id:<12} {done:>8}  of {pieces} pieces at priority {priority}, \
+                 complete after {seconds:.2} s"
+            )?;
+        }
         self.problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))
     }
 }

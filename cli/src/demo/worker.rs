@@ -24,7 +24,8 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 
-const CONCURRENCY: u32 = 16;
+/// Jobs that a worker has at once.
+pub(super) const CONCURRENCY: u32 = 16;
 
 /// How long a job takes, at least and at most: long enough that a kill hits some.
 const JOB_TAKES: (Duration, Duration) =

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::{
     on_each_store,
     relq::{Store, wait_until},
@@ -41,6 +43,20 @@ fn the_demo_leaves_no_key_on_the_server() {
     let mut store = Store::redis();
     store.relq("demo --jobs 300").ok();
     assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
+}
+
+/// B5: each of the two batches completes once, however many workers are killed.
+#[test]
+fn the_demo_of_batches_completes_each_once() {
+    let store = Store::sqlite();
+    let demo = store.relq("demo --batches --jobs 600 --workers 3 --json");
+    let report = demo.json();
+    assert_eq!((&report["finished"], &report["lost"]), (&json!(600), &json!(0)));
+    assert_eq!(report["problems"], json!([]));
+    let batches = report["batches"].as_array().unwrap();
+    let of = |at: usize, figure: &str| batches[at][figure].clone();
+    assert_eq!((of(0, "id"), of(0, "done")), (json!("large"), json!(480)));
+    assert_eq!((of(1, "id"), of(1, "done")), (json!("small"), json!(120)));
 }
 
 /// A demo that is killed takes its workers with it.

@@ -68,7 +68,7 @@ pub(super) const LOST: &[Mutant] = &[
             TAKES_NO_LEASE,
             patch(
                 "extend",
-                "if lease_end then",
+                "if lease_end and tonumber(lease_end) > 0 then",
                 "if lease_end or redis.call('HEXISTS', leased:gsub('leased$', 'held'), lease) == 1 then",
             ),
             patch("extend", "'XX', ", ""),

@@ -38,7 +38,11 @@ pub(super) const RETURNED: &[Mutant] = &[
     Mutant {
         name: "an extension takes a lost lease again",
         patches: &[
-            patch("extend", "if lease_end then", "if true then"),
+            patch(
+                "extend",
+                "if lease_end and tonumber(lease_end) > 0 then",
+                "if true then",
+            ),
             patch("extend", "'XX', ", ""),
         ],
         caught_by: &[Case(

@@ -1,0 +1,206 @@
+//! The demo's jobs as the pieces of two batches: a large one that can wait, and a small
+//! one that is urgent and comes later.
+
+use std::{
+    num::NonZeroU32,
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use relq::{
+    Added, BatchId, BatchPriority, BatchStatus, Environment, JobState, NewBatch,
+    NewJob, OnComplete, Outcome as Ended, PeekRequest, PushToken, Queue, QueueName,
+};
+use serde::Serialize;
+
+use super::worker::CONCURRENCY;
+use crate::{
+    batch::batches_of,
+    failure::{Failure, Outcome, explain},
+    push::{Sender, Unsent},
+};
+
+/// One job of so many is a piece of the small batch.
+const SMALL: u64 = 5;
+
+/// How long it takes at most until a completion has been told in another queue: a
+/// reaper sees to it when who completed the batch died before it could.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The two batches, and the queue that is told of their completion.
+pub(super) struct Batches {
+    queue: Arc<dyn Queue>,
+    told: Arc<dyn Queue>,
+    told_name: QueueName,
+    requests: [Request; 2],
+}
+
+struct Request {
+    id: BatchId,
+    priority: BatchPriority,
+    limit: Option<NonZeroU32>,
+    pieces: Range<u64>,
+}
+
+/// What became of one batch.
+#[derive(Serialize, Debug)]
+pub(super) struct Batch {
+    pub(super) id: String,
+    pub(super) priority: u8,
+    pub(super) pieces: u64,
+    pub(super) done: u64,
+    pub(super) seconds: f64,
+}
+
+impl Batches {
+    /// Numbered jobs from 0 to `jobs` in two batches, of which the larger may occupy
+    /// three of four slots of so many workers.
+    pub(super) async fn new(
+        queue: Arc<dyn Queue>,
+        url: &str,
+        name: &QueueName,
+        (jobs, workers): (u64, u16),
+    ) -> Outcome<Self> {
+        batches_of(&*queue)?;
+        let told_name = QueueName::new(format!("{name}-told"));
+        let told_name =
+            told_name.map_err(|error| Failure::Failed(error.to_string()))?;
+        let told = relq::connect(url, &told_name).await?;
+        let border = jobs - jobs / SMALL;
+        let slots = u32::from(workers) * CONCURRENCY;
+        let most = NonZeroU32::new(slots / 4 * 3);
+        let requests = [
+            Request::new("large", BatchPriority::LOWEST, most, 0..border),
+            Request::new("small", BatchPriority::HIGHEST, None, border..jobs),
+        ];
+        Ok(Self { queue, told, told_name, requests })
+    }
+
+    /// Makes both, adds their pieces, and seals them.
+    pub(super) async fn submit(&self, sender: &Sender) -> Outcome {
+        let batches = batches_of(&*self.queue)?;
+        for request in &self.requests {
+            let Request { id, pieces, .. } = request;
+            let batch = request.batch(&self.told_name);
+            let made = sender.repeat(async || batches.create(&batch).await).await;
+            made.map_err(|unsent| failed(&unsent))?;
+            for page in self.pages(pieces) {
+                let jobs: Vec<_> = page.map(|n| NewJob::new(n.to_string())).collect();
+                let token = PushToken::random(Environment::default().random());
+                let add = async || batches.add(id, &jobs, Some(&token)).await;
+                let added = sender.repeat(add).await;
+                let added = added.map_err(|unsent| failed(&unsent))?;
+                if !matches!(added, Added::Stored(_)) {
+                    return Err(Failure::Failed(format!("the batch {id}: {added:?}")));
+                }
+            }
+            let sealed = sender.repeat(async || batches.seal(id).await).await;
+            sealed.map_err(|unsent| failed(&unsent))?;
+        }
+        Ok(())
+    }
+
+    fn pages(&self, pieces: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let page = u64::from(self.queue.capabilities().limits.max_batch.get());
+        let end = pieces.end;
+        let step = usize::try_from(page).unwrap_or(usize::MAX);
+        pieces.clone().step_by(step).map(move |from| from..end.min(from + page))
+    }
+
+    /// What became of them, and what is wrong with it.
+    pub(super) async fn judge(
+        &self,
+        problems: &mut Vec<String>,
+    ) -> Outcome<Vec<Batch>> {
+        let mut all = Vec::new();
+        for request in &self.requests {
+            let batches = batches_of(&*self.queue)?;
+            match batches.wait_batch(&request.id, PATIENCE).await? {
+                Some(status) => {
+                    problems.extend(request.problem(&status));
+                    all.push(Batch::of(&status));
+                }
+                None => problems.push(format!("the batch {} is gone", request.id)),
+            }
+        }
+        problems.extend(self.problem_of_telling().await?);
+        Ok(all)
+    }
+
+    /// B5: each completion pushes one job.
+    async fn problem_of_telling(&self) -> Outcome<Option<String>> {
+        let began = Instant::now();
+        let ask = PeekRequest::new(JobState::Ready, NonZeroU32::MIN.saturating_add(9));
+        loop {
+            let found = self.told.peek(&ask).await?.jobs;
+            let mut told: Vec<_> = found.iter().map(|job| &job.payload[..]).collect();
+            told.sort_unstable();
+            if told == [&b"large"[..], b"small"] {
+                return Ok(None);
+            }
+            if began.elapsed() > PATIENCE || told.len() > self.requests.len() {
+                let count = told.len();
+                return Ok(Some(format!("{count} jobs tell of 2 completions")));
+            }
+            tokio::time::sleep(super::LOOK_EVERY).await;
+        }
+    }
+
+    /// Removes what the completions left.
+    pub(super) async fn clean_up(&self) -> Outcome {
+        self.told.purge().await?;
+        Ok(())
+    }
+}
+
+impl Request {
+    fn new(
+        id: &str,
+        priority: BatchPriority,
+        limit: Option<NonZeroU32>,
+        pieces: Range<u64>,
+    ) -> Self {
+        let id = BatchId::new(id).expect("the name is valid");
+        Self { id, priority, limit, pieces }
+    }
+
+    fn batch(&self, told: &QueueName) -> NewBatch {
+        let done = OnComplete::new(NewJob::new(self.id.as_str().to_owned()));
+        NewBatch::new(self.id.clone())
+            .priority(self.priority)
+            .limit(self.limit)
+            .on_complete(done.queue(told.clone()))
+    }
+
+    fn problem(&self, status: &BatchStatus) -> Option<String> {
+        let BatchStatus { id, state, total, done, .. } = status;
+        let pieces = self.pieces.end - self.pieces.start;
+        let is_well = status.outcome() == Some(Ended::Done)
+            && (*total, *done) == (pieces, pieces);
+        (!is_well).then(|| {
+            format!(
+                "the batch {id} of {pieces} is {state}, with {done} of {total} done"
+            )
+        })
+    }
+}
+
+impl Batch {
+    fn of(status: &BatchStatus) -> Self {
+        let took = status.completed_at.unwrap_or(status.created_at);
+        let took = took.unix_ms() - status.created_at.unix_ms();
+        let took = Duration::from_millis(u64::try_from(took).unwrap_or(0));
+        Self {
+            id: status.id.to_string(),
+            priority: status.priority.level(),
+            pieces: status.total,
+            done: status.done,
+            seconds: took.as_secs_f64(),
+        }
+    }
+}
+
+fn failed(unsent: &Unsent) -> Failure {
+    Failure::Failed(explain(&unsent.error))
+}
