@@ -25,6 +25,9 @@ struct Args {
 enum Command {
     Report(judged::Args),
     Soak(soak::Args),
+    SoakBatches(soak::BatchArgs),
+    #[command(hide = true)]
+    SoakBatchWorker(soak::BatchWorkerArgs),
     #[command(hide = true)]
     SoakWorker(soak::WorkerArgs),
     #[command(hide = true)]
@@ -51,6 +54,8 @@ fn run(command: Command) -> Outcome<bool> {
     match command {
         Command::Report(args) => args.run(),
         Command::Soak(args) => runtime.block_on(Box::pin(args.run())),
+        Command::SoakBatches(args) => runtime.block_on(Box::pin(args.run())),
+        Command::SoakBatchWorker(args) => runtime.block_on(args.run()).map(|()| true),
         Command::SoakWorker(args) => runtime.block_on(args.run()).map(|()| true),
         Command::SoakProducer(args) => runtime.block_on(args.run()).map(|()| true),
         Command::SqliteChild => processes::live(sqlite::SQLITE),

@@ -20,14 +20,16 @@
 //! [`Twisted::new`] makes a queue of it, for a subject to hand out, and
 //! [`verdict`](crate::verdict) says what a case thinks of that.
 
+mod batches;
+
 use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use queue_core::{
-    Audit, Cancelled, Capabilities, ClaimRequest, Delivery, Environment, Error,
-    Extended, JobId, NewJob, Operator, Page, PeekRequest, PushToken, Pushed, Queue,
-    Receipt, Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats,
-    Turn, Which, WorkerId,
+    Added, Audit, BatchId, BatchQueue, BatchStatus, Cancelled, Capabilities,
+    ClaimRequest, Delivery, Environment, Error, Extended, JobId, NewJob, Operator,
+    Page, PeekRequest, PushToken, Pushed, Queue, Receipt, Recovered, Redriven,
+    Released, ReliableQueue, Settled, Settlement, Stats, Turn, Which, WorkerId,
 };
 
 /// What is done in place of the queue's own calls. What is not written is done right.
@@ -102,6 +104,45 @@ pub trait Twist: Send + Sync {
     /// In place of [`ReliableQueue::leave`].
     async fn leave(&self, right: &Right, worker: &WorkerId) -> Result<Released, Error> {
         right.leave(worker).await
+    }
+
+    /// In place of [`BatchQueue::add`].
+    async fn add(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        right.batches().add(batch, pieces, token).await
+    }
+
+    /// In place of [`BatchQueue::batch`].
+    async fn batch(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().batch(batch).await
+    }
+
+    /// In place of [`BatchQueue::cancel_batch`].
+    async fn cancel_batch(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().cancel_batch(batch).await
+    }
+
+    /// In place of [`BatchQueue::wait_batch`].
+    async fn wait_batch(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().wait_batch(batch, timeout).await
     }
 
     /// In place of [`Operator::stats`].
@@ -205,6 +246,10 @@ impl ReliableQueue for Twisted {
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         self.right.sibling().await
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        self.right.batch_queue().map(|_| self as &dyn BatchQueue)
     }
 }
 

@@ -15,6 +15,8 @@
 //!
 //! The judgement comes from the records, which do not go through the queue.
 
+mod batch_worker;
+mod batches;
 mod child;
 mod crew;
 mod judge;
@@ -32,6 +34,8 @@ use queue_core::{Environment, Queue, QueueName, RetryAdvice, Stats};
 use tempfile::TempDir;
 
 use crate::{Outcome, backend::Backend};
+pub(crate) use batch_worker::Args as BatchWorkerArgs;
+pub(crate) use batches::Args as BatchArgs;
 use crew::Crew;
 use judge::{Judgement, TooFew};
 pub(crate) use producer::Args as ProducerArgs;

@@ -1,0 +1,173 @@
+//! Each mutant, and what catches it.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use backend_sqlite::{Durability, SqliteConfig, SqliteQueue};
+use conformance_tests::{
+    Profile, Subject, async_trait,
+    twist::{Right, Twist, Twisted},
+    verdict,
+};
+use queue_core::{Environment, Error, Queue, QueueName};
+
+use crate::altered::Alteration;
+use crate::twists::*;
+
+/// What is done wrong.
+#[derive(Clone)]
+enum Flaw {
+    Twist(Arc<dyn Twist>),
+    Altered(Alteration),
+}
+
+struct Mutant {
+    flaw: Flaw,
+    /// Actors come at once, and the file is changed by the first.
+    opening: Mutex<()>,
+}
+
+#[async_trait]
+impl Subject for Mutant {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let file = Path::new(endpoint).join("jobs.db");
+        let config = SqliteConfig::file(&file)
+            .durability(Durability::Normal)
+            .environment(environment.clone());
+        let queue = Arc::new(SqliteQueue::open(config, queue.clone()).await?);
+        let environment = environment.clone();
+        match &self.flaw {
+            Flaw::Twist(twist) => {
+                let right = Right { queue, environment };
+                Ok(Arc::new(Twisted::new(right, Arc::clone(twist))))
+            }
+            Flaw::Altered(alteration) => {
+                let _first = self.opening.lock().unwrap();
+                alteration.apply(&file);
+                Ok(queue)
+            }
+        }
+    }
+}
+
+fn is_caught(flaw: Flaw, case: &str, words: &str) {
+    let mutant = Mutant { flaw, opening: Mutex::default() };
+    let said = verdict(mutant, Profile::Embedded, case).unwrap_err();
+    assert!(said.contains(words), "caught by another check: {said}");
+}
+
+macro_rules! twisted {
+    ($(#[$rule:meta])* $test:ident: $twist:expr, $case:literal, $words:literal) => {
+        $(#[$rule])*
+        #[test]
+        fn $test() {
+            is_caught(Flaw::Twist(Arc::new($twist)), $case, $words);
+        }
+    };
+}
+
+macro_rules! altered {
+    ($(#[$rule:meta])* $test:ident: $trigger:literal, $from:literal => $to:literal,
+        $case:literal, $words:literal) => {
+        $(#[$rule])*
+        #[test]
+        fn $test() {
+            let altered = Alteration { trigger: $trigger, from: $from, to: $to };
+            is_caught(Flaw::Altered(altered), $case, $words);
+        }
+    };
+}
+
+twisted! {
+    /// B2: sidekiq/sidekiq#5524, #6852; sime1/redis-queue.
+    acks_that_are_counted_are_caught: CountsAcks::default(),
+        "batches::a_second_ack_counts_nothing", "B2"
+}
+
+twisted! {
+    /// B2: also where the second ack is that of a redelivery.
+    acks_of_redeliveries_that_are_counted_are_caught: CountsAcks::default(),
+        "batches::a_redelivered_piece_counts_once", "B2"
+}
+
+twisted! {
+    /// B1: breamware/sidekiq-batch#69.
+    a_completion_while_open_is_caught: CompletesWhileOpen::default(),
+        "batches::an_open_batch_does_not_complete", "left: 1\n right: 0"
+}
+
+twisted! {
+    /// B5: who comes late never learns.
+    a_completion_told_to_listeners_alone_is_caught: TellsListeners,
+        "batches::a_completion_is_read_later", "it was told at once"
+}
+
+twisted! {
+    /// B3: sime1/redis-queue.
+    a_slot_that_dies_with_its_worker_is_caught: LosesSlots::default(),
+        "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
+}
+
+twisted! {
+    /// B3, R24: nor does who leaves give it back.
+    a_slot_that_leaves_with_its_worker_is_caught: LosesSlots::default(),
+        "batches::a_leavers_slots_come_back", "left: 0\n right: 2"
+}
+
+twisted! {
+    /// R5: one piece that is refused leaves the others there.
+    pieces_added_one_by_one_are_caught: AddsOneByOne,
+        "batches::pieces_are_added_all_or_none", "left: (1, 1)\n right: (0, 0)"
+}
+
+twisted! {
+    /// B7: what is cancelled in words alone goes on.
+    a_cancel_in_words_is_caught: CancelsInWords,
+        "batches::a_cancelled_batch_gives_nothing", "Some(Cancelled)"
+}
+
+altered! {
+    /// B2: a redelivery is counted as an end.
+    a_redelivery_counted_as_done_is_caught: "piece_moved",
+        "ready = ready +"
+            => "done = done + (old.state = 'leased' AND new.state = 'ready'), ready = ready +",
+        "batches::a_redelivered_piece_counts_once", "miscounted"
+}
+
+altered! {
+    /// B3: the slot is not given back by a lease that ended.
+    a_slot_that_is_not_given_back_is_caught: "piece_moved",
+        "- (old.state = 'leased')"
+            => "- (old.state = 'leased' AND new.state <> 'ready')",
+        "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
+}
+
+altered! {
+    /// B3: nobody counts the slots in use.
+    a_limit_that_does_not_hold_is_caught: "piece_moved",
+        "leased = leased + (new.state = 'leased') - (old.state = 'leased'),"
+            => "leased = 0,",
+        "batches::a_limit_holds", "right: 3"
+}
+
+altered! {
+    /// B8: a dead piece is not counted.
+    a_death_that_is_not_counted_is_caught: "piece_moved",
+        "failed = failed + (new.state = 'dead')" => "failed = 0",
+        "batches::a_buried_piece_has_failed", "Some(Done)"
+}
+
+altered! {
+    /// B9: a batch completes though a piece waits for its next try.
+    a_completion_before_a_retry_is_caught: "piece_moved",
+        "scheduled = scheduled + (new.state = 'scheduled') - (old.state = 'scheduled')"
+            => "scheduled = 0",
+        "batches::a_retry_holds_no_slot", "left: Some(Done)\n right: None"
+}

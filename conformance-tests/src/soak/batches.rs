@@ -1,0 +1,289 @@
+//! The soak of batches: two requests of unequal size and priority, workers that are
+//! killed, and nobody who waits for the end.
+//!
+//! ```text
+//!  this process ── create, add, seal: big (low), small (high) ──> store
+//!        │                                                          ▲
+//!        └ SIGKILL, restart ──> 8 workers ── pieces, completions ───┘
+//!                                   └ each start and end ──> records
+//! ```
+//!
+//! It is judged by the records, by the queue's own counters, which count each job
+//! once, and by looks at both batches all the while (B2, B3).
+
+use std::{
+    collections::BTreeMap,
+    num::{NonZeroU16, NonZeroU32},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use queue_core::{
+    BatchId, BatchPriority, BatchQueue, BatchStatus, Environment, NewBatch, NewJob,
+    OnComplete, Outcome as Ended, Queue, QueueName, Timestamp,
+};
+use tempfile::TempDir;
+
+use super::{
+    batch_worker,
+    child::Process,
+    record::{self, Kind},
+    site::Site,
+};
+use crate::{Outcome, backend::Backend};
+
+/// Between two looks at the batches.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Between two kills.
+const KILL_EVERY: Duration = Duration::from_millis(150);
+
+/// Both have to end by then, and both at all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Without so many kills the soak has proved nothing.
+const FEWEST_KILLS: u64 = 5;
+
+/// Pieces of one call.
+const AT_ONCE: usize = 500;
+
+/// What is asked for.
+struct Request {
+    name: &'static str,
+    /// The number of its first piece.
+    first: u64,
+    pieces: u64,
+    limit: u32,
+    level: u8,
+    /// The number of its completion job.
+    completion: u64,
+}
+
+const REQUESTS: [Request; 2] = [
+    Request {
+        name: "big",
+        first: 0,
+        pieces: 1200,
+        limit: 3,
+        level: 20,
+        completion: 9_000_000,
+    },
+    Request {
+        name: "small",
+        first: 1_000_000,
+        pieces: 90,
+        limit: 2,
+        level: 80,
+        completion: 9_000_001,
+    },
+];
+
+/// Let workers die over two batches, and prove that each completes once
+///
+/// Exits with 1 when a promise was broken.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Which backend
+    #[arg(long, value_enum)]
+    backend: Backend,
+
+    /// How many worker processes at once
+    #[arg(long, value_name = "N", default_value = "8")]
+    workers: NonZeroU16,
+}
+
+impl Args {
+    pub(crate) async fn run(self) -> Outcome<bool> {
+        let folder = TempDir::with_prefix("relq-batches-")?;
+        let site = Site::open(self.backend, folder.path())?;
+        let name = QueueName::new("soak")?;
+        let queue = relq::connect(site.url(), &name).await?;
+        let crew = Crew::new(site.url(), name, folder.path().to_owned());
+        let mut soak = Soak { queue, crew, wrong: Vec::new() };
+        let kills = soak.play(usize::from(self.workers.get())).await?;
+        soak.judge(kills).await?;
+        for wrong in &soak.wrong {
+            println!("{wrong}");
+        }
+        println!("{kills} workers killed, {} promises broken", soak.wrong.len());
+        Ok(soak.wrong.is_empty())
+    }
+}
+
+/// Worker processes, and where each writes.
+struct Crew {
+    url: String,
+    queue: QueueName,
+    folder: PathBuf,
+    running: Vec<Process>,
+    records: Vec<PathBuf>,
+}
+
+impl Crew {
+    fn new(url: &str, queue: QueueName, folder: PathBuf) -> Self {
+        let (running, records) = (Vec::new(), Vec::new());
+        Self { url: url.to_owned(), queue, folder, running, records }
+    }
+
+    fn start(&mut self) -> Outcome<()> {
+        let records = self.folder.join(format!("{}.records", self.records.len()));
+        let arguments = [("--records", records.as_ref())];
+        let command = "soak-batch-worker";
+        let worker = Process::start(command, &self.url, &self.queue, &arguments)?;
+        self.running.push(worker);
+        self.records.push(records);
+        Ok(())
+    }
+
+    /// Kills the one that has run longest, and starts another.
+    fn kill_one(&mut self) -> Outcome<()> {
+        self.running.remove(0).kill()?;
+        self.start()
+    }
+}
+
+struct Soak {
+    queue: Arc<dyn Queue>,
+    crew: Crew,
+    wrong: Vec<String>,
+}
+
+impl Soak {
+    fn batches(&self) -> Outcome<&dyn BatchQueue> {
+        self.queue.batch_queue().ok_or_else(|| "the backend has no batches".into())
+    }
+
+    /// Plays until both batches have completed and their jobs have run; answers how
+    /// many workers were killed.
+    async fn play(&mut self, workers: usize) -> Outcome<u64> {
+        for request in &REQUESTS {
+            self.submit(request).await?;
+        }
+        for _ in 0..workers {
+            self.crew.start()?;
+        }
+        let environment = Environment::default();
+        let clock = environment.clock();
+        let (began, mut next, mut kills) = (clock.elapsed(), KILL_EVERY, 0);
+        while !self.have_all_ended().await? {
+            clock.sleep(LOOK_EVERY).await;
+            let passed = clock.elapsed().saturating_sub(began);
+            if passed > PATIENCE {
+                return Err(format!("not ended within {PATIENCE:?}").into());
+            }
+            if passed > next {
+                self.crew.kill_one()?;
+                (next, kills) = (passed + KILL_EVERY, kills + 1);
+            }
+        }
+        for worker in self.crew.running.drain(..) {
+            worker.end()?;
+        }
+        Ok(kills)
+    }
+
+    async fn submit(&self, request: &Request) -> Outcome<()> {
+        let batch = BatchId::new(request.name)?;
+        let told = NewJob::new(request.completion.to_string());
+        let level = BatchPriority::new(request.level).ok_or("a level above all")?;
+        let new = NewBatch::new(batch.clone())
+            .priority(level)
+            .limit(NonZeroU32::new(request.limit))
+            .on_complete(OnComplete::new(told));
+        self.batches()?.create(&new).await?;
+        let numbers = request.first..request.first + request.pieces;
+        let pieces: Vec<NewJob> =
+            numbers.map(|number| NewJob::new(number.to_string())).collect();
+        for some in pieces.chunks(AT_ONCE) {
+            self.batches()?.add(&batch, some, None).await?;
+        }
+        self.batches()?.seal(&batch).await?;
+        Ok(())
+    }
+
+    /// Looks at both batches, and at nothing else: nobody waits for their ends.
+    async fn have_all_ended(&mut self) -> Outcome<bool> {
+        let mut all = true;
+        for request in &REQUESTS {
+            let status = self.status(request).await?;
+            let sum = status.ended() + status.leased + status.waiting;
+            if status.total != sum || status.total != request.pieces {
+                self.wrong.push(format!("B2: {status:?}"));
+            }
+            if status.leased > u64::from(request.limit) {
+                self.wrong.push(format!("B3: {status:?}"));
+            }
+            if status.state.is_completed() && status.ended() != status.total {
+                self.wrong.push(format!("B1: {status:?}"));
+            }
+            all &= status.state.is_completed();
+        }
+        Ok(all && self.queue.stats().await?.unfinished() == 0)
+    }
+
+    async fn status(&self, request: &Request) -> Outcome<BatchStatus> {
+        let known = self.batches()?.batch(&BatchId::new(request.name)?).await?;
+        known.ok_or_else(|| format!("{} is gone", request.name).into())
+    }
+
+    async fn judge(&mut self, kills: u64) -> Outcome<()> {
+        let mut ends: Vec<Timestamp> = Vec::new();
+        for request in &REQUESTS {
+            let status = self.status(request).await?;
+            let is_done = status.outcome() == Some(Ended::Done);
+            if !is_done || status.done != request.pieces {
+                self.wrong.push(format!("B5: {status:?}"));
+            }
+            ends.extend(status.completed_at);
+        }
+        if !ends.is_sorted_by(|big, small| small < big) {
+            self.wrong.push(format!("B4: big and small ended at {ends:?}"));
+        }
+        self.judge_counters().await?;
+        self.judge_records(kills)?;
+        if kills < FEWEST_KILLS {
+            self.wrong.push(format!("only {kills} workers were killed"));
+        }
+        Ok(())
+    }
+
+    /// Each piece ended once, and so did the job of each completion (B2, B5).
+    async fn judge_counters(&mut self) -> Outcome<()> {
+        let stats = self.queue.stats().await?;
+        let jobs: u64 = REQUESTS.iter().map(|request| request.pieces + 1).sum();
+        if stats.finished != jobs || stats.dead + stats.discarded != 0 {
+            self.wrong.push(format!("B5: {jobs} jobs, but {stats:?}"));
+        }
+        let problems = self.queue.audit().await?.problems;
+        self.wrong.extend(problems.into_iter().map(|it| format!("the audit: {it}")));
+        Ok(())
+    }
+
+    /// Each job ran to its end, and more often for a kill alone (R6).
+    fn judge_records(&mut self, kills: u64) -> Outcome<()> {
+        let mut runs = BTreeMap::<u64, (u64, u64)>::new();
+        for records in &self.crew.records {
+            for one in record::read(records)? {
+                let (started, ended) = runs.entry(one.job).or_default();
+                match one.kind {
+                    Kind::Start => *started += 1,
+                    Kind::End => *ended += 1,
+                    other => self.wrong.push(format!("a record of {other:?}")),
+                }
+            }
+        }
+        for request in &REQUESTS {
+            let pieces = request.first..request.first + request.pieces;
+            let missing = pieces
+                .chain([request.completion])
+                .filter(|job| runs.get(job).is_none_or(|(_, ended)| *ended == 0));
+            self.wrong.extend(missing.map(|job| format!("R1: {job} did not run")));
+        }
+        let again: u64 = runs.values().map(|(started, _)| started - 1).sum();
+        if again > kills * u64::from(batch_worker::SLOTS) {
+            self.wrong.push(format!("R6: {again} runs more after {kills} kills"));
+        }
+        Ok(())
+    }
+}
