@@ -100,7 +100,13 @@ impl<H: Handler> ClaimLoop<H> {
             tokio::select! {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
-                answer = self.calls.next_answer() => self.answered(answer)?,
+                answer = self.calls.next_answer() => {
+                    self.answered(answer)?;
+                    if !self.slots.is_empty() && self.room().is_some() {
+                        // A job that was started goes before the next claim.
+                        yield_now().await;
+                    }
+                }
                 (job, ended) = self.slots.next_ended() => {
                     self.all_ended(job, ended);
                     if self.is_shared() {
