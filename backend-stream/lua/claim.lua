@@ -34,6 +34,7 @@ end
 redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.unique)
 redis.call('LLEN', keys.wake)
+redis.call('ZCARD', claimable)
 check_ready(keys)
 
 local answer, ends, buried, is_more = {now_ms, 0, due_in_ms, 0}, {}, 0, false

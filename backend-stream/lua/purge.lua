@@ -14,7 +14,7 @@ for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'ids'), 0, -1)) do
     redis.call('UNLINK', batch_key(keys, what, id))
   end
 end
-for _, what in ipairs({'ids', 'running', 'claimable', 'cancelling', 'outbox', 'ended'}) do
+for _, what in ipairs({'ids', 'running', 'claimable', 'cancelling', 'outbox', 'told', 'ended'}) do
   redis.call('UNLINK', batch_key(keys, what))
 end
 for _, key in ipairs(KEYS) do

@@ -83,7 +83,8 @@ async fn read_leases(
 async fn read_batches(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut after: Option<BatchId> = None;
     loop {
-        let page = store.list_batches(after.as_ref(), BATCHES).await?;
+        let page =
+            store.list_batches(Operation::Audit, after.as_ref(), BATCHES).await?;
         for batch in &page {
             if batch.total != batch.ended() + batch.leased + batch.waiting {
                 seen.problem(format!("batch {} does not add up", batch.id));

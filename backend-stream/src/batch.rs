@@ -15,6 +15,7 @@
 
 mod outbox;
 pub(crate) mod record;
+mod wait;
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -31,10 +32,6 @@ use crate::{
 };
 
 pub(crate) use outbox::{forward, forward_page, is_piece};
-
-/// The first and the longest pause of who waits for a batch, which doubles.
-const PAUSE: (Duration, Duration) =
-    (Duration::from_millis(20), Duration::from_millis(500));
 
 #[async_trait]
 impl BatchQueue for StreamQueue {
@@ -62,7 +59,7 @@ impl BatchQueue for StreamQueue {
     }
 
     async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
-        self.store.read_batch(Operation::ReadBatch, batch).await
+        Ok(self.store.read_batch(Operation::ReadBatch, batch).await?.status)
     }
 
     async fn list_batches(
@@ -70,7 +67,19 @@ impl BatchQueue for StreamQueue {
         after: Option<&BatchId>,
         limit: NonZeroU32,
     ) -> Result<Vec<BatchStatus>, Error> {
-        self.store.list_batches(after, limit.min(MAX_BATCH).get()).await
+        let mut found: Vec<BatchStatus> = Vec::new();
+        loop {
+            let room = limit.get() - u32::try_from(found.len()).unwrap_or(limit.get());
+            let page = room.min(MAX_BATCH.get());
+            let after = found.last().map(|last| &last.id).or(after);
+            let next =
+                self.store.list_batches(Operation::ReadBatch, after, page).await?;
+            let is_last = next.len() < page as usize || page == room;
+            found.extend(next);
+            if is_last {
+                return Ok(found);
+            }
+        }
     }
 
     async fn cancel_batch(
@@ -99,26 +108,12 @@ impl BatchQueue for StreamQueue {
         self.store.alter_batch(batch, change).await
     }
 
-    /// Reads the record again and again: a completion costs whoever makes it nothing
-    /// for those who wait, and none of them can miss it.
     async fn wait_batch(
         &self,
         batch: &BatchId,
         timeout: Duration,
     ) -> Result<Option<BatchStatus>, Error> {
         CAPABILITIES.check_wait(timeout)?;
-        let clock = self.store.conn.environment().clock();
-        let deadline = clock.elapsed() + timeout;
-        let mut pause = PAUSE.0;
-        loop {
-            let status = self.store.read_batch(Operation::WaitBatch, batch).await?;
-            let left = deadline.saturating_sub(clock.elapsed());
-            let is_over = status.as_ref().is_none_or(|it| it.state.is_completed());
-            if is_over || left.is_zero() {
-                return Ok(status);
-            }
-            clock.sleep(pause.min(left)).await;
-            pause = (pause * 2).min(PAUSE.1);
-        }
+        wait::until_completed(&self.store, batch, timeout).await
     }
 }

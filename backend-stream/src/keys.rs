@@ -114,6 +114,11 @@ impl Keys {
         format!("{}:outbox", self.batches)
     }
 
+    /// The last completion of a batch, for who waits for one.
+    pub(crate) fn told(&self) -> String {
+        format!("{}:told", self.batches)
+    }
+
     /// The batches that have not completed, by their rank.
     pub(crate) fn running(&self) -> String {
         format!("{}:running", self.batches)

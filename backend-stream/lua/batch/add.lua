@@ -29,7 +29,7 @@ if token ~= '' then
   local forget_at = redis.call('ZSCORE', keys.calls, token)
   if forget_at and tonumber(forget_at) > now_ms then
     local first = cmsgpack.unpack(redis.call('HGET', keys.answers, token))
-    if first.count ~= count or first.batch ~= id then
+    if first.pieces ~= count or first.batch ~= id then
       return redis.error_reply('RELQTOKEN the token is that of another call')
     end
     return first.answer
@@ -66,6 +66,7 @@ refresh(keys, id)
 if token ~= '' then
   redis.call('ZADD', keys.calls, now_ms + window_ms, token)
   redis.call('HSET', keys.answers, token,
-    cmsgpack.pack({count = count, batch = id, answer = answer, duplicates = {}}))
+    -- No push has so many jobs, so that none can take this for an answer of its own.
+    cmsgpack.pack({count = -1, pieces = count, batch = id, answer = answer}))
 end
 return answer

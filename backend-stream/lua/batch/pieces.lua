@@ -6,6 +6,7 @@
 --   ids        ZSET    all ids, in their order
 --   outbox     SET     ids whose completion is to be told to another queue
 --   cancelling SET     ids of cancelled ones of which pieces are still to be dropped
+--   told       STREAM  the last completion, for who waits for one
 --   ended      ZSET    id -> when the record is to be removed (ms)
 --   record:ID  HASH    what the batch is, and what its pieces came to
 --   pieces:ID  STREAM  its pieces that are ready or leased, as `streams` keep jobs
@@ -75,6 +76,11 @@ end
 -- that somebody has to tell another queue.
 local function complete(keys, id, now_ms)
   local record = batch_key(keys, 'record', id)
+  -- Keys of another type fail here, before the first write; `tend` completes it then.
+  redis.call('XLEN', batch_key(keys, 'told'))
+  redis.call('ZCARD', batch_key(keys, 'ended'))
+  redis.call('SCARD', batch_key(keys, 'outbox'))
+  check_ready(keys)
   local fields = redis.call('HMGET', record, 'state', 'failed', 'retention_ms', 'tells')
   local outcome = 'done'
   if tonumber(fields[2]) > 0 then outcome = 'failed' end
@@ -86,6 +92,7 @@ local function complete(keys, id, now_ms)
   redis.call('ZREM', batch_key(keys, 'running'), id)
   redis.call('ZREM', batch_key(keys, 'claimable'), id)
   redis.call('UNLINK', batch_key(keys, 'pieces', id))
+  redis.call('XADD', batch_key(keys, 'told'), 'MAXLEN', 1, '*', 'batch', id)
 end
 
 -- Completes a batch that takes no more pieces and has none that lives.

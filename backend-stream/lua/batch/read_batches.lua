@@ -6,7 +6,7 @@
 -- ARGV[2] id, or empty for those from the first one on
 -- ARGV[3] how many at most
 --
--- Returns what is known of each.
+-- Returns {id of the last completion in `told`, what is known of each batch, ...}.
 local keys = bind_keys()
 local what, id, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -15,6 +15,7 @@ if what == 'after' then
   local start = id == '' and '-' or '(' .. id
   ids = redis.call('ZRANGE', batch_key(keys, 'ids'), start, '+', 'BYLEX', 'LIMIT', 0, most)
 end
-local known = {}
+local last = redis.call('XREVRANGE', batch_key(keys, 'told'), '+', '-', 'COUNT', 1)[1]
+local known = {last and last[1] or '0-0'}
 for _, one in ipairs(ids) do known[#known + 1] = status_of(keys, one) or nil end
 return known

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Go on with cancels that were left undone, bury pieces that somebody else has deleted,
--- and remove a page of batches that have been completed for long enough. One whose
+-- complete what could not be completed when its last piece ended, and remove a page of batches that have been completed for long enough. One whose
 -- completion is still to be told stays.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
@@ -22,6 +22,7 @@ if id then cancel_page(keys, id, page) end
 local FEW, has_lost = 10, false
 for _, running in ipairs(redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)) do
   has_lost = bury_lost_pieces(keys, running, FEW) or has_lost
+  complete_if_over(keys, running, now_ms)
 end
 
 local old = redis.call('ZRANGE', batch_key(keys, 'ended'), '-inf', now_ms, 'BYSCORE',
@@ -34,6 +35,10 @@ for _, one in ipairs(old) do
     redis.call('ZREM', batch_key(keys, 'ids'), one)
     redis.call('ZREM', batch_key(keys, 'ended'), one)
   end
+end
+-- Whoever waits for a batch finds by itself that there is none.
+if redis.call('EXISTS', batch_key(keys, 'ids')) == 0 then
+  redis.call('UNLINK', batch_key(keys, 'told'))
 end
 local is_cancelling = redis.call('EXISTS', batch_key(keys, 'cancelling')) == 1
 return (is_cancelling or has_lost or #old == page) and 1 or 0

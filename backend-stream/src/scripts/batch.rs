@@ -6,7 +6,7 @@ use queue_core::{
     NewJob, Operation, PushToken, Pushed, QueueName, Recovered,
 };
 use queue_redis::{
-    Reply, entry,
+    Call, Reply, entry,
     entry::millis,
     shelf::{Shelf, token_of_another_call},
 };
@@ -23,6 +23,23 @@ pub(crate) struct Letter {
     pub(crate) delay_ms: u64,
     /// From the push on, 0 for none.
     pub(crate) expires_ms: u64,
+}
+
+/// A batch, and what was told last of all batches of the queue.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) status: Option<BatchStatus>,
+    /// The id in the stream of completions.
+    pub(crate) last_told: String,
+}
+
+impl Sight {
+    pub(crate) fn of(reply: Reply) -> Result<Self, Error> {
+        let mut parts = reply.list()?.into_iter();
+        let last_told = parts.next().map_or(Ok(String::new()), Reply::text)?;
+        let status = parts.next().map_or(Ok(None), record::status)?;
+        Ok(Self { status, last_told })
+    }
 }
 
 /// What stands for no limit.
@@ -140,22 +157,26 @@ impl Store {
         &self,
         operation: Operation,
         batch: &BatchId,
-    ) -> Result<Option<BatchStatus>, Error> {
+    ) -> Result<Sight, Error> {
+        Sight::of(self.reading_batch(batch).run(&self.conn, operation).await?)
+    }
+
+    /// The call of [`read_batch`](Self::read_batch), to be sent behind another.
+    pub(crate) fn reading_batch(&self, batch: &BatchId) -> Call<'static> {
         let call = self.shelf.call(&BATCH_SCRIPTS.read_batches);
-        let call = call.arg("one").arg(batch.as_str()).arg(1);
-        let known = call.run(&self.conn, operation).await?.list()?.into_iter().next();
-        known.map_or(Ok(None), record::status)
+        call.arg("one").arg(batch.as_str()).arg(1)
     }
 
     pub(crate) async fn list_batches(
         &self,
+        operation: Operation,
         after: Option<&BatchId>,
         most: u32,
     ) -> Result<Vec<BatchStatus>, Error> {
         let call = self.shelf.call(&BATCH_SCRIPTS.read_batches);
         let call = call.arg("after").arg(after.map_or("", BatchId::as_str)).arg(most);
-        let known = call.run(&self.conn, Operation::ReadBatch).await?.list()?;
-        known.into_iter().filter_map(|one| record::status(one).transpose()).collect()
+        let known = call.run(&self.conn, operation).await?.list()?.into_iter().skip(1);
+        known.filter_map(|one| record::status(one).transpose()).collect()
     }
 
     /// Does a page of what is left to be done for batches.

@@ -14,7 +14,7 @@ use queue_redis::{
 
 use crate::keys::Keys;
 
-pub(crate) use batch::Letter;
+pub(crate) use batch::{Letter, Sight};
 pub(crate) use worker::Claimed;
 
 queue_redis::scripts! {

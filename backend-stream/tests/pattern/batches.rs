@@ -55,7 +55,7 @@ async fn a_completed_batch_is_its_record() {
     };
     assert_eq!(
         of_batches(),
-        ["ended", "ids", "record:b"].map(|it| format!("{{q}}:batch:{it}"))
+        ["ended", "ids", "record:b", "told"].map(|it| format!("{{q}}:batch:{it}"))
     );
 
     let start = std::time::Instant::now();
@@ -154,6 +154,58 @@ async fn a_claim_looks_at_no_batch_in_vain() {
     assert!(calls(&server, "hmget") + calls(&server, "hget") < 10);
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
     assert!(calls(&server, "xreadgroup") < 5);
+}
+
+/// B5: all who wait are told at once, however many, and sleep until then.
+#[tokio::test]
+async fn all_who_wait_are_told_at_once() {
+    let server = Server::start();
+    let queue = std::sync::Arc::new(open(&server, "q").await);
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let held = take_one(&queue).await;
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let queue = std::sync::Arc::clone(&queue);
+            tokio::spawn(async move { queue.wait_batch(&id(), LONG).await })
+        })
+        .collect();
+    let start = std::time::Instant::now();
+    while say(&server, "CLIENT LIST").matches("cmd=xread ").count() < 5 {
+        assert!(start.elapsed() < LONG, "they do not wait");
+        tokio::task::yield_now().await;
+    }
+
+    let start = std::time::Instant::now();
+    finish(&queue, vec![held]).await;
+
+    for one in waiting {
+        let known = one.await.unwrap().unwrap().unwrap();
+        assert_eq!(known.outcome(), Some(Outcome::Done));
+    }
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+/// R4: a token of pieces is none of a push, nor the other way round.
+#[tokio::test]
+async fn a_token_belongs_to_its_call() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.create(&NewBatch::new(id())).await.unwrap();
+    let [one, two] = ["one", "two"].map(|it| PushToken::new(it).unwrap());
+    let jobs = [NewJob::new("x")];
+    queue.add(&id(), &jobs, Some(&one)).await.unwrap();
+    queue.push(&jobs, Some(&two)).await.unwrap();
+
+    let pushed = queue.push(&jobs, Some(&one)).await.unwrap_err();
+    let added = queue.add(&id(), &jobs, Some(&two)).await.unwrap_err();
+
+    for error in [pushed, added] {
+        assert!(matches!(error, Error::Invalid { .. }), "{}", error.full_message());
+    }
 }
 
 /// B5: a completion that another queue does not take keeps no other back, is told by

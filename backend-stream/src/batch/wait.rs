@@ -1,0 +1,79 @@
+//! Waiting for the completion of a batch.
+//!
+//! ```text
+//!  read the record, and the last completion that was told
+//!  XREAD BLOCK … STREAMS {Q}:batch:told LAST    any completion after that, at once
+//!  read the record again, right behind it, in the same round trip
+//! ```
+//!
+//! What is told is a hint: the record is what counts (B5). Nothing is taken from the
+//! stream, which has one entry at most, so that all who wait hear of it.
+
+use std::time::Duration;
+
+use queue_core::{BatchId, BatchStatus, Error, Operation};
+use queue_redis::{Cmd, WaitingConn, command};
+
+use crate::scripts::{Sight, Store};
+
+/// How long the server holds the command at most; after that the record is read again,
+/// whatever was heard.
+const BLOCK: Duration = Duration::from_secs(2);
+
+/// How long a waiter that cannot listen waits before it reads the record again.
+const DEAF: Duration = Duration::from_millis(500);
+
+/// Waits up to `timeout`, and answers what is known of the batch then.
+pub(crate) async fn until_completed(
+    store: &Store,
+    batch: &BatchId,
+    timeout: Duration,
+) -> Result<Option<BatchStatus>, Error> {
+    let clock = store.conn.environment().clock();
+    let deadline = clock.elapsed() + timeout;
+    let mut conn = None;
+    let mut sight = store.read_batch(Operation::WaitBatch, batch).await?;
+    loop {
+        let left = deadline.saturating_sub(clock.elapsed());
+        let is_over =
+            sight.status.as_ref().is_none_or(|status| status.state.is_completed());
+        if is_over || left.is_zero() {
+            return Ok(sight.status);
+        }
+        sight = match listen(store, batch, &mut conn, (&sight, left)).await {
+            Ok(heard) => heard,
+            Err(error) => {
+                tracing::debug!(%batch, %error, "cannot listen for its completion");
+                conn = None;
+                clock.sleep(DEAF.min(left)).await;
+                store.read_batch(Operation::WaitBatch, batch).await?
+            }
+        };
+    }
+}
+
+/// What is known of the batch once something was told, or a while is over.
+async fn listen(
+    store: &Store,
+    batch: &BatchId,
+    conn: &mut Option<WaitingConn>,
+    (sight, left): (&Sight, Duration),
+) -> Result<Sight, Error> {
+    let conn = match conn {
+        Some(conn) => conn,
+        None => conn.insert(WaitingConn::open(&store.conn).await?),
+    };
+    let block = left.min(BLOCK).max(Duration::from_millis(1));
+    let held = told_after(store, &sight.last_told, block);
+    let (_told, read) =
+        conn.wait_then(&held, &store.reading_batch(batch), block).await?;
+    Sight::of(read?)
+}
+
+fn told_after(store: &Store, last: &str, block: Duration) -> Cmd {
+    let mut cmd = command("XREAD");
+    // Never zero, which would be for ever.
+    cmd.arg("COUNT").arg(1).arg("BLOCK").arg(block.as_millis().to_string());
+    cmd.arg("STREAMS").arg(store.keys.told()).arg(last);
+    cmd
+}
