@@ -1,0 +1,209 @@
+//! Counts the words of a large file as a batch: splits it into parts, has several
+//! workers count one part each, and adds the counts up when the batch completes.
+//!
+//! ```sh
+//! cargo run --example split_and_join                    # a file of its own
+//! cargo run --example split_and_join -- words.txt       # yours
+//! cargo run --example split_and_join -- words.txt URL   # on a store with batches
+//! ```
+//!
+//! Whoever dies in between, the answer is right: a part may be counted twice, and
+//! leaves one file all the same; the batch completes once, and pushes the job that joins.
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    fmt::Write,
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use relq::{
+    Added, BatchId, Environment, NewBatch, NewJob, OnComplete, Outcome, PushToken,
+    QueueName,
+    worker::{CancellationToken, Failure, JobContext, Worker, json, json_job},
+};
+use serde::{Deserialize, Serialize};
+
+const PART: u64 = 256 * 1024;
+const WORKERS: usize = 4;
+
+/// A piece: where a part of the file begins and ends, and where its counts go.
+#[derive(Serialize, Deserialize)]
+struct Part {
+    file: PathBuf,
+    from: u64,
+    to: u64,
+    counts: PathBuf,
+}
+
+/// What is to be done when all parts are counted.
+#[derive(Serialize, Deserialize)]
+struct Join {
+    counts: Vec<PathBuf>,
+    total: PathBuf,
+}
+
+type Counts = BTreeMap<String, u64>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let mut arguments = std::env::args().skip(1);
+    let file = match arguments.next() {
+        Some(file) => PathBuf::from(file).canonicalize()?,
+        None => sample(folder.path())?,
+    };
+    let store = format!("sqlite:{}", folder.path().join("jobs.db").display());
+    let url = arguments.next().unwrap_or(store);
+
+    let total = folder.path().join("total");
+    let batch = submit(&url, split(&file, folder.path())?, &total).await?;
+    let stop = CancellationToken::new();
+    let crew = hire(&url, &stop);
+    completed(&url, &batch).await?;
+    // The job that joins was pushed in the step that completed the batch.
+    while !total.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stop.cancel();
+    crew.join_all().await.into_iter().collect::<Result<(), _>>()?;
+    for line in fs::read_to_string(&total)?.lines().take(10) {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Makes the batch. Its id is there before the first call, and so is the token of each:
+/// every call here may be repeated when its answer was lost.
+async fn submit(
+    url: &str,
+    parts: Vec<Part>,
+    total: &Path,
+) -> Result<BatchId, Box<dyn Error>> {
+    let queue = relq::connect(url, &QueueName::new("parts")?).await?;
+    let batches = queue.batch_queue().ok_or("this store has no batches")?;
+    let environment = Environment::default();
+    let id = BatchId::random(environment.random());
+    let counts = parts.iter().map(|part| part.counts.clone()).collect();
+    let join = json_job(&Join { counts, total: total.to_owned() })?;
+    let on_complete = OnComplete::new(join).queue(QueueName::new("joins")?);
+    batches.create(&NewBatch::new(id.clone()).on_complete(on_complete)).await?;
+    for page in parts.chunks(queue.capabilities().limits.max_batch.get() as usize) {
+        let jobs = page.iter().map(json_job).collect::<Result<Vec<NewJob>, _>>()?;
+        let token = PushToken::random(environment.random());
+        let added = batches.add(&id, &jobs, Some(&token)).await?;
+        assert!(matches!(added, Added::Stored(_)), "nobody else closes this batch");
+    }
+    batches.seal(&id).await?;
+    Ok(id)
+}
+
+/// Tells how far the batch is until it has completed.
+async fn completed(url: &str, batch: &BatchId) -> Result<(), Box<dyn Error>> {
+    let queue = relq::connect(url, &QueueName::new("parts")?).await?;
+    let batches = queue.batch_queue().ok_or("this store has no batches")?;
+    loop {
+        let status = batches.wait_batch(batch, Duration::from_millis(200)).await?;
+        let status = status.ok_or("the batch is gone")?;
+        println!("{}: {} of {} parts", status.state, status.ended(), status.total);
+        match status.outcome() {
+            None => {}
+            Some(Outcome::Done) => return Ok(()),
+            Some(_) => return Err("a part could not be counted".into()),
+        }
+    }
+}
+
+/// Where parts of about the same size begin and end: each after a line.
+fn split(file: &Path, folder: &Path) -> Result<Vec<Part>, Box<dyn Error>> {
+    let size = fs::metadata(file)?.len();
+    let mut reader = BufReader::new(File::open(file)?);
+    let (mut parts, mut from) = (Vec::new(), 0);
+    while from < size {
+        let mut to = reader.seek(SeekFrom::Start((from + PART).min(size)))?;
+        to += reader.read_until(b'\n', &mut Vec::new())? as u64;
+        let counts = folder.join(format!("part-{}", parts.len()));
+        parts.push(Part { file: file.to_owned(), from, to, counts });
+        from = to;
+    }
+    Ok(parts)
+}
+
+type Crew = tokio::task::JoinSet<Result<(), String>>;
+
+/// Workers that count, as they might run on several machines with one file system, and
+/// one that joins.
+fn hire(url: &str, stop: &CancellationToken) -> Crew {
+    let mut crew = Crew::new();
+    for _ in 0..WORKERS {
+        crew.spawn(employ(url.to_owned(), "parts", json(count), stop.clone()));
+    }
+    crew.spawn(employ(url.to_owned(), "joins", json(join), stop.clone()));
+    crew
+}
+
+async fn employ(
+    url: String,
+    queue: &'static str,
+    work: impl relq::worker::Handler,
+    stop: CancellationToken,
+) -> Result<(), String> {
+    let name = QueueName::new(queue).map_err(|error| error.to_string())?;
+    let queue = relq::connect(&url, &name).await.map_err(|error| error.to_string())?;
+    let worker = Worker::new(queue).concurrency(1).stop_on(stop.cancelled_owned());
+    let summary =
+        Box::pin(worker.run(work)).await.map_err(|error| error.to_string())?;
+    println!("a worker of {name}: {} done", summary.done);
+    Ok(())
+}
+
+async fn count(part: Part, _: JobContext) -> Result<(), Failure> {
+    let mut file = File::open(&part.file)?;
+    file.seek(SeekFrom::Start(part.from))?;
+    let mut text = Vec::new();
+    file.take(part.to - part.from).read_to_end(&mut text)?;
+    let mut counts = Counts::new();
+    for word in String::from_utf8_lossy(&text).split_whitespace() {
+        *counts.entry(word.to_lowercase()).or_default() += 1;
+    }
+    Ok(write(&part.counts, counts.iter())?)
+}
+
+async fn join(join: Join, _: JobContext) -> Result<(), Failure> {
+    let mut total = Counts::new();
+    for part in &join.counts {
+        for line in fs::read_to_string(part)?.lines() {
+            let (count, word) = line.split_once(' ').ok_or("no count")?;
+            *total.entry(word.to_owned()).or_default() += count.parse::<u64>()?;
+        }
+    }
+    let mut total: Vec<_> = total.iter().collect();
+    total.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    Ok(write(&join.total, total.into_iter())?)
+}
+
+/// Writes a whole file or none, whoever dies: the name comes last.
+fn write<'a>(
+    to: &Path,
+    counts: impl Iterator<Item = (&'a String, &'a u64)>,
+) -> std::io::Result<()> {
+    let mut text = String::new();
+    for (word, count) in counts {
+        writeln!(text, "{count} {word}").map_err(std::io::Error::other)?;
+    }
+    let unique = relq::PushToken::random(Environment::default().random());
+    let new = to.with_extension(unique.as_str());
+    fs::write(&new, text)?;
+    fs::rename(new, to)
+}
+
+fn sample(folder: &Path) -> std::io::Result<PathBuf> {
+    let file = folder.join("sample.txt");
+    let lines =
+        (0..100_000).map(|n| format!("the {} job of {n}\n", ["small", "large"][n % 2]));
+    fs::write(&file, lines.collect::<String>())?;
+    Ok(file)
+}
