@@ -20,3 +20,9 @@ fn soak(backend: &str) {
 fn each_batch_completes_once_on_sqlite() {
     soak("sqlite");
 }
+
+/// The same on a Redis stream.
+#[test]
+fn each_batch_completes_once_on_stream() {
+    soak("stream");
+}
