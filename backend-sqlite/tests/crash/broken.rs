@@ -5,10 +5,10 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use backend_sqlite::SqliteQueue;
 use queue_core::{
-    Audit, Cancelled, Capabilities, ClaimRequest, Delivery, Error, Extended, JobId,
-    JobState, NewJob, Operator, Page, PeekRequest, PushToken, Pushed, Receipt,
-    Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats, Turn,
-    Verdict, Which, WorkerId,
+    Audit, BatchQueue, Cancelled, Capabilities, ClaimRequest, Delivery, Error,
+    Extended, JobId, JobState, NewJob, Operator, Page, PeekRequest, PushToken, Pushed,
+    Receipt, Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats,
+    Turn, Verdict, Which, WorkerId,
 };
 
 /// What it does worse.
@@ -26,6 +26,10 @@ pub(crate) enum Flaw {
     RedrivesInTwoSteps,
     /// What is claimed is gone from the store at once (R1).
     ClaimsForGood,
+    /// A batch's completion is pushed by who ended it, in a step of its own (B5).
+    CompletesInTwoSteps,
+    /// Pieces are added without the token that they came with (R4).
+    AddsWithoutToken,
 }
 
 /// SQLite, with a flaw.
@@ -125,6 +129,7 @@ impl ReliableQueue for Broken {
         match self.flaw {
             Flaw::SettlesOneByOne => self.settle_one_by_one(done).await,
             Flaw::SettlesById => self.settle_by_id(done).await,
+            Flaw::CompletesInTwoSteps => self.complete_in_two_steps(done).await,
             _ => self.queue.settle(done).await,
         }
     }
@@ -152,6 +157,10 @@ impl ReliableQueue for Broken {
 
     async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         self.queue.sibling().await
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        Some(self)
     }
 }
 

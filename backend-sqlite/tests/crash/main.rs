@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod broken;
+mod broken_batches;
 mod mutants;
 
 use conformance_tests::{

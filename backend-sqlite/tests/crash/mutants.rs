@@ -69,3 +69,16 @@ mutant! {
     /// R1: what a killed worker held and did not run is run by another.
     a_claim_for_good_is_caught: ClaimsForGood, "work", "LOST: found"
 }
+
+mutant! {
+    /// B5, B10: a completion that is pushed after the last piece has ended is lost by a
+    /// death between.
+    a_completion_in_two_steps_is_caught:
+        CompletesInTwoSteps, "settle_the_last_pieces", "before: LOST: found []"
+}
+
+mutant! {
+    /// B10: what a producer repeats after a death is not there twice.
+    an_add_without_its_token_is_caught:
+        AddsWithoutToken, "add_pieces", "after: DUP-BOUND: found"
+}

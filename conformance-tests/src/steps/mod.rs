@@ -46,8 +46,8 @@ pub(crate) use outcome::{End, Found, Knowledge, Outcome, Parts, Promise};
 pub use reach::reach;
 pub use run::{failures, run};
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
-pub use tallied::names;
 pub(crate) use tallied::{Blow, RULES, tally};
+pub use tallied::{names, names_without};
 pub use tally::Tally;
 pub(crate) use victim::{Part, Ran, Victim};
 

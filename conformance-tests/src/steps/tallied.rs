@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{Tally, drive::one_act, scenarios::SCENARIOS};
+use queue_core::Capability;
+
+use super::{
+    Tally,
+    drive::one_act,
+    scenarios::{SCENARIOS, Scenario},
+};
 use crate::{
-    Profile, Subject, probe, processes, processes::Embedded, server::Server,
+    Need, Profile, Subject, probe, processes, processes::Embedded, server::Server,
     store::Store,
 };
 
@@ -15,6 +21,12 @@ pub(crate) const RULES: &[&str] = &["R1", "R2", "R5", "R7", "R9", "R21", "R22"];
 /// The names of all acts.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|scenario| scenario.name)
+}
+
+/// The names of the acts that a backend without that option can be struck in.
+pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
+    let can_do = move |act: &&Scenario| !act.needs.contains(&Need::Option(option));
+    SCENARIOS.iter().filter(can_do).map(|act| act.name)
 }
 
 /// Strikes the act of that name at each step with each fault.

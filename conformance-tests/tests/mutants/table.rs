@@ -10,9 +10,11 @@ use std::{
 };
 
 use conformance_tests::{
-    Scope,
+    Case, Need, Scope,
     steps::{self, Check},
 };
+
+use queue_core::Capability;
 
 use crate::{
     list::MUTANTS,
@@ -126,14 +128,21 @@ fn tasks() -> Vec<Task> {
     sequences.chain(acts).chain(cases).collect()
 }
 
-/// What no case and no act may catch is judged by all of them.
+/// What zset, of which they are changes, does not claim.
+const BATCHES: Need = Need::Option(Capability::Batches);
+
+/// What no case and no act may catch is judged by all of them that concern zset.
 fn for_the_model_alone() -> impl Iterator<Item = Task> {
     let alone = (0..MUTANTS.len()).filter(|at| MUTANTS[*at].is_for_the_model_alone());
     alone.flat_map(|at| {
         let concerned = conformance_tests::cases().iter();
-        let concerned = concerned.filter(|case| case.scope != Scope::Embedded);
+        let is_of_zset = |case: &&Case| {
+            case.scope != Scope::Embedded && !case.needs.contains(&BATCHES)
+        };
+        let concerned = concerned.filter(is_of_zset);
         let cases = concerned.map(move |case| Task::Case(case.id, Some(at)));
-        steps::names().map(move |act| Task::Act(act, Some(at))).chain(cases)
+        let acts = steps::names_without(Capability::Batches);
+        acts.map(move |act| Task::Act(act, Some(at))).chain(cases)
     })
 }
 

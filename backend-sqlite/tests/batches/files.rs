@@ -1,0 +1,127 @@
+//! What batches do to a file: one of an older relq is brought up, and nothing is left
+//! in it of what has ended.
+
+use std::{
+    num::NonZeroU32,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use backend_sqlite::{SqliteConfig, SqliteQueue};
+use queue_core::*;
+use rusqlite::Connection;
+
+const LEASE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn open(file: &Path) -> SqliteQueue {
+    let queue = QueueName::new("jobs").unwrap();
+    SqliteQueue::open(SqliteConfig::file(file), queue).await.unwrap()
+}
+
+fn ask(max: u32) -> ClaimRequest {
+    let worker = WorkerId::new("worker").unwrap();
+    ClaimRequest::new(worker, LEASE).max(NonZeroU32::new(max).unwrap())
+}
+
+/// A file as the first version of the schema has it: a job is ready, another leased.
+fn make_old_file(file: &Path) {
+    let conn = Connection::open(file).unwrap();
+    conn.execute_batch(include_str!("../../sql/schema_1.sql")).unwrap();
+    conn.execute_batch(
+        "INSERT INTO queues (queue, name, next_turn) VALUES (1, 'jobs', 3);
+         INSERT INTO jobs (job, queue, id, keeps_id, state, priority, turn, max_attempts)
+         VALUES (1, 1, 'ready', 0, 'ready', 5, 1, 25);
+         INSERT INTO jobs (job, queue, id, keeps_id, state, priority, turn, at, since,
+                           worker, token, attempt, max_attempts)
+         VALUES (2, 1, 'leased', 0, 'leased', 5, 2, 1, 1, 'gone', x'00', 1, 25);
+         INSERT INTO bodies (job, payload) VALUES (1, x'61'), (2, x'62');
+         PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    let relq = u32::from_be_bytes(*b"relq");
+    conn.pragma_update(None, "application_id", relq).unwrap();
+}
+
+/// R1: the jobs of a file without batches are there when it has them.
+#[tokio::test]
+async fn an_older_file_is_brought_up_with_its_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    make_old_file(&file);
+
+    let queue = open(&file).await;
+    queue.recover(NonZeroU32::MIN).await.unwrap();
+    let taken = queue.claim(&ask(9)).await.unwrap();
+
+    let payloads: Vec<_> = taken.iter().map(|one| one.payload.clone()).collect();
+    assert_eq!(payloads, ["a", "b"]);
+    assert!(taken.iter().all(|one| one.batch.is_none()));
+    let batch = NewBatch::new(BatchId::new("b").unwrap());
+    assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
+
+fn rows(file: &Path) -> Vec<(&'static str, u64)> {
+    let conn = Connection::open(file).unwrap();
+    let count = |table| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        (table, conn.query_row(&sql, [], |row| row.get(0)).unwrap())
+    };
+    ["batches", "completions", "jobs", "bodies"].map(count).to_vec()
+}
+
+/// B6: of batches that were done, failed, cancelled, empty and removed nothing is left.
+#[tokio::test]
+async fn nothing_is_left_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    let queue = open(&file).await;
+    for (name, pieces) in [("done", 3), ("failed", 2), ("cancelled", 2), ("empty", 0)] {
+        let id = BatchId::new(name).unwrap();
+        let told = OnComplete::new(NewJob::new("complete"));
+        let batch = NewBatch::new(id.clone()).on_complete(told);
+        queue.create(&batch.retention(NewBatch::MIN_RETENTION)).await.unwrap();
+        queue.add(&id, &vec![NewJob::new(name); pieces], None).await.unwrap();
+        queue.seal(&id).await.unwrap();
+    }
+    queue.cancel_batch(&BatchId::new("cancelled").unwrap()).await.unwrap();
+    loop {
+        let taken = queue.claim(&ask(100)).await.unwrap();
+        if taken.is_empty() {
+            break;
+        }
+        for one in taken {
+            let fails = one.payload == "failed";
+            let verdict = Verdict::Dead { error: "no".to_owned() };
+            let verdict = if fails { verdict } else { Verdict::Done };
+            queue.settle_one(&one.receipt, verdict).await.unwrap();
+        }
+    }
+    assert_eq!(queue.purge_dead(&Which::All).await.unwrap(), 2);
+
+    let give_up = Instant::now() + PATIENCE;
+    let many = NonZeroU32::new(100).unwrap();
+    while !queue.list_batches(None, many).await.unwrap().is_empty() {
+        assert!(Instant::now() < give_up, "they are kept: {:?}", rows(&file));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        queue.recover(many).await.unwrap();
+    }
+
+    let wanted = [("batches", 0), ("completions", 0), ("jobs", 0), ("bodies", 0)];
+    assert_eq!(rows(&file), wanted);
+}
+
+/// B5: a store in memory has one queue, so a completion for another is refused.
+#[tokio::test]
+async fn memory_refuses_a_completion_elsewhere() {
+    let here = QueueName::new("jobs").unwrap();
+    let queue = SqliteQueue::open(SqliteConfig::memory(), here).await.unwrap();
+    let elsewhere = QueueName::new("others").unwrap();
+    let told = OnComplete::new(NewJob::new("complete")).queue(elsewhere);
+
+    let batch = NewBatch::new(BatchId::new("b").unwrap()).on_complete(told);
+    let refused = queue.create(&batch).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+}
