@@ -28,6 +28,11 @@ local function is_item(name)
   return name:sub(1, #ITEM) == ITEM and redis.call('TYPE', name).ok == 'string'
 end
 
+-- A push by an id that any client has set already is a second push of it (R4).
+local function is_ready(_, id)
+  return is_item(ITEM .. id)
+end
+
 -- How many keys there are beside the queue's own and those of leased jobs: ready jobs,
 -- and what is none of the queue's. Exact, without a look at any of them.
 local function unclaimed(keys)

@@ -113,6 +113,46 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_sound(&queue).await;
 }
 
+/// R4: an id that a plain SET has taken is known while its job is ready, whatever the
+/// second push asks for.
+#[tokio::test]
+async fn an_id_that_a_plain_set_took_is_a_duplicate() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_7 first");
+    let id = JobId::new("7").unwrap();
+    let again = [
+        NewJob::new("second").id(id.clone()),
+        NewJob::new("second").id(id.clone()).delay(LEASE),
+    ];
+    for job in again {
+        let pushed = queue.push_one(job).await.unwrap();
+        let by = DuplicateOf::Id;
+        assert_eq!(pushed, Pushed::Duplicate { existing: id.clone(), by });
+    }
+
+    let taken = take_all(&queue).await;
+
+    let found: Vec<_> = taken.iter().map(|one| &one.payload[..]).collect();
+    assert_eq!(found, [b"first"]);
+    assert_eq!(queue.stats().await.unwrap().scheduled, 0);
+    assert_sound(&queue).await;
+}
+
+/// What is no job has no id: a key of another type makes no push a duplicate.
+#[tokio::test]
+async fn a_key_of_another_type_is_no_job() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "LPUSH item_7 other");
+    let job = NewJob::new("mine").id(JobId::new("7").unwrap());
+
+    let pushed = queue.push_one(job).await.unwrap();
+
+    assert!(matches!(pushed, Pushed::Stored(_)), "{pushed:?}");
+    assert_eq!(take_all(&queue).await[0].payload, "mine");
+}
+
 /// R9: what a client of the author's kind renamed and left behind comes back, though
 /// nobody noted a lease.
 #[tokio::test]

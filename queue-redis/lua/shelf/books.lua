@@ -47,6 +47,12 @@ local function close_books(keys, job, now_ms, window_ms)
   redis.call('HDEL', keys.errors, job.id)
 end
 
+-- Whether a ready job has that id, where a pattern can tell at once. Most keep no index
+-- of them; one that does has a function of that name of its own.
+local function is_ready()
+  return false
+end
+
 -- Keeps an entry by its job's id in `jobs`. Two jobs can have got one id, by a client's
 -- own choice or by a token that was used again after its time: then the one that comes
 -- second is kept by another id, and none is lost.

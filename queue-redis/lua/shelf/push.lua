@@ -38,6 +38,7 @@ local function is_duplicate(job)
   if job.is_indexed then
     local forget_at = redis.call('ZSCORE', keys.ids, job.id)
     if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
+    if is_ready(keys, job.id) then return 'id', job.id end
   end
   -- An id that was not asked for and is taken all the same: see `keep`.
   if redis.call('HEXISTS', keys.jobs, job.id) == 1 then return 'id', job.id end

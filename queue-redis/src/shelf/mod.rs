@@ -21,6 +21,7 @@
 //! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
 //! | `drop_leased(keys, lease, position)` | takes it out of its place |
 //! | `ring(keys)` | has an idle claim look again |
+//! | `is_ready(keys, id)` | optional: whether a ready job has that id, which a client may have set without relq |
 //!
 //! `keys` are the shelf's and the pattern's, `position` counts the leases of a call
 //! from 1. A script writes where a job goes before it removes it from where it was, so
