@@ -19,8 +19,8 @@ use crate::{
 ///
 /// A batch is a request of many pieces, which any worker of the queue works on like
 /// any job (`relq work`, with the batch's id in RELQ_BATCH). It has a priority, a limit
-/// on how many of its pieces run at once, and completes once. Not every backend has
-/// batches; sqlite has.
+/// on how many of its pieces run at once, and completes once. The backends sqlite and
+/// stream have batches.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -4,6 +4,23 @@ use serde_json::json;
 
 use crate::relq::{Store, wait_until};
 
+/// One test for each store that has batches, of a function that takes one.
+macro_rules! on_stores_with_batches {
+    ($($(#[$doc:meta])* fn $name:ident($store:ident) $body:block)*) => {
+        mod sqlite {
+            $($(#[$doc])* #[test] fn $name() {
+                super::$name(&crate::relq::Store::sqlite());
+            })*
+        }
+        mod stream {
+            $($(#[$doc])* #[test] fn $name() {
+                super::$name(&crate::relq::Store::stream());
+            })*
+        }
+        $(fn $name($store: &Store) $body)*
+    };
+}
+
 /// Submits these lines; answers the ids of the batches.
 fn submit(store: &Store, options: &str, lines: &str) -> Vec<String> {
     let line = format!("batch submit --file - {options}");
@@ -15,153 +32,135 @@ fn status(store: &Store, id: &str) -> serde_json::Value {
     store.relq(&format!("batch status {id} --json")).json()
 }
 
-/// B4, B5: each line is a batch, whose pieces any worker works on.
-#[test]
-fn a_file_of_requests_is_worked_on() {
-    let store = Store::sqlite();
-    let ids = submit(&store, "", "# two requests\n2:a:b:c\n\n0:d\n");
-    assert_eq!(ids.len(), 2);
-    let before = status(&store, &ids[0]);
-    assert_eq!((&before["state"], &before["limit"]), (&json!("sealed"), &json!(2)));
-    assert_eq!((&before["total"], &before["waiting"]), (&json!(3), &json!(3)));
+on_stores_with_batches! {
+    /// B4, B5: each line is a batch, whose pieces any worker works on.
+    fn a_file_of_requests_is_worked_on(store) {
+        let ids = submit(store, "", "# two requests\n2:a:b:c\n\n0:d\n");
+        assert_eq!(ids.len(), 2);
+        let before = status(store, &ids[0]);
+        assert_eq!((&before["state"], &before["limit"]), (&json!("sealed"), &json!(2)));
+        assert_eq!((&before["total"], &before["waiting"]), (&json!(3), &json!(3)));
 
-    let command =
-        ["work", "--until-empty", "--exec", "sh", "-c", "cat >$RELQ_BATCH-$RELQ_ID"];
-    store.relq_with(&command).ok();
+        let command =
+            ["work", "--until-empty", "--exec", "sh", "-c", "cat >$RELQ_BATCH-$RELQ_ID"];
+        store.relq_with(&command).ok();
 
-    for (id, pieces) in ids.iter().zip([3, 1]) {
-        let out = store.relq(&format!("batch wait {id}")).ok();
-        assert!(out.contains("state      done\n"), "{out}");
-        assert_eq!(status(&store, id)["done"], pieces);
-        let begins = |name: &str| name.starts_with(&format!("{id}-"));
-        let files = std::fs::read_dir(store.folder.path()).unwrap();
-        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        assert_eq!(names.filter(|name| begins(name)).count(), pieces, "files of {id}");
+        for (id, pieces) in ids.iter().zip([3, 1]) {
+            let out = store.relq(&format!("batch wait {id}")).ok();
+            assert!(out.contains("state      done\n"), "{out}");
+            assert_eq!(status(store, id)["done"], pieces);
+            let begins = |name: &str| name.starts_with(&format!("{id}-"));
+            let files = std::fs::read_dir(store.folder.path()).unwrap();
+            let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            assert_eq!(names.filter(|name| begins(name)).count(), pieces, "files of {id}");
+        }
     }
-}
 
-/// A worker that is a piece of a batch hands its own batch's name to nobody.
-#[test]
-fn a_plain_job_is_of_no_batch() {
-    let store = Store::sqlite();
-    store.push("job");
-    let command = ["work", "--until-empty", "--exec", "sh", "-c", "echo [$RELQ_BATCH]"];
-    assert_eq!(store.relq_with(&command).env("RELQ_BATCH", "outer").ok(), "[]\n");
-}
+    /// A worker that is a piece of a batch hands its own batch's name to nobody.
+    fn a_plain_job_is_of_no_batch(store) {
+        store.push("job");
+        let command = ["work", "--until-empty", "--exec", "sh", "-c", "echo [$RELQ_BATCH]"];
+        assert_eq!(store.relq_with(&command).env("RELQ_BATCH", "outer").ok(), "[]\n");
+    }
 
-/// B4: what is more urgent is first, whenever it was submitted.
-#[test]
-fn the_more_urgent_request_is_first() {
-    let store = Store::sqlite();
-    submit(&store, "--priority 1", "0:late:later");
-    submit(&store, "--priority 99", "0:soon:sooner");
-    let command = "work --until-empty --concurrency 1 --exec sed s/$/./";
-    assert_eq!(store.relq(command).ok(), "soon.sooner.late.later.");
-}
+    /// B4: what is more urgent is first, whenever it was submitted.
+    fn the_more_urgent_request_is_first(store) {
+        submit(store, "--priority 1", "0:late:later");
+        submit(store, "--priority 99", "0:soon:sooner");
+        let command = "work --until-empty --concurrency 1 --exec sed s/$/./";
+        assert_eq!(store.relq(command).ok(), "soon.sooner.late.later.");
+    }
 
-/// B5: the completion pushes a job that knows its batch.
-#[test]
-fn a_completion_pushes_a_job() {
-    let store = Store::sqlite();
-    let options = "--id night --on-complete=join:{} --on-complete-queue joins";
-    let ids = submit(&store, options, "1:a\n1\n");
-    assert_eq!(ids, ["night", "night-2"]);
-    // The second has no piece, and is complete from the start.
-    assert_eq!(status(&store, "night-2")["state"], "done");
+    /// B5: the completion pushes a job that knows its batch.
+    fn a_completion_pushes_a_job(store) {
+        let options = "--id night --on-complete=join:{} --on-complete-queue joins";
+        let ids = submit(store, options, "1:a\n1\n");
+        assert_eq!(ids, ["night", "night-2"]);
+        // The second has no piece, and is complete from the start.
+        assert_eq!(status(store, "night-2")["state"], "done");
 
-    store.relq("work --until-empty --exec true").ok();
+        store.relq("work --until-empty --exec true").ok();
 
-    let payloads = |jobs: serde_json::Value| {
-        let jobs = jobs.as_array().unwrap().clone();
-        let mut all: Vec<_> = jobs
-            .iter()
-            .map(|job| job["payload"].as_str().unwrap().to_owned())
-            .collect();
-        all.sort();
-        all
-    };
-    let pushed = payloads(store.relq("peek -q joins --json").json());
-    assert_eq!(pushed, ["join:night", "join:night-2"]);
-}
+        let payloads = |jobs: serde_json::Value| {
+            let jobs = jobs.as_array().unwrap().clone();
+            let mut all: Vec<_> = jobs
+                .iter()
+                .map(|job| job["payload"].as_str().unwrap().to_owned())
+                .collect();
+            all.sort();
+            all
+        };
+        let pushed = payloads(store.relq("peek -q joins --json").json());
+        assert_eq!(pushed, ["join:night", "join:night-2"]);
+    }
 
-/// B7: what is not started is dropped, and who waits is told.
-#[test]
-fn a_cancelled_batch_ends() {
-    let store = Store::sqlite();
-    let id = submit(&store, "", "0:a:b").remove(0);
-    let error = store.relq(&format!("batch wait {id} --timeout 50ms")).fails(1);
-    assert!(error.contains("is sealed still"), "{error}");
+    /// B7: what is not started is dropped, and who waits is told.
+    fn a_cancelled_batch_ends(store) {
+        let id = submit(store, "", "0:a:b").remove(0);
+        let error = store.relq(&format!("batch wait {id} --timeout 50ms")).fails(1);
+        assert!(error.contains("is sealed still"), "{error}");
 
-    let out = store.relq_with(&["batch", "cancel", &id]).ok();
+        let out = store.relq_with(&["batch", "cancel", &id]).ok();
 
-    assert_eq!(out, format!("{id} cancelled\n"));
-    let error = store.relq(&format!("batch wait {id}")).fails(1);
-    assert!(error.contains(&format!("the batch {id} cancelled")), "{error}");
-    assert_eq!(status(&store, &id)["dropped"], 2);
-    let error = store.relq_with(&["batch", "cancel", "nobody"]).fails(1);
-    assert!(error.contains("name no batch"), "{error}");
-}
+        assert_eq!(out, format!("{id} cancelled\n"));
+        let error = store.relq(&format!("batch wait {id}")).fails(1);
+        assert!(error.contains(&format!("the batch {id} cancelled")), "{error}");
+        assert_eq!(status(store, &id)["dropped"], 2);
+        let error = store.relq_with(&["batch", "cancel", "nobody"]).fails(1);
+        assert!(error.contains("name no batch"), "{error}");
+    }
 
-/// Who waits is told when it happens.
-#[test]
-fn a_wait_ends_with_the_batch() {
-    let store = Store::sqlite();
-    let id = submit(&store, "", "0:a").remove(0);
-    let mut waiting = store.relq(&format!("batch status {id} --watch")).start();
-    let mut worker = store.relq("work --exec true").start();
+    /// Who waits is told when it happens.
+    fn a_wait_ends_with_the_batch(store) {
+        let id = submit(store, "", "0:a").remove(0);
+        let mut waiting = store.relq(&format!("batch status {id} --watch")).start();
+        let mut worker = store.relq("work --exec true").start();
 
-    let ended = waiting.end_by_itself();
+        let ended = waiting.end_by_itself();
 
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let out = String::from_utf8(ended.out).unwrap();
-    assert!(out.contains("state      done\n"), "{out}");
-    wait_until("all is finished", || store.count("default", "finished") == 1);
-    worker.stop_hard();
-}
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let out = String::from_utf8(ended.out).unwrap();
+        assert!(out.contains("state      done\n"), "{out}");
+        wait_until("all is finished", || store.count("default", "finished") == 1);
+        worker.stop_hard();
+    }
 
-#[test]
-fn batches_are_listed() {
-    let store = Store::sqlite();
-    assert_eq!(store.relq("batch list --json").json(), json!([]));
-    submit(&store, "--id a --priority 7", "3:x:y\n0\n");
-    let listed = store.relq("batch list --json").json();
-    let ids: Vec<_> = listed.as_array().unwrap().iter().map(|one| &one["id"]).collect();
-    assert_eq!(ids, ["a", "a-2"]);
-    assert_eq!((&listed[0]["priority"], &listed[0]["limit"]), (&json!(7), &json!(3)));
-    let running = store.relq("batch list --running").ok();
-    let rows: Vec<_> = running.lines().collect();
-    assert!(rows[0].starts_with("ID") && rows[1].starts_with("a "), "{running}");
-    assert_eq!(rows.len(), 2);
-}
+    fn batches_are_listed(store) {
+        assert_eq!(store.relq("batch list --json").json(), json!([]));
+        submit(store, "--id a --priority 7", "3:x:y\n0\n");
+        let listed = store.relq("batch list --json").json();
+        let ids: Vec<_> = listed.as_array().unwrap().iter().map(|one| &one["id"]).collect();
+        assert_eq!(ids, ["a", "a-2"]);
+        assert_eq!((&listed[0]["priority"], &listed[0]["limit"]), (&json!(7), &json!(3)));
+        let running = store.relq("batch list --running").ok();
+        let rows: Vec<_> = running.lines().collect();
+        assert!(rows[0].starts_with("ID") && rows[1].starts_with("a "), "{running}");
+        assert_eq!(rows.len(), 2);
+    }
 
-#[test]
-fn a_bad_file_submits_nothing() {
-    let store = Store::sqlite();
-    let error = store.relq("batch submit --file -").input("1:a\nx:b\n").fails(2);
-    assert!(error.contains("-: line 2:"), "{error}");
-    assert_eq!(store.relq("batch list --json").json(), json!([]));
-    let error = store.relq("batch submit --file gone").fails(1);
-    assert!(error.contains("cannot read gone"), "{error}");
-    let error = store.relq("batch submit --file - --priority 100").fails(2);
-    assert!(error.contains("0 to 99"), "{error}");
-}
+    fn a_bad_file_submits_nothing(store) {
+        let error = store.relq("batch submit --file -").input("1:a\nx:b\n").fails(2);
+        assert!(error.contains("-: line 2:"), "{error}");
+        assert_eq!(store.relq("batch list --json").json(), json!([]));
+        let error = store.relq("batch submit --file gone").fails(1);
+        assert!(error.contains("cannot read gone"), "{error}");
+        let error = store.relq("batch submit --file - --priority 100").fails(2);
+        assert!(error.contains("0 to 99"), "{error}");
+    }
 
-/// An id that is taken is nobody else's to add to.
-#[test]
-fn a_batch_is_submitted_once() {
-    let store = Store::sqlite();
-    submit(&store, "--id once", "1:a");
-    let error = store.relq("batch submit --file - --id once").input("1:b").fails(1);
-    assert!(error.contains("there is a batch once already"), "{error}");
-    assert_eq!(status(&store, "once")["total"], 1);
-}
+    /// An id that is taken is nobody else's to add to.
+    fn a_batch_is_submitted_once(store) {
+        submit(store, "--id once", "1:a");
+        let error = store.relq("batch submit --file - --id once").input("1:b").fails(1);
+        assert!(error.contains("there is a batch once already"), "{error}");
+        assert_eq!(status(store, "once")["total"], 1);
+    }
 
-#[test]
-fn an_unknown_batch_is_said_to_be() {
-    let store = Store::sqlite();
-    for line in ["batch status x", "batch status x --watch", "batch wait x"] {
-        let error = store.relq(line).fails(1);
-        assert!(error.contains("there is no batch x"), "{line}: {error}");
+    fn an_unknown_batch_is_said_to_be(store) {
+        for line in ["batch status x", "batch status x --watch", "batch wait x"] {
+            let error = store.relq(line).fails(1);
+            assert!(error.contains("there is no batch x"), "{line}: {error}");
+        }
     }
 }
 

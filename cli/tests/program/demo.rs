@@ -46,17 +46,26 @@ fn the_demo_leaves_no_key_on_the_server() {
 }
 
 /// B5: each of the two batches completes once, however many workers are killed.
-#[test]
-fn the_demo_of_batches_completes_each_once() {
-    let store = Store::sqlite();
-    let demo = store.relq("demo --batches --jobs 600 --workers 3 --json");
-    let report = demo.json();
+fn the_demo_of_batches_completes_each_once(store: &Store) {
+    let report = store.relq("demo --batches --jobs 600 --workers 3 --json").json();
     assert_eq!((&report["finished"], &report["lost"]), (&json!(600), &json!(0)));
     assert_eq!(report["problems"], json!([]));
     let batches = report["batches"].as_array().unwrap();
     let of = |at: usize, figure: &str| batches[at][figure].clone();
     assert_eq!((of(0, "id"), of(0, "done")), (json!("large"), json!(480)));
     assert_eq!((of(1, "id"), of(1, "done")), (json!("small"), json!(120)));
+}
+
+#[test]
+fn the_demo_of_batches_on_sqlite() {
+    the_demo_of_batches_completes_each_once(&Store::sqlite());
+}
+
+#[test]
+fn the_demo_of_batches_on_stream() {
+    let mut store = Store::stream();
+    the_demo_of_batches_completes_each_once(&store);
+    assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
 }
 
 /// A demo that is killed takes its workers with it.

@@ -32,16 +32,22 @@ impl Store {
     }
 
     pub(crate) fn redis() -> Self {
-        Self::on(Server::start())
+        Self::on("zset", Server::start())
+    }
+
+    /// One on Redis that has batches.
+    pub(crate) fn stream() -> Self {
+        Self::on("stream", Server::start())
     }
 
     pub(crate) fn redis_with(options: &[&str]) -> Self {
-        Self::on(Server::start_with(options))
+        Self::on("zset", Server::start_with(options))
     }
 
-    fn on(server: Server) -> Self {
+    fn on(backend: &str, server: Server) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { url: format!("zset+{}", server.url()), folder, server: Some(server) }
+        let url = format!("{backend}+{}", server.url());
+        Self { url, folder, server: Some(server) }
     }
 
     pub(crate) fn server(&mut self) -> &mut Server {
