@@ -5,7 +5,7 @@
 //!  urgent     STREAM  the same of the priority above
 //!  patient    STREAM  the same of the priority below
 //!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
-//!  batch:…            what batches keep: `lua/batch/pieces.lua`
+//!  batch:…            what batches keep: `lua/batch/books.lua`
 //! ```
 //!
 //! An entry has one field, `job`. It stays where it is from its push until its job ends

@@ -1,4 +1,4 @@
-//! What scripts tell of a batch: `status_of` in `lua/batch/pieces.lua`.
+//! What scripts tell of a batch: `status_of` in `lua/batch/books.lua`.
 
 use std::num::NonZeroU32;
 

@@ -35,7 +35,9 @@ static LIBRARY: LazyLock<String> = LazyLock::new(|| {
         &constants(),
         include_str!("../../lua/batch/entry.lua"),
         include_str!("../../lua/pattern.lua"),
+        include_str!("../../lua/batch/books.lua"),
         include_str!("../../lua/batch/pieces.lua"),
+        include_str!("../../lua/batch/sweep.lua"),
     ];
     let moves = include_str!("../../lua/batch/moves.lua");
     [&library(&pattern.join("\n")), moves].join("\n")
