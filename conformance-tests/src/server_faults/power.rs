@@ -182,6 +182,10 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
     let during = marks.get(next).unwrap_or(before);
     let context =
         format!("cut at byte {cut}, in {} after {}", during.call, before.call);
+    if during.call.starts_with("push") {
+        let is_whole = [&before.places, &during.places].contains(&found);
+        assert!(is_whole, "R5, all or nothing: {context}: {found:?}");
+    }
     let names = found.keys().chain(before.places.keys()).chain(during.places.keys());
     for name in names {
         let place = found.get(name);

@@ -1,0 +1,126 @@
+//! The faults of a server catch bugs, too: each is told by the fault that it is about.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use conformance_tests::{
+    Subject, async_trait,
+    own::Zset,
+    server_faults,
+    twist::{Right, Twist, Twisted},
+};
+use queue_core::{
+    Environment, Error, JobId, NewJob, PushToken, Pushed, Queue, QueueName, Receipt,
+    Settled, Settlement, Verdict,
+};
+
+/// zset with one thing wrong.
+#[derive(Default)]
+struct With<T>(PhantomData<T>);
+
+#[async_trait]
+impl<T: Twist + Default + 'static> Subject for With<T> {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let opened = Zset.connect(endpoint, queue, environment).await?;
+        let right = Right { queue: opened, environment: environment.clone() };
+        Ok(Arc::new(Twisted::new(right, Arc::new(T::default()))))
+    }
+}
+
+#[derive(Default)]
+struct PushesOneByOne;
+
+#[async_trait]
+impl Twist for PushesOneByOne {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        _token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let mut pushed = Vec::new();
+        for job in jobs {
+            pushed.extend(right.push(std::slice::from_ref(job), None).await?);
+        }
+        Ok(pushed)
+    }
+}
+
+#[test]
+#[should_panic(expected = "R5, all or nothing")]
+fn a_power_cut_tells_a_push_in_parts() {
+    server_faults::run::<With<PushesOneByOne>>("power::every_aof_prefix");
+}
+
+#[derive(Default)]
+struct SaysNothingWhenFull;
+
+#[async_trait]
+impl Twist for SaysNothingWhenFull {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        match right.push(jobs, token).await {
+            Err(Error::Full { .. }) => {
+                let id = JobId::new("nowhere").expect("a valid id");
+                Ok(vec![Pushed::Stored(id); jobs.len()])
+            }
+            answer => answer,
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "there is no room")]
+fn a_full_server_tells_a_push_into_nowhere() {
+    let fault = "memory::a_full_server_is_drained_and_refuses_pushes";
+    server_faults::run::<With<SaysNothingWhenFull>>(fault);
+}
+
+/// What it gave out by another connection's server, it does not know.
+#[derive(Default)]
+struct KnowsItsOwnReceiptsOnly(std::sync::Mutex<Vec<Receipt>>);
+
+#[async_trait]
+impl Twist for KnowsItsOwnReceiptsOnly {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &queue_core::ClaimRequest,
+    ) -> Result<Vec<queue_core::Delivery>, Error> {
+        let taken = right.claim(ask).await?;
+        let receipts = taken.iter().map(|one| one.receipt.clone());
+        self.0.lock().expect("nobody panics").extend(receipts);
+        Ok(taken)
+    }
+
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        let mut settled = Vec::new();
+        for one in done {
+            let is_own = self.0.lock().expect("nobody panics").contains(&one.receipt);
+            settled.push(match is_own || one.verdict != Verdict::Done {
+                true => right.settle(std::slice::from_ref(one)).await?[0],
+                false => Settled::LeaseLost,
+            });
+        }
+        Ok(settled)
+    }
+}
+
+#[test]
+#[should_panic(expected = "LeaseLost")]
+fn a_promotion_tells_receipts_that_are_kept_in_memory() {
+    let fault = "replica::a_promoted_replica_goes_on";
+    server_faults::run::<With<KnowsItsOwnReceiptsOnly>>(fault);
+}
