@@ -29,6 +29,7 @@ macro_rules! __with_batch_cases {
                 a_buried_piece_has_failed: B8 => Batches;
                 a_piece_out_of_attempts_has_failed: B8 R11 => Batches;
                 a_batchs_figures_add_up: B2 => Batches;
+                anything_goes_by_the_rules: B2 B3 B4 B5 B7 => Batches;
                 an_open_batch_does_not_complete: B1 => Batches;
                 an_empty_batch_completes_at_once: B1 B5 => Batches;
                 the_last_piece_completes: B5 => Batches;

@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    const SOURCES: [(&str, &str); 32] = [
+    const SOURCES: [(&str, &str); 33] = [
         ("no_loss", include_str!("no_loss.rs")),
         ("idempotence", include_str!("idempotence/ids.rs")),
         ("idempotence", include_str!("idempotence/tokens.rs")),
@@ -121,6 +121,7 @@ mod tests {
         ("dead_letters", include_str!("dead_letters.rs")),
         ("figures", include_str!("figures.rs")),
         ("bad_input", include_str!("bad_input.rs")),
+        ("batches", include_str!("batches/anything.rs")),
         ("batches", include_str!("batches/asking.rs")),
         ("batches", include_str!("batches/cancelling.rs")),
         ("batches", include_str!("batches/completing.rs")),

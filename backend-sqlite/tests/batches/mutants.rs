@@ -171,3 +171,17 @@ altered! {
             => "scheduled = 0",
         "batches::a_retry_holds_no_slot", "left: Some(Done)\n right: None"
 }
+
+altered! {
+    /// B3: random sequences see a slot that is not given back, too.
+    a_slot_that_leaks_now_and_then_is_caught: "piece_moved",
+        "- (old.state = 'leased')"
+            => "- (old.state = 'leased' AND new.state <> 'ready')",
+        "batches::anything_goes_by_the_rules", "miscounted"
+}
+
+twisted! {
+    /// B2: and a count that is off by one.
+    a_count_of_acks_is_caught_in_a_sequence: CountsAcks::default(),
+        "batches::anything_goes_by_the_rules", "B2"
+}

@@ -1,5 +1,6 @@
 //! What a backend with batches promises beyond the rules of jobs (B1 to B10).
 
+mod anything;
 mod asking;
 mod cancelling;
 mod completing;
@@ -10,6 +11,7 @@ mod serving;
 mod stage;
 mod waking;
 
+pub(crate) use anything::*;
 pub(crate) use asking::*;
 pub(crate) use cancelling::*;
 pub(crate) use completing::*;

@@ -1,0 +1,377 @@
+//! Random sequences of all that is done with batches, held against a reference that
+//! knows sets of pieces and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use queue_core::{
+    BatchId, BatchPriority, BatchState, Delivery, Extended, NewJob, Outcome,
+    Randomness, Settled, Verdict,
+};
+
+use crate::{
+    batches::stage::{COMPLETE, batch, limit, telling},
+    checks::{dead, drain, retry_now},
+    environment::SeededRandomness,
+    store::{Actor, HELD, Store},
+};
+
+/// How many batches one sequence has at most, how many operations, and how many
+/// sequences there are.
+const BATCHES: usize = 5;
+const OPERATIONS: usize = 200;
+const SEQUENCES: u64 = 6;
+
+/// A batch as it has to be.
+#[derive(Debug)]
+struct Expected {
+    state: BatchState,
+    limit: Option<usize>,
+    level: u8,
+    waiting: BTreeSet<Bytes>,
+    leased: BTreeSet<Bytes>,
+    total: u64,
+    done: u64,
+    failed: u64,
+    dropped: u64,
+}
+
+impl Expected {
+    fn gives(&self) -> bool {
+        matches!(self.state, BatchState::Open | BatchState::Sealed)
+    }
+
+    fn free(&self) -> usize {
+        let used = self.leased.len();
+        let free = self.limit.map_or(usize::MAX, |most| most.saturating_sub(used));
+        if self.gives() { free.min(self.waiting.len()) } else { 0 }
+    }
+
+    /// A leased piece goes back, unless the batch was cancelled.
+    fn take_back(&mut self, piece: &Bytes) {
+        self.leased.remove(piece);
+        if self.gives() {
+            self.waiting.insert(piece.clone());
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// A leased piece is settled.
+    fn end(&mut self, piece: &Bytes, verdict: &Verdict) {
+        let ended = match verdict {
+            Verdict::Retry { .. } | Verdict::GiveBack => return self.take_back(piece),
+            Verdict::Done => &mut self.done,
+            Verdict::Dead { .. } => &mut self.failed,
+            Verdict::Discard => &mut self.dropped,
+        };
+        *ended += 1;
+        self.leased.remove(piece);
+    }
+
+    /// Whether it completes now.
+    fn completes(&mut self) -> bool {
+        let may_end = matches!(self.state, BatchState::Sealed | BatchState::Cancelling);
+        if !may_end || self.waiting.len() + self.leased.len() > 0 {
+            return false;
+        }
+        self.state = BatchState::Completed(match self.state {
+            BatchState::Cancelling => Outcome::Cancelled,
+            _ if self.failed > 0 => Outcome::Failed,
+            _ => Outcome::Done,
+        });
+        true
+    }
+}
+
+/// A number that is small.
+fn small<T: TryFrom<usize>>(number: usize) -> T {
+    T::try_from(number).ok().expect("a small number")
+}
+
+/// One sequence under way.
+struct Sequence {
+    random: SeededRandomness,
+    actors: Vec<Actor>,
+    batches: BTreeMap<BatchId, Expected>,
+    /// What is held, and by which actor.
+    held: Vec<(usize, Delivery)>,
+    ended: Vec<Delivery>,
+    /// Completion jobs that are ready, and that were claimed.
+    told: (usize, usize),
+}
+
+/// B2, B3, B4, B5, B7: whatever is done in whatever order, each batch is at each moment
+/// what the reference says, gives what it says, and completes once.
+pub(crate) async fn anything_goes_by_the_rules(store: &Store) {
+    for seed in 1..=SEQUENCES {
+        let mut actors = Vec::new();
+        for name in ["w1", "w2", "w3"] {
+            actors.push(store.actor(&format!("{name}-{seed}")).await);
+        }
+        let random = SeededRandomness::new(seed);
+        let (batches, held) = (BTreeMap::new(), Vec::new());
+        let ended = Vec::new();
+        let mut play = Sequence { random, actors, batches, held, ended, told: (0, 0) };
+        for operation in 0..OPERATIONS {
+            play.go_on(seed).await;
+            play.judge(&format!("sequence {seed}, operation {operation}")).await;
+        }
+        play.end(seed).await;
+        play.actors[0].purge().await.expect("answered");
+    }
+}
+
+impl Sequence {
+    fn draw(&self, below: usize) -> usize {
+        let mut bytes = [0; 4];
+        self.random.fill(&mut bytes);
+        u32::from_le_bytes(bytes) as usize % below.max(1)
+    }
+
+    fn any_batch(&self) -> Option<BatchId> {
+        self.batches.keys().nth(self.draw(self.batches.len())).cloned()
+    }
+
+    async fn go_on(&mut self, seed: u64) {
+        match self.draw(20) {
+            0..=1 => self.make(seed).await,
+            2..=5 => self.add().await,
+            6 => self.seal().await,
+            7..=11 => self.claim().await,
+            12..=16 => self.settle().await,
+            17 => self.settle_again().await,
+            18 => self.leave().await,
+            _ if self.draw(3) == 0 => self.cancel().await,
+            _ => self.beat().await,
+        }
+        for batch in self.batches.values_mut() {
+            self.told.0 += usize::from(batch.completes());
+        }
+    }
+
+    async fn make(&mut self, seed: u64) {
+        let number = self.batches.len();
+        if number == BATCHES {
+            return;
+        }
+        let most = self.draw(4);
+        // No two are equal, so that there is one right order.
+        let level = small(self.draw(20) * BATCHES + number);
+        let id = format!("b{seed}-{number}");
+        let priority = BatchPriority::new(level).expect("a valid level");
+        let new = telling(&id).priority(priority);
+        let new = if most == 0 { new } else { new.limit(limit(small(most))) };
+        self.actors[0].make(&new).await;
+        let expected = Expected {
+            state: BatchState::Open,
+            limit: (most > 0).then_some(most),
+            level,
+            waiting: BTreeSet::new(),
+            leased: BTreeSet::new(),
+            total: 0,
+            done: 0,
+            failed: 0,
+            dropped: 0,
+        };
+        self.batches.insert(batch(&id), expected);
+    }
+
+    async fn add(&mut self) {
+        let Some(id) = self.any_batch() else { return };
+        let count = 1 + self.draw(4);
+        let known = self.batches.get_mut(&id).expect("it is known");
+        if known.state != BatchState::Open {
+            return;
+        }
+        let first = known.total;
+        let pieces =
+            (0..count as u64).map(|at| Bytes::from(format!("{id}/{}", first + at)));
+        let pieces: Vec<_> = pieces.collect();
+        known.total += count as u64;
+        known.waiting.extend(pieces.iter().cloned());
+        self.actors[0].fill(&id, pieces.into_iter().map(NewJob::new)).await;
+    }
+
+    async fn seal(&mut self) {
+        let Some(id) = self.any_batch() else { return };
+        let known = self.batches.get_mut(&id).expect("it is known");
+        if known.state == BatchState::Open {
+            known.state = BatchState::Sealed;
+        }
+        self.actors[0].close(&id).await;
+    }
+
+    async fn cancel(&mut self) {
+        let Some(id) = self.any_batch() else { return };
+        let known = self.batches.get_mut(&id).expect("it is known");
+        if known.gives() {
+            known.state = BatchState::Cancelling;
+            known.dropped += known.waiting.len() as u64;
+            known.waiting.clear();
+        }
+        self.actors[0].call_off(&id).await;
+    }
+
+    /// B3, B4: what a claim of so many has to take, by batch.
+    fn due(&self, most: usize) -> BTreeMap<Option<BatchId>, usize> {
+        let mut due = BTreeMap::new();
+        let told = most.min(self.told.0);
+        due.insert(None, told);
+        let mut rest = most - told;
+        let mut ranked: Vec<_> = self.batches.iter().collect();
+        ranked.sort_by_key(|(_, known)| std::cmp::Reverse(known.level));
+        for (id, known) in ranked {
+            let taken = known.free().min(rest);
+            due.insert(Some(id.clone()), taken);
+            rest -= taken;
+        }
+        due.retain(|_, count| *count > 0);
+        due
+    }
+
+    async fn claim(&mut self) {
+        let (who, most) = (self.draw(self.actors.len()), 1 + self.draw(5));
+        let due = self.due(most);
+        // A retried piece may have to be made ready by whoever comes by.
+        self.actors[who].recover_all().await;
+        let taken = self.actors[who].take(small(most)).await;
+        let mut got = BTreeMap::new();
+        for one in &taken {
+            *got.entry(one.batch.clone()).or_insert(0) += 1;
+            self.lease(one);
+        }
+        assert_eq!(got, due, "B3, B4: a claim of {most}");
+        self.held.extend(taken.into_iter().map(|one| (who, one)));
+    }
+
+    fn lease(&mut self, one: &Delivery) {
+        let Some(id) = &one.batch else {
+            assert_eq!(one.payload, COMPLETE);
+            self.told = (self.told.0 - 1, self.told.1 + 1);
+            return;
+        };
+        let known = self.batches.get_mut(id).expect("it is known");
+        assert!(known.waiting.remove(&one.payload), "{one:?} does not wait");
+        known.leased.insert(one.payload.clone());
+    }
+
+    async fn settle(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let (who, one) = self.held.swap_remove(self.draw(self.held.len()));
+        let verdicts = [
+            Verdict::Done,
+            Verdict::Discard,
+            dead("no"),
+            retry_now(),
+            Verdict::GiveBack,
+        ];
+        let verdict = match &one.batch {
+            None => Verdict::Done,
+            Some(_) => verdicts[self.draw(8) % 5].clone(),
+        };
+        let said = self.actors[who].say(&one, verdict.clone()).await;
+        assert_eq!(said, Settled::Applied);
+        let known = one.batch.as_ref().and_then(|id| self.batches.get_mut(id));
+        if let Some(known) = known {
+            known.end(&one.payload, &verdict);
+        }
+        self.ended.push(one);
+    }
+
+    /// B2: what was settled is settled.
+    async fn settle_again(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let one = &self.ended[self.draw(self.ended.len())];
+        let who = self.draw(self.actors.len());
+        let said = self.actors[who].say(one, Verdict::Done).await;
+        assert_eq!(said, Settled::LeaseLost);
+    }
+
+    async fn leave(&mut self) {
+        let who = self.draw(self.actors.len());
+        let actor = self.actors[who].clone();
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            self.held.drain(..).partition(|(holder, _)| *holder == who);
+        self.held = kept;
+        actor.leave(actor.worker()).await.expect("answered");
+        for (_, one) in gone {
+            match one.batch.as_ref().and_then(|id| self.batches.get_mut(id)) {
+                Some(known) => known.take_back(&one.payload),
+                None => self.told = (self.told.0 + 1, self.told.1 - 1),
+            }
+            self.ended.push(one);
+        }
+    }
+
+    /// B7: a heartbeat ends what was cancelled, and keeps all else.
+    async fn beat(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let at = self.draw(self.held.len());
+        let (who, one) = &self.held[at];
+        // A heartbeat names all that its worker holds.
+        let mine: Vec<_> =
+            self.held.iter().filter(|(holder, _)| holder == who).collect();
+        let receipts: Vec<_> =
+            mine.iter().map(|(_, one)| one.receipt.clone()).collect();
+        let actor = &self.actors[*who];
+        let said =
+            actor.extend(actor.worker(), &receipts, HELD).await.expect("answered");
+        assert_eq!(said.len(), receipts.len(), "{one:?}");
+        let mut gone = BTreeSet::new();
+        for ((_, one), said) in mine.into_iter().zip(said) {
+            let known = one.batch.as_ref().and_then(|id| self.batches.get_mut(id));
+            match known {
+                Some(known) if !known.gives() => {
+                    assert_eq!(said, Extended::Cancelled);
+                    known.take_back(&one.payload);
+                    gone.insert(one.receipt.token().clone());
+                }
+                _ => assert!(matches!(said, Extended::Until(_)), "{said:?}"),
+            }
+        }
+        let is_gone = |one: &Delivery| gone.contains(one.receipt.token());
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            self.held.drain(..).partition(|(_, one)| is_gone(one));
+        self.held = kept;
+        self.ended.extend(gone.into_iter().map(|(_, one)| one));
+    }
+
+    async fn judge(&self, place: &str) {
+        for (id, known) in &self.batches {
+            let status = self.actors[0].status(id).await;
+            let got = (status.total, status.done, status.failed, status.dropped);
+            let wanted = (known.total, known.done, known.failed, known.dropped);
+            assert_eq!(got, wanted, "B2, {place}: {status:?}");
+            let got = (status.state, status.waiting, status.leased);
+            let live = (known.waiting.len() as u64, known.leased.len() as u64);
+            assert_eq!(got, (known.state, live.0, live.1), "{place}: {status:?}");
+        }
+    }
+
+    /// Everything is worked off, and each batch has told of its end once.
+    async fn end(&mut self, seed: u64) {
+        for id in self.batches.keys() {
+            self.actors[0].close(id).await;
+        }
+        for actor in &self.actors {
+            actor.leave(actor.worker()).await.expect("answered");
+        }
+        drain(&self.actors[0]).await;
+        let mut pieces = 0;
+        for id in self.batches.keys() {
+            let status = self.actors[0].status(id).await;
+            assert!(status.state.is_completed(), "sequence {seed}: {status:?}");
+            pieces += status.done;
+        }
+        let told = self.batches.len() as u64;
+        let finished = self.actors[0].figures().await.finished;
+        assert_eq!(finished, pieces + told, "B5, sequence {seed}: once each");
+    }
+}
