@@ -1,5 +1,6 @@
 //! `relq batch`: requests of many jobs that complete as one.
 
+mod alter;
 mod cancel;
 mod list;
 mod request;
@@ -8,7 +9,7 @@ mod submit;
 mod watch;
 
 use clap::Subcommand;
-use relq::{BatchId, BatchQueue, BatchStatus, Queue};
+use relq::{BatchId, BatchPriority, BatchQueue, BatchStatus, Queue};
 
 use crate::{
     args::Target,
@@ -33,6 +34,7 @@ enum Action {
     Status(status::Args),
     Wait(watch::Args),
     Cancel(cancel::Args),
+    Alter(alter::Args),
     List(list::Args),
 }
 
@@ -43,6 +45,7 @@ impl Args {
             Action::Status(args) => Box::pin(args.run(target)).await,
             Action::Wait(args) => Box::pin(args.run(target)).await,
             Action::Cancel(args) => args.run(target).await,
+            Action::Alter(args) => args.run(target).await,
             Action::List(args) => args.run(target).await,
         }
     }
@@ -61,4 +64,12 @@ pub(crate) fn batches_of(queue: &dyn Queue) -> Outcome<&dyn BatchQueue> {
 /// What is known of a batch that has to be there.
 fn known(id: &BatchId, status: Option<BatchStatus>) -> Outcome<BatchStatus> {
     status.ok_or_else(|| Failure::Failed(format!("there is no batch {id}")))
+}
+
+/// A priority from 0 to 99.
+fn priority(text: &str) -> Result<BatchPriority, String> {
+    let level = text.parse().ok().and_then(BatchPriority::new);
+    level.ok_or_else(|| {
+        "a batch's priority is a number from 0 to 99, larger is sooner".to_owned()
+    })
 }

@@ -13,7 +13,7 @@ use relq::{
 };
 use serde::Serialize;
 
-use super::{batches_of, known, request, request::Request};
+use super::{batches_of, known, priority, request, request::Request};
 use crate::{
     args::{Target, positive_duration},
     failure::{Failure, Outcome, explain},
@@ -163,14 +163,6 @@ fn read(file: &Path) -> Outcome<Bytes> {
     };
     read.map(Bytes::from).map_err(|error| {
         Failure::Failed(format!("cannot read {}: {error}", file.display()))
-    })
-}
-
-/// A priority from 0 to 99.
-fn priority(text: &str) -> Result<BatchPriority, String> {
-    let level = text.parse().ok().and_then(BatchPriority::new);
-    level.ok_or_else(|| {
-        "a batch's priority is a number from 0 to 99, larger is sooner".to_owned()
     })
 }
 

@@ -125,6 +125,24 @@ on_stores_with_batches! {
         worker.stop_hard();
     }
 
+    /// B3, B4: a batch can be made to wait, or be hurried, while it runs.
+    fn a_batch_is_altered(store) {
+        submit(store, "--id first --priority 9", "2:a");
+        submit(store, "--id second --priority 1", "0:b");
+        let error = store.relq("batch alter second").fails(2);
+        assert!(error.contains("nothing to change"), "{error}");
+        let line = "batch alter second --priority 10 --limit 3 --json";
+        let altered = store.relq(line).json();
+        assert_eq!((&altered["priority"], &altered["limit"]), (&json!(10), &json!(3)));
+        store.relq("batch alter first --limit 0").ok();
+        assert_eq!(status(store, "first")["limit"], json!(null));
+        assert_eq!(status(store, "first")["priority"], 9);
+
+        let command = "work --until-empty --concurrency 1 --exec cat";
+
+        assert_eq!(store.relq(command).ok(), "ba");
+    }
+
     fn batches_are_listed(store) {
         assert_eq!(store.relq("batch list --json").json(), json!([]));
         submit(store, "--id a --priority 7", "3:x:y\n0\n");
@@ -157,7 +175,7 @@ on_stores_with_batches! {
     }
 
     fn an_unknown_batch_is_said_to_be(store) {
-        for line in ["batch status x", "batch status x --watch", "batch wait x"] {
+        for line in ["batch status x", "batch status x --watch", "batch wait x", "batch alter x --limit 1"] {
             let error = store.relq(line).fails(1);
             assert!(error.contains("there is no batch x"), "{line}: {error}");
         }

@@ -1,0 +1,47 @@
+//! `relq batch alter`: another priority or limit for a batch that runs.
+
+use std::num::NonZeroU32;
+
+use relq::{BatchId, BatchPriority, Change};
+
+use super::{batches_of, known, priority, status::Report};
+use crate::{
+    args::Target,
+    failure::{Failure, Outcome},
+    output::Format,
+};
+
+/// Change the priority or the limit of a batch that has not completed
+///
+/// A lower limit takes no piece from a worker: it holds as soon as enough have ended.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The batch
+    id: BatchId,
+
+    /// 0 to 99, larger is sooner
+    #[arg(long, value_parser = priority, value_name = "N")]
+    priority: Option<BatchPriority>,
+
+    /// How many of its pieces may run at once; 0 for any number
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        if self.priority.is_none() && self.limit.is_none() {
+            let problem = "nothing to change: give --priority or --limit";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        let mut change = Change::default();
+        change.priority = self.priority;
+        change.limit = self.limit.map(NonZeroU32::new);
+        let queue = target.open().await?;
+        let altered = batches_of(&*queue)?.alter(&self.id, &change).await?;
+        self.format.show(&Report::of(&known(&self.id, altered)?))
+    }
+}
