@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Take back what consumers of the group that are not relq's hold for too long, and
--- remove those that hold nothing.
+-- remove those that hold nothing; and what workers hold without a lease.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] how many entries at most, of each consumer
@@ -45,6 +45,7 @@ for _, level in ipairs(LEVELS) do
     local name, pending, consumer_idle_ms = consumer[2], consumer[4], consumer[6]
     if name ~= READY and name ~= LEASED then visit(stream, name, pending, consumer_idle_ms) end
   end
+  requeued = requeued + return_unleased(keys, stream, page)
 end
 if requeued > 0 then ring(keys) end
 return {requeued, buried, more, -1}

@@ -29,6 +29,28 @@ local function count_leased(stream)
   return 0
 end
 
+-- Lets entries be claimed that workers hold without a lease, because somebody else has
+-- deleted it: only where a stream has more that are held than there are leases at all.
+-- Answers how many of a page came back.
+local function return_unleased(keys, stream, page)
+  local leases = redis.call('ZCARD', keys.leased)
+  if leases > 1000 or count_leased(stream) <= leases then return 0 end
+  local is_leased, returned = {}, 0
+  for _, lease in ipairs(redis.call('ZRANGE', keys.leased, 0, -1)) do
+    local where, sid = place_of(keys, lease)
+    if where == stream then is_leased[sid] = true end
+  end
+  local held = redis.call('XPENDING', stream, GROUP, '-', '+', leases + page, LEASED)
+  for _, one in ipairs(held) do
+    local sid, deliveries = one[1], one[4]
+    if not is_leased[sid] and read_at(stream, sid) then
+      return_entry(stream, sid, deliveries)
+      returned = returned + 1
+    end
+  end
+  return returned
+end
+
 -- The place of a batch among all: the most urgent first, of equal ones the older.
 local function rank_of(priority, number)
   return (99 - priority) * 2 ^ 40 + number

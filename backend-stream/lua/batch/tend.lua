@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Go on with cancels that were left undone, bury pieces that somebody else has deleted,
--- complete what could not be completed when its last piece ended, and remove a page of batches that have been completed for long enough. One whose
+-- free those that are held without a lease, complete what could not be completed when its last piece ended, and remove a page of batches that have been completed for long enough. One whose
 -- completion is still to be told stays.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
@@ -23,6 +23,8 @@ local FEW, has_lost = 10, false
 for _, running in ipairs(redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)) do
   has_lost = bury_lost_pieces(keys, running, FEW) or has_lost
   complete_if_over(keys, running, now_ms)
+  local stream = batch_key(keys, 'pieces', running)
+  if return_unleased(keys, stream, page) > 0 then refresh(keys, running) end
 end
 
 local old = redis.call('ZRANGE', batch_key(keys, 'ended'), '-inf', now_ms, 'BYSCORE',

@@ -90,6 +90,26 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     assert_sound(&queue).await;
 }
 
+/// Hazards 13 and 36: pieces that are held without a lease come back, with their slots.
+#[tokio::test]
+async fn pieces_held_without_a_lease_come_back() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 3).await;
+    take(&queue, 2).await;
+    say(&server, "DEL {q}:leased");
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    queue.recover(many(10)).await.unwrap();
+
+    let held = take(&queue, 2).await;
+    finish(&queue, held).await;
+    let held = take(&queue, 1).await;
+    finish(&queue, held).await;
+    assert_eq!(status(&queue).await.outcome(), Some(Outcome::Done));
+    assert_sound(&queue).await;
+}
+
 /// B2: an operator's cancel of a piece drops it, wherever it is, and counts it once.
 #[tokio::test]
 async fn a_cancelled_piece_is_dropped_wherever_it_is() {

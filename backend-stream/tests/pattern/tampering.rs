@@ -159,6 +159,26 @@ async fn a_destroyed_group_is_made_again() {
     assert_sound(&queue).await;
 }
 
+/// Hazard 13: what is held without a lease does not stay so for ever.
+#[tokio::test]
+async fn what_is_held_without_a_lease_comes_back() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 5).await;
+    take(&queue, 4).await;
+    say(&server, "DEL {q}:leased");
+    let held = take_one(&queue).await;
+
+    assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 4);
+
+    let again = take(&queue, 4).await;
+    assert!(again.iter().all(|one| one.attempt() == 2), "{again:?}");
+    assert_sound(&queue).await;
+    finish(&queue, again).await;
+    finish(&queue, vec![held]).await;
+    assert_sound(&queue).await;
+}
+
 /// R23: what nobody would ever claim is found by an audit.
 #[tokio::test]
 async fn an_audit_finds_what_is_lost_in_the_stream() {
