@@ -22,6 +22,8 @@ mod list;
 mod mutant;
 #[path = "mutants/stage.rs"]
 mod stage;
+#[path = "mutants/stream.rs"]
+mod stream;
 #[path = "mutants/table.rs"]
 mod table;
 #[path = "mutants/traps.rs"]

@@ -6,12 +6,13 @@ use crate::{
     circular,
     mutant::{CaughtBy, Mutant},
     stage::{compare, judge, strike},
+    stream,
     table::in_parallel,
 };
 
 /// The mutants of each pattern.
 pub(crate) const TRAPS: &[(&str, &[Mutant])] =
-    &[("backend-circular", circular::MUTANTS)];
+    &[("backend-circular", circular::MUTANTS), ("backend-stream", stream::MUTANTS)];
 
 /// What the check says of a mutant, or of the healthy backend; nothing, where that
 /// passes.

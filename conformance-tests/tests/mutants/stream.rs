@@ -1,0 +1,131 @@
+//! Traps of streams, and of batches in them.
+
+use std::sync::Arc;
+
+use backend_stream::{StreamConfig, StreamQueue};
+use queue_core::{Environment, QueueName};
+
+use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};
+
+const HEALTHY: Mutant = Mutant { open, ..mutant::HEALTHY };
+
+fn open(endpoint: &str, queue: &QueueName, environment: &Environment) -> Opening {
+    let config = StreamConfig::new(endpoint).expect("the suite gives a URL");
+    let (config, queue) = (config.environment(environment.clone()), queue.clone());
+    let connect = async move { StreamQueue::connect(config, queue).await };
+    Box::pin(async move { Ok(Arc::new(connect.await?) as _) })
+}
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "an acknowledgement that asks for no lease",
+        patches: &[patch(
+            "finish",
+            "if end_ms and not taken[lease] then",
+            "if not taken[lease] then",
+        )],
+        caught_by: &[Case(
+            "one_holder::late_ack_changes_nothing",
+            "left: Applied\n right: LeaseLost",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "done is acknowledged and stays in the stream",
+        patches: &[patch("finish", "  redis.call('XDEL', stream, unpack(sids))\n", "")],
+        caught_by: &[Case(
+            "one_holder::a_finished_job_stays_gone",
+            "was read and is not pending",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a push trims the stream",
+        patches: &[patch(
+            "append",
+            "redis.call('XADD', stream, '*', PAYLOAD, entry)",
+            "redis.call('XADD', stream, 'MAXLEN', 5, '*', PAYLOAD, entry)",
+        )],
+        caught_by: &[Case("order::a_batch_keeps_its_order", "missing")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a delivery that was lost is counted twice",
+        patches: &[patch(
+            "recover",
+            "'RETRYCOUNT', deliveries + 1,",
+            "'RETRYCOUNT', deliveries + 2,",
+        )],
+        caught_by: &[Case("recovery::attempts_are_counted", "left: [1, 3, 4")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a claim reads what is new before what came back",
+        patches: &[patch(
+            "claim",
+            "  local back = in_group('XPENDING', stream, GROUP, '-', '+', room, READY)\n",
+            "  local back = in_group('XPENDING', stream, GROUP, '-', '+', room, READY)\n  local new = redis.call('XINFO', 'STREAM', stream)\n  if new[8] ~= redis.call('XINFO', 'GROUPS', stream)[1][8] then back = {} end\n",
+        )],
+        caught_by: &[Case("order::a_given_back_job_is_next", "is served before")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "slots are all that was ever claimed",
+        patches: &[patch(
+            "claim",
+            "if consumer[1] == LEASED then return tonumber(consumer[2]) end",
+            "if consumer[1] then return tonumber(pending[1]) end",
+        )],
+        caught_by: &[
+            Case("batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"),
+            Case("batches::a_leavers_slots_come_back", "left: 0\n right: 2"),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a batch completes while it is open",
+        patches: &[patch(
+            "finish_tied",
+            "if state ~= 'sealed' and state ~= 'cancelling' then return end",
+            "if state == 'done' then return end",
+        )],
+        caught_by: &[Case(
+            "batches::an_open_batch_does_not_complete",
+            "left: 1\n right: 0",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a piece is counted at each acknowledgement",
+        patches: &[patch(
+            "finish_tied",
+            "    lost[#lost + 1] = i - 3\n",
+            "    lost[#lost + 1] = i - 3\n    local _, _, _, batch = place_of(keys, lease)\n    redis.call('HINCRBY', batch_key(keys, 'record', batch), 'done', 1)\n",
+        )],
+        caught_by: &[Case("batches::a_second_ack_counts_nothing", "B2")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a slot that becomes free tells nobody",
+        patches: &[patch(
+            "finish_tied",
+            "    end_piece(keys, id, job_id, outcome)\n  end\n  refresh(keys, id)\n",
+            "    end_piece(keys, id, job_id, outcome)\n  end\n",
+        )],
+        caught_by: &[Case("batches::a_free_slot_wakes", "it waits for more than")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a cancelled batch takes back what is given back",
+        patches: &[patch(
+            "give_back",
+            "if batch and state_of(keys, batch) == 'cancelling' then",
+            "if false then",
+        )],
+        caught_by: &[Case(
+            "batches::nothing_comes_back_to_a_cancelled_batch",
+            "left: None\n right: Some(Cancelled)",
+        )],
+        ..HEALTHY
+    },
+];
