@@ -248,9 +248,7 @@ fn draw_growth(
         chart
             .draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?
             .label(name)
-            .legend(move |(x, y)| {
-                PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2))
-            });
+            .legend(move |at| sample_of(colour, at));
         let dots = line.into_iter().map(|at| Circle::new(at, 3, colour.filled()));
         chart.draw_series(dots)?;
     }
@@ -260,6 +258,11 @@ fn draw_growth(
         .background_style(WHITE.mix(0.85))
         .draw()?;
     Ok(())
+}
+
+/// A piece of a line of that colour, for the legend.
+fn sample_of(colour: RGBColor, (x, y): (i32, i32)) -> PathElement<(i32, i32)> {
+    PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2))
 }
 
 /// The title of the chart, and what is counted along it.

@@ -85,8 +85,7 @@ impl Figures {
         } else {
             pairs.map(|(sample, raw)| sample.rate() / raw.rate()).collect()
         };
-        let least = rates.iter().copied().reduce(f64::min);
-        let spread = least.zip(rates.iter().copied().reduce(f64::max));
+        let spread = spread(&rates);
         let exact: Option<Vec<_>> = samples.iter().map(|sample| sample.exact).collect();
         Self {
             backend: backend.to_owned(),
@@ -108,6 +107,12 @@ impl Figures {
             exact: exact.map(|all| all.into_iter().all(|is_exact| is_exact)),
         }
     }
+}
+
+/// The least and the largest.
+fn spread(figures: &[f64]) -> Option<(f64, f64)> {
+    let least = figures.iter().copied().reduce(f64::min);
+    least.zip(figures.iter().copied().reduce(f64::max))
 }
 
 /// The middle one; of an even number the mean of the two in the middle.

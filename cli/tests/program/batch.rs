@@ -175,8 +175,8 @@ on_stores_with_batches! {
     }
 
     fn an_unknown_batch_is_said_to_be(store) {
-        for line in ["batch status x", "batch status x --watch", "batch wait x", "batch alter x --limit 1"] {
-            let error = store.relq(line).fails(1);
+        for line in ["status x", "status x --watch", "wait x", "alter x --limit 1"] {
+            let error = store.relq(&format!("batch {line}")).fails(1);
             assert!(error.contains("there is no batch x"), "{line}: {error}");
         }
     }

@@ -1,12 +1,11 @@
 //! A server at its memory limit.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use queue_core::{
-    Cancelled, Capability, Error, Extended, Happened, JobState, NewJob, Receipt,
+    Cancelled, Capability, Error, Extended, Happened, JobState, NewJob, Queue, Receipt,
     ReliableQueueExt, Settled,
 };
-use std::time::Duration;
 
 use super::stage::{
     LEASE, Stage, ask, eventually, fill, is_sound, many, payloads, take, worker_id,
@@ -21,11 +20,7 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
     let ready = queue.stats().await.expect("answered").ready;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
 
-    for job in refused(queue.capabilities().claims(Capability::Delay)) {
-        let error = queue.push_one(job).await.expect_err("there is no room");
-        assert!(matches!(error, Error::Full { .. }), "{}", error.full_message());
-        assert_eq!(error.happened(), Happened::No);
-    }
+    refuses(&*queue).await;
     let mut taken = take(&*queue, usize::try_from(ready).expect("few jobs")).await;
     let wanted: BTreeSet<_> = payloads(&taken).into_iter().collect();
     let [again, back] = [taken.remove(0), taken.remove(0)];
@@ -58,8 +53,13 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
     .await;
 }
 
-fn refused(has_delays: bool) -> Vec<NewJob> {
-    let mut jobs = vec![NewJob::new("refused")];
-    jobs.extend(has_delays.then(|| NewJob::new("refused later").delay(LEASE)));
-    jobs
+/// New jobs are refused whole, in each way in which they are pushed.
+async fn refuses(queue: &dyn Queue) {
+    let has_delays = queue.capabilities().claims(Capability::Delay);
+    let later = has_delays.then(|| NewJob::new("refused later").delay(LEASE));
+    for job in std::iter::once(NewJob::new("refused")).chain(later) {
+        let error = queue.push_one(job).await.expect_err("there is no room");
+        assert!(matches!(error, Error::Full { .. }), "{}", error.full_message());
+        assert_eq!(error.happened(), Happened::No);
+    }
 }
