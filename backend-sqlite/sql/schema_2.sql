@@ -1,8 +1,9 @@
 -- Schema version 2: batches (B1 to B10), made in one transaction.
 --
--- A piece is a job that names its batch. What a batch counts of its pieces is kept
--- by triggers, in the statement that moves the piece, so that no way into or out of a
--- state can forget it; the audit counts anew.
+-- A piece is a job that names its batch. There is one way in, which counts what it
+-- adds, so that a push of plain jobs pays for no trigger. From then on what a batch
+-- counts of its pieces is kept by triggers, in the statement that moves the piece, so
+-- that no way out of a state can forget it; the audit counts anew.
 CREATE TABLE batches (
   -- In the order of their making. A key is never given out twice, so that a dead
   -- letter is not taken for a piece of a later batch.
@@ -67,11 +68,6 @@ DROP INDEX jobs_ready;
 CREATE INDEX jobs_ready ON jobs (queue, -priority, turn)
   WHERE state = 'ready' AND batch IS NULL;
 CREATE INDEX pieces ON jobs (batch, state, turn) WHERE batch IS NOT NULL;
-
-CREATE TRIGGER piece_added AFTER INSERT ON jobs WHEN new.batch IS NOT NULL
-BEGIN
-  UPDATE batches SET total = total + 1, ready = ready + 1 WHERE batch = new.batch;
-END;
 
 -- A dead letter that is redriven is of no batch any more, and so is not counted.
 CREATE TRIGGER piece_moved AFTER UPDATE OF state ON jobs

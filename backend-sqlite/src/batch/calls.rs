@@ -1,6 +1,8 @@
 //! The calls of batches, each in a transaction of its own.
 
-use queue_core::{Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch};
+use queue_core::{
+    Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch, Pushed,
+};
 
 use super::{chores, completion};
 use crate::call::Call;
@@ -49,7 +51,10 @@ impl Call for Add {
             None => Ok(Added::Unknown),
             Some((key, BatchState::Open)) => {
                 let target = Target::Batch(key, &self.batch);
-                self.push.store_all(store, target).map(Added::Stored)
+                let pushed = self.push.store_all(store, target)?;
+                let is_new = |one: &&Pushed| matches!(one, Pushed::Stored(_));
+                store.count_added(key, pushed.iter().filter(is_new).count())?;
+                Ok(Added::Stored(pushed))
             }
             Some((_, state)) => Ok(Added::Closed(state)),
         }

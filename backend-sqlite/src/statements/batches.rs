@@ -105,6 +105,12 @@ impl Store<'_> {
         page.into_iter().map(status).collect()
     }
 
+    /// Counts pieces that were just added, and are ready.
+    pub(crate) fn count_added(&self, batch: i64, pieces: usize) -> Result<(), Failure> {
+        self.change(sql!("batch_count"), params![batch, pieces])?;
+        Ok(())
+    }
+
     pub(crate) fn seal_batch(&self, id: &BatchId) -> Result<(), Failure> {
         let params = params![self.queue, id.as_str(), self.now_ms()];
         self.change(sql!("batch_seal"), params)?;
