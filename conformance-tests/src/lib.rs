@@ -55,6 +55,10 @@
 //! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a test of
 //!   their own: power cut after any write, a replica promoted, outages, connections
 //!   killed, scripts forgotten, memory full, keys of another type in the way.
+//! - **Batches**, for a backend that claims them: the cases of the topic `batches`, with
+//!   random sequences of their own, and every step of what is done with them. That each
+//!   completed once is seen by the job that its completion pushes. `conformance
+//!   soak-batches` kills workers over two of unequal size and priority.
 //! - **Real time** (the module `bare` of a backend's tests): some cases once more on a
 //!   server with no gate before it.
 //!
