@@ -30,12 +30,15 @@ if not is_plain and redis.call('EXISTS', keys.paused) == 1 then
   return {now_ms, 1, due_in_ms, 0}
 end
 
--- Keys of another type fail here, before the first write.
+-- Keys of another type fail here, before the first write. What is not there is of none,
+-- and of a single stream the first look at it comes before any write.
 redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.unique)
 redis.call('LLEN', keys.wake)
-redis.call('ZCARD', claimable)
-check_ready(keys)
+if not is_plain then
+  redis.call('ZCARD', claimable)
+  check_ready(keys)
+end
 
 local answer, ends, buried, is_more = {now_ms, 0, due_in_ms, 0}, {}, 0, false
 local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
@@ -116,6 +119,7 @@ while not is_plain and count() < wanted do
 end
 if #ends > 0 then redis.call('ZADD', keys.leased, unpack(ends)) end
 -- One push wakes one worker, which wakes the next. New entries wake by themselves.
-if is_more or buried > 0 or redis.call('EXISTS', claimable) == 1 then ring(keys) end
+is_more = is_more or buried > 0 or not is_plain and redis.call('EXISTS', claimable) == 1
+if is_more then ring(keys) end
 answer[HEAD] = buried
 return answer

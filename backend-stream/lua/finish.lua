@@ -10,10 +10,6 @@
 local keys = bind_keys()
 local total = ARGV[1]
 
--- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('HLEN', keys.totals)
-
 -- Acknowledging an entry is not fenced, its lease is: only who still has it goes on.
 local held = redis.call('ZMSCORE', keys.leased, unpack(ARGV, 2))
 local lost, ended, leases, taken = {}, {}, {}, {}
@@ -29,6 +25,10 @@ for i, end_ms in ipairs(held) do
   end
 end
 if #leases == 0 then return lost end
+
+-- Keys of another type fail here, before the first write.
+redis.call('HLEN', keys.totals)
+for stream in pairs(ended) do redis.call('XLEN', stream) end
 for stream, sids in pairs(ended) do
   redis.call('XACK', stream, GROUP, unpack(sids))
   redis.call('XDEL', stream, unpack(sids))
