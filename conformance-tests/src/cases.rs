@@ -267,6 +267,7 @@ macro_rules! __with_cases {
             }
             waiting {
                 a_push_wakes: R21 => BlockingWait;
+                a_push_beside_a_held_job_wakes: R21 => BlockingWait;
                 a_push_of_any_level_wakes: R15 R21 => Priority BlockingWait;
                 a_due_job_wakes: R14 => Delay BlockingWait;
                 a_sooner_due_job_wakes: R14 => Delay BlockingWait;

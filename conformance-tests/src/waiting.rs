@@ -70,6 +70,18 @@ pub(crate) async fn a_push_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
+/// R21: a push wakes while a worker holds another job, too.
+pub(crate) async fn a_push_beside_a_held_job_wakes(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    producer.store_one("held").await;
+    worker.take(1).await;
+    let waiter = Waiter::start(store, &store.actor("other").await, 1).await;
+
+    producer.store_one("job").await;
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
 /// R15, R21: a push of any urgency wakes.
 pub(crate) async fn a_push_of_any_level_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);

@@ -143,7 +143,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "redis.call('LPUSH', keys.circle, unpack(entries))",
         )],
         caught_by: &[Case(
-            "waiting::waiters_may_share_a_connection",
+            "waiting::a_push_beside_a_held_job_wakes",
             "it was not woken",
         )],
         ..HEALTHY

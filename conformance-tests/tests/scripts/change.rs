@@ -73,8 +73,34 @@ pub(crate) fn all() -> Vec<Change> {
     }
     for change in &mut changes {
         change.scripts = scripts_of(change, &files);
+        let file = change.name.split(':').next().unwrap();
+        if LIBRARY.contains(&file) {
+            narrow(change);
+        }
     }
     changes
+}
+
+/// Leaves of a file of the library the one definition that is changed: a script has of
+/// the library what it uses, and not the file.
+fn narrow(change: &mut Change) {
+    let Change { from, to, .. } = change;
+    let at = from.bytes().zip(to.bytes()).position(|(a, b)| a != b);
+    let at = at.unwrap_or(from.len());
+    let start = from[..at].rfind("\nlocal ").map_or(0, |before| before + 1);
+    let is_next = |line: &str| {
+        line.is_empty() || ["--", "local "].iter().any(|it| line.starts_with(it))
+    };
+    let mut end = start;
+    for (number, line) in from[start..].split_inclusive('\n').enumerate() {
+        if number > 0 && is_next(line.trim_end()) {
+            break;
+        }
+        end += line.len();
+    }
+    let rest = from.len() - end;
+    *to = to[start..to.len() - rest].trim_end().to_owned();
+    *from = from[start..end].trim_end().to_owned();
 }
 
 /// Each file's name and text.
