@@ -36,7 +36,7 @@ impl BatchId {
 }
 
 /// How soon the pieces of a batch are wanted: 0 to 99, larger is sooner, as everywhere
-/// in relq. (The system that this part of relq covers counted from 0 up.)
+/// in relq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BatchPriority(u8);
 
