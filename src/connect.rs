@@ -109,7 +109,8 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// `?synchronous=normal`. Redis URLs are as the
 /// `redis` crate reads them: `redis://[user][:password@]host[:port][/database]`,
 /// `unix:///path[?db=…&pass=…]`; those of `circular+…` take the option
-/// `?finish=lrem`, those of `keyspace+…` `?foreign=tolerate`.
+/// `?finish=lrem`, those of `processing-list+…` `?mode=shared`, those of `keyspace+…`
+/// `?foreign=tolerate`.
 ///
 /// ```
 /// use relq::{ConnectError, QueueName};

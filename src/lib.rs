@@ -48,11 +48,17 @@
 //! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that turns |
 //! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
 //! | `stream+redis://…`, `+rediss`, `+unix` | `stream` | Redis Streams: a stream and its consumer group |
-//! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix` | `keyspace` | a whole database of Redis, in no order |
+//! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix`; `?foreign=tolerate` | `keyspace` | a whole database of Redis, in no order |
 //!
 //! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of
 //! the backends are in modules of the same names, for those who know at compile time
 //! which they want.
+//!
+//! # Batches
+//!
+//! A request of many pieces, with a priority, a limit on how many run at once, and one
+//! completion, is a batch (B1 to B10). [`ReliableQueue::batch_queue`] leads to the
+//! batches of a queue, on the backends `sqlite` and `stream`.
 
 mod connect;
 
