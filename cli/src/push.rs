@@ -28,9 +28,9 @@ pub(crate) use sender::{Sender, Unsent};
 /// Push jobs: the payloads given, or one a line of a file
 ///
 /// A line is any bytes but the newline; an empty line is a job with an empty
-/// payload, and a last line without a newline counts. Lines are pushed in batches,
-/// each all or nothing; one whose answer was lost is repeated safely. When the push
-/// has to stop, it says how many lines from the start are stored.
+/// payload, and a last line without a newline counts. Lines are pushed many a call,
+/// each call all or nothing; one whose answer was lost is repeated safely. When the
+/// push has to stop, it says how many lines from the start are stored.
 ///
 /// Prints the ids as they are stored, one a line; with --json an array of objects
 /// {"id", "stored"}. A job that was refused as a duplicate has the id of the job
