@@ -37,17 +37,17 @@ use until_empty::{Found, until_empty};
 ///
 /// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
 /// RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its output
-/// goes to the output of relq. When it ends with 0 the job is done. When it fails, the job is tried again later, up to its
-/// number of attempts, with the end of the command's standard error as its last
-/// error; then it joins the dead jobs (`relq dead list`).
+/// goes to the output of relq. When it ends with 0 the job is done. When it fails, the
+/// job is tried again later, up to its number of attempts, with the end of the command's
+/// standard error as its last error; then it joins the dead jobs (`relq dead list`).
 ///
 /// The command runs in a process group of its own. The whole group is told to end
 /// (SIGTERM), and killed a second later, when the job's lease is lost, the job is
 /// cancelled or its time is up; it is killed at once on a hard stop.
 ///
 /// The first Ctrl-C or SIGTERM gives running commands 25 seconds to finish; then, or
-/// at a second one, they are killed and their jobs given back. A worker that is killed with SIGKILL cannot end its
-/// commands: its jobs come back when their leases run out.
+/// at a second one, they are killed and their jobs given back. A worker that is killed
+/// with SIGKILL cannot end its commands: its jobs come back when their leases run out.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
 pub(crate) struct Args {

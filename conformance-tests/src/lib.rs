@@ -45,15 +45,15 @@
 //! - **The cases** ([`cases`]). Each has a private store, judges one promise, and
 //!   names the rules of the contract that it judges. After each an audit must find
 //!   every job in exactly one place.
-//! - **Every step, one fault** ([`steps`]), for a backend on Redis. Each call of both
+//! - **Every step, one fault** ([`steps`]), for a backend on Redis. Each call of the
 //!   traits, and a whole worker, is struck at each command by each fault: the actor
 //!   dies before or after it, its last command runs late, the connection breaks, the
 //!   server refuses, forgets its scripts or is full. [`processes`] is the same for a
 //!   backend without a server, by killed processes.
 //! - **Random sequences** ([`model`]) of operations by several actors, with faults, held
 //!   against a reference.
-//! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a test of
-//!   their own: power cut after any write, a replica promoted, outages, connections
+//! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a test
+//!   of their own: power cut after any write, a replica promoted, outages, connections
 //!   killed, scripts forgotten, memory full, keys of another type in the way.
 //! - **Batches**, for a backend that claims them: the cases of the topic `batches`, with
 //!   random sequences of their own, and every step of what is done with them. That each

@@ -20,8 +20,9 @@ use crate::{Outcome, backend::Backend};
 /// Run the suite on a backend and print a table
 ///
 /// Every functional case, every act with every fault at every step (at a gate before
-/// Redis, or by killed processes), and random sequences against a model. Exits with 1 when a promise was broken. In all formats the table is
-/// printed too, but with --json, which prints one object.
+/// Redis, or by killed processes), and random sequences against a model. Exits with 1
+/// when a promise was broken. In all formats the table is printed too, but with --json,
+/// which prints one object.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Which backend

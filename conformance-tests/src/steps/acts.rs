@@ -1,4 +1,4 @@
-//! What is done while it is struck: every call of both traits.
+//! What is done while it is struck: every call of a worker's and an operator's.
 
 use std::{num::NonZeroU32, time::Duration};
 

@@ -10,12 +10,13 @@ use super::{
 use crate::{Subject, fault::Address, server::Server};
 
 /// COVERAGE: each script of the backend is a step of some act, and so is struck by
-/// every fault, and so is each command that a worker sends; what [`conformance!`](crate::conformance) calls for a backend on
-/// Redis. Its scripts are those that it loads or runs, and those that its subject
-/// names.
+/// every fault, and so is each command that a worker sends; what
+/// [`conformance!`](crate::conformance) calls for a backend on Redis. Its scripts are
+/// those that it loads or runs, and those that its subject names.
 ///
 /// # Panics
-/// When a script or command is reached by no act but a worker's, or an act fails with no fault.
+/// When a script or command is reached by no act but a worker's, or an act fails with no
+/// fault.
 pub fn reach<S: Subject + Default>() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
