@@ -10,8 +10,8 @@
 //! with something to clean up behind it (a unique key, an id of the client's, an
 //! earlier failure) or for a piece, and `p` for a plain one. The counts are its attempt
 //! and, behind a dot, how often this entry was delivered: a job that failed is pushed
-//! anew, and its entry says of how many attempts. The place is the letter of a stream, or
-//! `b:` and the id of a batch, and the id of the entry there.
+//! anew, and its entry says of how many attempts. The place is the letter of a stream,
+//! or `b:` and the id of a batch, and the id of the entry there.
 
 use std::time::Duration;
 

@@ -38,8 +38,9 @@ use until_empty::{Found, until_empty};
 /// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
 /// RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its output
 /// goes to the output of relq. When it ends with 0 the job is done. When it fails, the
-/// job is tried again later, up to its number of attempts, with the end of the command's
-/// standard error as its last error; then it joins the dead jobs (`relq dead list`).
+/// job is tried again later, up to its number of attempts, with the end of the
+/// command's standard error as its last error; then it joins the dead jobs
+/// (`relq dead list`).
 ///
 /// The command runs in a process group of its own. The whole group is told to end
 /// (SIGTERM), and killed a second later, when the job's lease is lost, the job is

@@ -38,10 +38,10 @@ pub trait BatchQueue: ReliableQueue {
     /// [`Created::Exists`] and changes nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for too much metadata, for a retention that is too short or too
-    /// long, and for a completion job with an id or a unique key of its own or for a queue
-    /// that the store cannot have; [`Error::Unsupported`] for an option of that job that
-    /// is not claimed. Nothing was sent then.
+    /// [`Error::Invalid`] for too much metadata, for a retention that is too short or
+    /// too long, and for a completion job with an id or a unique key of its own or for
+    /// a queue that the store cannot have; [`Error::Unsupported`] for an option of that
+    /// job that is not claimed. Nothing was sent then.
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error>;
 
     /// Adds all of `pieces` to an open batch, or none (B1).

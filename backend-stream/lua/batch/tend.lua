@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Go on with cancels that were left undone, bury pieces that somebody else has deleted,
--- free those that are held without a lease, complete what could not be completed when its
--- last piece ended, and remove a page of batches that have been completed for long enough.
--- One whose completion is still to be told stays.
+-- free those that are held without a lease, complete what could not be completed when
+-- its last piece ended, and remove a page of batches that have been completed for long
+-- enough. One whose completion is still to be told stays.
 --
 -- KEYS[1...] the shelf's, then the pattern's: keys.rs
 -- ARGV[1] how many pieces and batches at most

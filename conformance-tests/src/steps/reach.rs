@@ -15,8 +15,8 @@ use crate::{Subject, fault::Address, server::Server};
 /// those that it loads or runs, and those that its subject names.
 ///
 /// # Panics
-/// When a script or command is reached by no act but a worker's, or an act fails with no
-/// fault.
+/// When a script or command is reached by no act but a worker's, or an act fails with
+/// no fault.
 pub fn reach<S: Subject + Default>() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
