@@ -54,7 +54,8 @@
 //!   against a reference.
 //! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a
 //!   test of their own: power cut after any write, a replica promoted, outages,
-//!   connections killed, scripts forgotten, memory full, keys of another type in the way.
+//!   connections killed, scripts forgotten, memory full, keys of another type in the
+//!   way.
 //! - **Batches**, for a backend that claims them: the cases of the topic `batches`, with
 //!   random sequences of their own, and every step of what is done with them. That each
 //!   completed once is seen by the job that its completion pushes. `conformance

@@ -90,7 +90,7 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     assert_sound(&queue).await;
 }
 
-/// Hazards 13 and 36: pieces that are held without a lease come back, with their slots.
+/// R1, B3: pieces that are held without a lease come back, with their slots.
 #[tokio::test]
 async fn pieces_held_without_a_lease_come_back() {
     let server = Server::start();

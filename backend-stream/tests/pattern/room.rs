@@ -32,8 +32,8 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert!(say(&server, "XLEN q").starts_with(":0"));
 }
 
-/// Hazards 37 and 41: what is finished takes no room, and what waits or is held is never
-/// dropped for it, however much comes and goes beside it.
+/// R1: what is finished takes no room, and what waits or is held is never dropped for
+/// it, however much comes and goes beside it.
 #[tokio::test]
 async fn finished_jobs_take_no_room_and_waiting_ones_stay() {
     let server = Server::start();

@@ -159,7 +159,7 @@ async fn a_destroyed_group_is_made_again() {
     assert_sound(&queue).await;
 }
 
-/// Hazard 13: what is held without a lease does not stay so for ever.
+/// R1: what is held without a lease does not stay so for ever.
 #[tokio::test]
 async fn what_is_held_without_a_lease_comes_back() {
     let server = Server::start();
