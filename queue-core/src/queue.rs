@@ -34,7 +34,8 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// # Errors
     /// [`Error::Invalid`] for a job that breaks a limit or more jobs than
     /// [`max_batch`](crate::Limits::max_batch), [`Error::Unsupported`] for an option
-    /// that is not claimed; then nothing was sent.
+    /// that is not claimed; then nothing was sent. [`Error::Invalid`] also for a token
+    /// that was used for a call of another number of jobs; then nothing was stored.
     async fn push(
         &self,
         jobs: &[NewJob],
