@@ -29,8 +29,8 @@ pub trait Operator: Debug + Send + Sync {
     /// Removes dead jobs and answers how many.
     async fn purge_dead(&self, which: &Which) -> Result<u64, Error>;
 
-    /// Removes every job in every state, and all that the queue remembers; answers
-    /// how many jobs. Workers that hold one find their lease lost.
+    /// Removes every job in every state, every batch, and all that the queue remembers;
+    /// answers how many jobs. Workers that hold one find their lease lost.
     async fn purge(&self) -> Result<u64, Error>;
 
     /// Ends a scheduled, ready or leased job for good. The worker that holds a

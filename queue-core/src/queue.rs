@@ -81,7 +81,8 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     async fn leave(&self, worker: &WorkerId) -> Result<Released, Error>;
 
     /// Makes up to `page` jobs ready whose lease has expired or whose time has come
-    /// (R9), and says whether there is more.
+    /// (R9), goes on with what was left undone of batches (B5, B6, B7), and says whether
+    /// there is more.
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error>;
 
     /// Another queue on the same store that shares no connection with this one. Its
