@@ -5,7 +5,7 @@ const LATE: &str = "a waiter that does not hear of it looks again by itself, wit
 const LONG_WAY: &str =
     "such a job then goes the long way of `lease_any`, to the same end";
 const ANOTHER_TYPE: &str = "of use where a key has another type, which no case puts \
-                            there: `backend-zset/tests/pattern.rs` does";
+                            there: `src/server_faults/foreign.rs` does";
 const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the ring that \
                          follows wakes who waits";
 
