@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Time is real here and no gate is between: a server is killed, promoted and filled,
-//! and none of it needs to be struck at a chosen command. The cut of power is complete:
-//! it plays one call of each kind that writes, and starts a server on every prefix of
-//! the file of writes that ends with a command. An outage is tried in two lengths, and
-//! each connection of an idle worker is killed once.
+//! and none of it needs to be struck at a chosen command. The cut of power is complete
+//! for jobs of no batch: it plays one call of each kind that writes, and starts a server
+//! on every prefix of the file of writes that ends with a command. An outage is tried in
+//! two lengths, and each connection of an idle worker is killed once.
 
 mod append_only_file;
 mod connections;
