@@ -175,6 +175,7 @@ impl<H: Handler> ClaimLoop<H> {
     fn may_settle(&self) -> bool {
         match self.calls.settling() {
             0 => true,
+            1 if self.settling.trouble.is_there() => false,
             1 => self.is_shared() && self.settling.fresh() >= slots(self.share()),
             _ => false,
         }

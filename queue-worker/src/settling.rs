@@ -101,7 +101,10 @@ impl Settling {
     }
 
     fn settled(&mut self, batch: &Batch, settled: &[Settled]) {
-        self.trouble.is_over();
+        // Another call may have failed meanwhile.
+        if self.failed.is_empty() {
+            self.trouble.is_over();
+        }
         self.held.remove(&batch.jobs);
         let pairs = batch.jobs.iter().zip(&*batch.settlements).enumerate();
         for (index, (job, settlement)) in pairs {
@@ -212,4 +215,39 @@ fn lost(progress: &Progress, job: &JobContext, why: &str) {
     progress.ended(LeaseEnd::Lost);
     let (id, attempt) = (job.id(), job.attempt());
     tracing::warn!(%id, attempt, "the outcome of a job is lost: {why}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use queue_core::{At, Delivery, JobId, Operation, Receipt};
+
+    use super::*;
+
+    fn job(name: &str) -> JobContext {
+        let receipt = Receipt::new(JobId::new(name).unwrap(), 1, name.to_owned());
+        let delivery = Delivery::new(receipt, "", Duration::from_secs(30));
+        JobContext::held_until(delivery, Duration::MAX)
+    }
+
+    /// Of two calls under way one fails: that the other works is no reason to send the
+    /// failed one again at once.
+    #[test]
+    fn what_works_beside_does_not_end_a_pause() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, Progress::default(), Environment::default());
+        settling.add(job("fails"), Verdict::Done);
+        settling.add(job("works"), Verdict::Done);
+        let (fails, works) = (settling.next_batch(1), settling.next_batch(1));
+
+        let at = At { backend: "test", operation: Operation::Settle };
+        let away = Error::Unavailable { at, source: "away".into() };
+        settling.answered(fails.unwrap(), Err(away));
+        settling.answered(works.unwrap(), Ok(vec![Settled::Applied]));
+
+        assert!(settling.trouble.is_pausing());
+        assert!(settling.next_batch(1).is_none());
+    }
 }
