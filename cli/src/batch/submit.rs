@@ -8,8 +8,8 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchPriority, Bytes, Environment, NewBatch, NewJob, OnComplete,
-    PushToken, Queue, QueueName,
+    Added, BatchId, BatchPriority, Bytes, Created, Environment, NewBatch, NewJob,
+    OnComplete, PushToken, Queue, QueueName,
 };
 use serde::Serialize;
 
@@ -121,12 +121,20 @@ impl Args {
         request: &Request,
     ) -> Outcome {
         let batches = batches_of(&**queue)?;
+        let is_taken = || Failure::Failed(format!("there is a batch {id} already"));
         if batches.batch(id).await?.is_some() {
-            return Err(Failure::Failed(format!("there is a batch {id} already")));
+            return Err(is_taken());
         }
-        let batch = self.batch(id, request);
-        let made = sender.repeat(async || batches.create(&batch).await).await;
-        made.map_err(|unsent| failed(id, "not made", &unsent))?;
+        let (batch, mut calls) = (self.batch(id, request), 0);
+        let made = sender.repeat(async || {
+            calls += 1;
+            batches.create(&batch).await
+        });
+        let made = made.await.map_err(|unsent| failed(id, "not made", &unsent))?;
+        // What a call that was made again finds is its own.
+        if made == Created::Exists && calls == 1 {
+            return Err(is_taken());
+        }
         let page = queue.capabilities().limits.max_batch.get() as usize;
         for pieces in request.pieces.chunks(page) {
             let pieces: Vec<_> = pieces.iter().cloned().map(NewJob::new).collect();
