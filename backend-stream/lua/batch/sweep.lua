@@ -21,6 +21,14 @@ local function drop_ready(keys, id, page)
   return dropped
 end
 
+-- The piece of that batch and id that waits for another try, if it does. What waits
+-- under the id may be somebody else's: a plain job, or a piece of another batch.
+local function read_later(keys, id, job_id)
+  if not redis.call('ZSCORE', keys.later, job_id) then return nil end
+  local job = read_entry(redis.call('HGET', keys.jobs, job_id) or '')
+  return job and job.batch == id and job or nil
+end
+
 -- Drops up to a page of its pieces that wait for another try; answers how many.
 local function drop_later(keys, id, page)
   local live, dropped, cursor = batch_key(keys, 'live', id), 0, '0'
@@ -28,10 +36,11 @@ local function drop_later(keys, id, page)
     local found = redis.call('SSCAN', live, cursor, 'COUNT', 100)
     cursor = found[1]
     for _, job_id in ipairs(found[2]) do
-      if dropped < page and redis.call('ZREM', keys.later, job_id) == 1 then
-        local job = read_entry(redis.call('HGET', keys.jobs, job_id) or '')
+      local job = dropped < page and read_later(keys, id, job_id)
+      if job then
+        redis.call('ZREM', keys.later, job_id)
         redis.call('HDEL', keys.jobs, job_id)
-        if job then cancel_piece(keys, id, job) end
+        cancel_piece(keys, id, job)
         dropped = dropped + 1
       end
     end
@@ -47,7 +56,7 @@ local function bury_lost_pieces(keys, id, few)
   if redis.call('XLEN', stream) > 0 or count_leased(stream) > 0 then return false end
   local has_found = false
   for _, job_id in ipairs(redis.call('SRANDMEMBER', live, few)) do
-    if not redis.call('ZSCORE', keys.later, job_id) then
+    if not read_later(keys, id, job_id) then
       bury_deleted(keys, stream, '0-0', job_id)
       end_piece(keys, id, job_id, 'failed')
       has_found = true

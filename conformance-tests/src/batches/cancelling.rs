@@ -1,6 +1,8 @@
 //! A cancelled batch gives nothing, takes nothing and ends (B7).
 
-use queue_core::{Extended, NewBatch, Outcome, Settled, Verdict};
+use queue_core::{
+    Added, Extended, NewBatch, NewJob, Outcome, Pushed, Settled, Verdict,
+};
 
 use crate::{
     batches::stage::{batch, limit, of, pieces, telling, told},
@@ -145,4 +147,36 @@ pub(crate) async fn a_cancel_spares_the_others(store: &Store) {
     let after = drain(&actor).await;
     assert_eq!((after.len(), of(&after, &stays), of(&after, &gone)), (4, 3, 0));
     actor.assert_completed(&stays, Outcome::Done).await;
+}
+
+/// R1, B7: a cancel drops its own pieces alone: a plain job and a piece of another
+/// batch may wait under the ids of two that are leased, where a backend takes such ids.
+pub(crate) async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
+    let actor = store.actor("worker").await;
+    let gone = actor.submit(&NewBatch::new(batch("gone")), 2).await;
+    let held = actor.take(2).await;
+    let same = |at: usize| NewJob::new("same").id(held[at].job().clone());
+    let plain = actor.offer(same(0).delay(BRIEF)).await;
+    let other = actor.make(&NewBatch::new(batch("other"))).await;
+    let added = actor.batches().add(&other, &[same(1)], None).await;
+    let Added::Stored(mut taken) = added.expect("answered") else {
+        panic!("it is open")
+    };
+    for piece in actor.take(9).await {
+        actor.say(&piece, retry_after(BRIEF)).await;
+    }
+    taken.push(plain);
+
+    let status = actor.call_off(&gone).await;
+
+    assert_eq!((status.leased, status.dropped), (2, 0));
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let stored = taken.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(drain(&actor).await.len(), stored);
+    for one in &held {
+        actor.finish(one).await;
+    }
+    actor.assert_completed(&gone, Outcome::Cancelled).await;
+    assert_eq!(actor.status(&gone).await.done, 2);
 }
