@@ -229,7 +229,7 @@ impl StreamQueue {
             self.store.adopt(page),
             self.store.tend(page),
         );
-        let told = batch::forward_page(&self.store, Operation::Recover).await;
+        let told = batch::forward_page(&self.store, page).await;
         let mut parts = Parts::default();
         for done in [&expired, &adopted, &tended] {
             parts.add(done);
@@ -238,11 +238,11 @@ impl StreamQueue {
         let whole = |error| parts.whole(error);
         let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
         let tended = tended.map_err(whole)?;
-        told.map_err(whole)?;
+        let has_more_to_tell = told.map_err(whole)?;
         Ok(Recovered {
             requeued: expired.requeued + adopted.requeued,
             buried: expired.buried + adopted.buried,
-            more: expired.more || adopted.more || tended.more,
+            more: expired.more || adopted.more || tended.more || has_more_to_tell,
             ..expired
         })
     }

@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use queue_core::{Error, JobId, NewJob, Operation, QueueName};
-use queue_redis::{Conn, command, entry::Entry};
+use queue_redis::{Conn, Parts, command, entry::Entry};
 
 use crate::{
     keys::Stream,
@@ -15,26 +16,53 @@ use crate::{
     scripts::{Letter, Store},
 };
 
-/// Completions forwarded by one call.
+/// Completions forwarded together. A call that may have made some forwards no more than
+/// these behind it, because its caller waits.
+const HANDFUL: u32 = 10;
+
+/// Completions forwarded by one recovery at most.
 const PAGE: u32 = 100;
 
-/// Forwards what is in the outbox. What cannot be forwarded now stays for `recover`.
+/// Forwards a handful of what is in the outbox. The rest, and what cannot be forwarded
+/// now, stays for `recover`.
 pub(crate) async fn forward(store: &Store, operation: Operation) {
-    if let Err(error) = forward_page(store, operation).await {
+    if let Err(error) = forward_some(store, operation, HANDFUL).await {
         tracing::debug!(%error, "completions are left to the next recovery");
     }
 }
 
-/// Forwards a page of the outbox. One that cannot be forwarded keeps no other back.
-pub(crate) async fn forward_page(
+/// Forwards a page of the outbox; answers whether there may be more.
+pub(crate) async fn forward_page(store: &Store, page: u32) -> Result<bool, Error> {
+    let page = page.min(PAGE);
+    Ok(forward_some(store, Operation::Recover, page).await? == page as usize)
+}
+
+/// Forwards up to `most`, and answers how many. One that cannot be forwarded keeps no
+/// other back, unless the server is out of reach.
+async fn forward_some(
     store: &Store,
     operation: Operation,
-) -> Result<(), Error> {
-    let mut outcome = Ok(());
-    for letter in store.read_outbox(operation, PAGE).await? {
-        outcome = outcome.and(forward_one(store, operation, &letter).await);
+    most: u32,
+) -> Result<usize, Error> {
+    let letters = store.read_outbox(operation, most).await?;
+    let (mut parts, mut outcome) = (Parts::default(), Ok(()));
+    for some in letters.chunks(HANDFUL as usize) {
+        let calls = some.iter().map(|letter| forward_one(store, operation, letter));
+        let answers = join_all(calls).await;
+        let is_cut_off = answers.iter().any(is_out_of_reach);
+        for answer in answers {
+            outcome = outcome.and(parts.then(answer));
+        }
+        if is_cut_off {
+            break;
+        }
     }
-    outcome
+    outcome.map_err(|error| parts.whole(error))?;
+    Ok(letters.len())
+}
+
+fn is_out_of_reach(answer: &Result<(), Error>) -> bool {
+    matches!(answer, Err(Error::Unavailable { .. } | Error::Interrupted { .. }))
 }
 
 async fn forward_one(

@@ -21,6 +21,30 @@ async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
     queue.seal(&batch.id).await.unwrap().unwrap();
 }
 
+/// A batch whose completion is told to that queue, by a job that has its name.
+fn tell(batch: &str, name: &str) -> NewBatch {
+    let on_complete = OnComplete::new(NewJob::new(batch.to_owned()));
+    let on_complete = on_complete.queue(QueueName::new(name).unwrap());
+    NewBatch::new(BatchId::new(batch).unwrap()).on_complete(on_complete)
+}
+
+/// Completes so many batches while the queue that they tell cannot be pushed to.
+async fn fill_outbox(server: &Server, queue: &StreamQueue, letters: u32) {
+    say(server, "SET there foreign");
+    for number in 0..letters {
+        submit(queue, tell(&format!("b{number}"), "there"), 0).await;
+    }
+    assert_eq!(in_outbox(server), u64::from(letters));
+    say(server, "DEL there");
+}
+
+fn in_outbox(server: &Server) -> u64 {
+    say(server, "SCARD {q}:batch:outbox")
+        .trim_matches([':', '\r', '\n'])
+        .parse()
+        .unwrap()
+}
+
 async fn status(queue: &StreamQueue) -> BatchStatus {
     queue.batch(&id()).await.unwrap().unwrap()
 }
@@ -234,11 +258,6 @@ async fn a_token_belongs_to_its_call() {
 async fn a_completion_that_is_refused_waits_in_the_outbox() {
     let server = Server::start();
     let queue = open(&server, "q").await;
-    let tell = |batch: &str, name: &str| {
-        let on_complete = OnComplete::new(NewJob::new(batch.to_owned()));
-        let on_complete = on_complete.queue(QueueName::new(name).unwrap());
-        NewBatch::new(BatchId::new(batch).unwrap()).on_complete(on_complete)
-    };
     say(&server, "SET closed foreign");
     submit(&queue, tell("one", "closed"), 0).await;
     submit(&queue, tell("two", "open"), 0).await;
@@ -254,6 +273,34 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     }
     assert_eq!(served(&open(&server, "closed").await).await, ["one"]);
     assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
+}
+
+/// B5: who settles a piece waits for a handful of completions, and not for all that
+/// others have left to `recover`.
+#[tokio::test]
+async fn a_settlement_forwards_a_handful() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 30).await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let held = take(&queue, 1).await;
+
+    finish(&queue, held).await;
+
+    assert_eq!(in_outbox(&server), 20);
+}
+
+/// B5: recovery goes on while there are completions to be told.
+#[tokio::test]
+async fn recovery_empties_the_outbox() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 120).await;
+
+    while queue.recover(many(1000)).await.unwrap().more {}
+
+    assert_eq!(in_outbox(&server), 0);
+    assert_eq!(served(&open(&server, "there").await).await.len(), 120);
 }
 
 /// R19: all that batches keep is in the slot of the queue.
