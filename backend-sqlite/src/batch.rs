@@ -31,7 +31,7 @@ use crate::push::Push;
 use crate::queue::SqliteQueue;
 use calls::{Add, Alter, CancelBatch, Create, List, Read, Seal, Watch};
 
-/// Batches of one page at most.
+/// Batches that one transaction reads at most.
 const LARGEST_PAGE: u32 = 1000;
 
 impl SqliteQueue {
@@ -55,6 +55,25 @@ impl SqliteQueue {
             let page = self.lane().call(call).await?;
             if !page.more {
                 return Ok(page.status);
+            }
+        }
+    }
+
+    async fn list_pages(
+        &self,
+        after: Option<&BatchId>,
+        limit: u32,
+    ) -> Result<Vec<BatchStatus>, Failure> {
+        let mut found: Vec<BatchStatus> = Vec::new();
+        loop {
+            let room = limit - u32::try_from(found.len()).unwrap_or(limit);
+            let limit = room.min(LARGEST_PAGE);
+            let after = found.last().map(|last| &last.id).or(after).cloned();
+            let page = self.read(List { after, limit }).await?;
+            let is_last = page.len() < limit as usize || limit == room;
+            found.extend(page);
+            if is_last {
+                return Ok(found);
             }
         }
     }
@@ -117,8 +136,8 @@ impl BatchQueue for SqliteQueue {
         after: Option<&BatchId>,
         limit: NonZeroU32,
     ) -> Result<Vec<BatchStatus>, Error> {
-        let call = List { after: after.cloned(), limit: limit.get().min(LARGEST_PAGE) };
-        self.read(call).await.map_err(|it| it.at(Operation::ReadBatch))
+        let listed = self.list_pages(after, limit.get()).await;
+        listed.map_err(|it| it.at(Operation::ReadBatch))
     }
 
     async fn cancel_batch(

@@ -21,6 +21,7 @@ macro_rules! __with_batch_cases {
                 as_much_as_a_push_is_added: R5 => Batches;
                 an_unknown_batch_is_an_answer: R21 => Batches;
                 pages_show_every_batch: R23 => Batches;
+                a_long_page_of_batches_is_whole: R23 => Batches;
                 batches_of_queues_are_apart: R19 => Batches;
                 pieces_show: R23 => Batches;
                 every_end_is_counted: B2 B8 R23 => Batches ClientIds;

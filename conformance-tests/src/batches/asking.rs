@@ -87,3 +87,20 @@ pub(crate) async fn pieces_show(store: &Store) {
     let status = actor.status(&made).await;
     assert_eq!((status.waiting, status.leased), (3, 2));
 }
+
+/// R23: an answer of fewer than were asked for is the last page, however many they are.
+pub(crate) async fn a_long_page_of_batches_is_whole(store: &Store) {
+    let actor = store.actor("maker").await;
+    let many = 1005;
+    for number in 0..many {
+        actor.make(&NewBatch::new(batch(&format!("{number:04}")))).await;
+    }
+
+    for limit in [many - 1, many, many + 1] {
+        let ask = NonZeroU32::new(limit).expect("not zero");
+        let page = actor.batches().list_batches(None, ask).await.expect("answered");
+
+        assert_eq!(page.len(), limit.min(many) as usize);
+        assert!(page.is_sorted_by(|one, next| one.id < next.id));
+    }
+}
