@@ -1,17 +1,24 @@
 -- Take back jobs whose lease has ended, oldest first: to their old turn, or to the
--- dead letters when that was their last attempt (R9, R11).
+-- dead letters when that was their last attempt (R9, R11). A piece of a cancelled batch
+-- comes back in any case, to be dropped with what waits there (B7).
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 -- Returns the new state of each.
 UPDATE jobs
-SET state = iif(attempt < max_attempts, 'ready', 'dead'),
-    turn = iif(attempt < max_attempts, turn, NULL),
-    since = iif(attempt < max_attempts, NULL, ?2),
-    reason = iif(attempt < max_attempts, NULL,
+SET state = iif(expired.returns, 'ready', 'dead'),
+    turn = iif(expired.returns, turn, NULL),
+    since = iif(expired.returns, NULL, ?2),
+    reason = iif(expired.returns, NULL,
       'out of attempts: the lease expired on attempt ' || attempt || ' of '
       || max_attempts || ', so worker ' || worker || ' died or froze'),
     at = NULL, token = NULL, worker = NULL
-WHERE job IN (SELECT job FROM jobs
-              WHERE queue = ?1 AND state = 'leased' AND at <= ?2
-              ORDER BY at, job LIMIT ?3)
+FROM (SELECT held.job AS key,
+             held.attempt < held.max_attempts
+               OR EXISTS (SELECT 1 FROM batches
+                          WHERE batches.batch = held.batch
+                            AND batches.state IN ('cancelling', 'cancelled')) AS returns
+      FROM jobs AS held
+      WHERE held.queue = ?1 AND held.state = 'leased' AND held.at <= ?2
+      ORDER BY held.at, held.job LIMIT ?3) AS expired
+WHERE jobs.job = expired.key
 RETURNING state

@@ -67,6 +67,7 @@ macro_rules! __with_batch_cases {
                 a_cancel_after_the_end_changes_nothing: B7 => Batches;
                 a_cancel_spares_the_others: B7 => Batches;
                 a_cancel_spares_others_of_the_same_id: R1 B7 => Batches ClientIds;
+                a_last_lease_of_a_cancelled_batch_is_dropped: B7 => Batches;
                 a_record_is_kept_for_its_time: B6 => Batches;
                 a_name_can_be_used_again: B5 B6 => Batches;
                 a_dead_letter_outlives_its_batch: B6 B8 => Batches;

@@ -1,5 +1,7 @@
 //! A cancelled batch gives nothing, takes nothing and ends (B7).
 
+use std::num::NonZeroU16;
+
 use queue_core::{
     Added, Extended, NewBatch, NewJob, Outcome, Pushed, Settled, Verdict,
 };
@@ -179,4 +181,25 @@ pub(crate) async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
     }
     actor.assert_completed(&gone, Outcome::Cancelled).await;
     assert_eq!(actor.status(&gone).await.done, 2);
+}
+
+/// B7: a lease that ends is dropped, and is no death: not on the last attempt either.
+pub(crate) async fn a_last_lease_of_a_cancelled_batch_is_dropped(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&telling("b")).await;
+    let last = NewJob::new("last").max_attempts(NonZeroU16::MIN);
+    actor.fill(&made, [last.clone(), last]).await;
+    actor.close(&made).await;
+    assert_eq!(actor.take_briefly(2).await.len(), 2);
+    actor.call_off(&made).await;
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.buried, 0);
+
+    actor.assert_completed(&made, Outcome::Cancelled).await;
+    let status = actor.status(&made).await;
+    assert_eq!((status.failed, status.dropped), (0, 2));
+    let stats = actor.figures().await;
+    assert_eq!((stats.dead, stats.cancelled), (0, 2));
+    assert_eq!(told(&drain(&actor).await), 1);
 }
