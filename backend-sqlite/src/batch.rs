@@ -27,6 +27,7 @@ use queue_core::{
 
 use crate::claim::Pulse;
 use crate::failure::Failure;
+use crate::pages::Pages;
 use crate::push::Push;
 use crate::queue::SqliteQueue;
 use calls::{Add, Alter, CancelBatch, Create, List, Read, Seal, Watch};
@@ -50,9 +51,10 @@ impl SqliteQueue {
         &self,
         batch: &BatchId,
     ) -> Result<Option<BatchStatus>, Failure> {
+        let mut pages = Pages::default();
         loop {
             let call = CancelBatch { batch: batch.clone() };
-            let page = self.lane().call(call).await?;
+            let page = pages.then(self.lane().call(call).await)?;
             if !page.more {
                 return Ok(page.status);
             }

@@ -60,6 +60,11 @@ impl Failure {
         if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
     }
 
+    /// As the failure of a call of which a part was done before, with the same cause.
+    pub(crate) fn in_part(self) -> Self {
+        Self { kind: Kind::Interrupted, ..self }
+    }
+
     /// Whether it is unknown if the call was done.
     pub(crate) fn is_unknown(&self) -> bool {
         self.kind == Kind::Interrupted

@@ -14,6 +14,7 @@ mod group;
 mod headers;
 mod lane;
 mod operator;
+mod pages;
 mod peek;
 mod push;
 mod queue;

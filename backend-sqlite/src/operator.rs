@@ -10,6 +10,7 @@ use crate::audit::Inspect;
 use crate::call::Call;
 use crate::dead::{PurgeDead, Redrive, Select};
 use crate::failure::Failure;
+use crate::pages::Pages;
 use crate::peek::{Count, Peek};
 use crate::queue::SqliteQueue;
 use crate::steer::{Cancel, Purge, Steer};
@@ -21,10 +22,10 @@ impl SqliteQueue {
 
     async fn redrive_pages(&self, which: &Which) -> Result<Redriven, Failure> {
         let which = which.clone();
-        let mut total = Redriven::default();
+        let (mut total, mut pages) = (Redriven::default(), Pages::default());
         let mut rest = self.lane().call(Select { which }).await?;
         while let Some(selection) = rest {
-            let page = self.lane().call(Redrive(selection)).await?;
+            let page = pages.then(self.lane().call(Redrive(selection)).await)?;
             total.moved += page.done.moved;
             total.duplicates += page.done.duplicates;
             rest = page.rest;
@@ -34,10 +35,10 @@ impl SqliteQueue {
 
     async fn purge_dead_pages(&self, which: &Which) -> Result<u64, Failure> {
         let which = which.clone();
-        let mut total = 0;
+        let (mut total, mut pages) = (0, Pages::default());
         let mut rest = self.lane().call(Select { which }).await?;
         while let Some(selection) = rest {
-            let page = self.lane().call(PurgeDead(selection)).await?;
+            let page = pages.then(self.lane().call(PurgeDead(selection)).await)?;
             total += page.done;
             rest = page.rest;
         }
@@ -45,9 +46,9 @@ impl SqliteQueue {
     }
 
     async fn purge_pages(&self) -> Result<u64, Failure> {
-        let mut total = 0;
+        let (mut total, mut pages) = (0, Pages::default());
         loop {
-            let page = self.lane().call(Purge).await?;
+            let page = pages.then(self.lane().call(Purge).await)?;
             total += page.jobs;
             if !page.more {
                 return Ok(total);

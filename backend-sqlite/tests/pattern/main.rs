@@ -9,5 +9,6 @@ mod fixture;
 mod killed;
 mod locked;
 mod memory;
+mod pages;
 mod processes;
 mod read_only;

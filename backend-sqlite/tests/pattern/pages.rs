@@ -1,0 +1,192 @@
+//! A call of several pages that fails at a later one: what it did before is done, and
+//! its error does not deny that (R21).
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use backend_sqlite::{AtStep, Side, SqliteQueue};
+use queue_core::{
+    BatchId, BatchQueue as _, Error, Happened, NewBatch, NewJob, Operator as _,
+    ReliableQueue as _, Settlement, Stats, Verdict, Which,
+};
+use rusqlite::Connection;
+
+use crate::fixture::{Folder, ask, many, open, raw};
+
+const SHORT: Duration = Duration::from_millis(60);
+/// What one page does, and what is left for the others.
+const PAGE: u64 = 1000;
+const REST: u64 = 300;
+
+/// Another process, which takes the file's lock once it is told to.
+#[derive(Default)]
+struct Other {
+    /// Whether relq is in a transaction that writes.
+    sees_writing: bool,
+    waiting: Option<Connection>,
+    holding: Option<Connection>,
+}
+
+impl Other {
+    /// Locks the file behind a transaction that writes: a look changes nothing.
+    fn look(&mut self, sql: &str) {
+        match sql {
+            "BEGIN IMMEDIATE" => self.sees_writing = true,
+            "COMMIT" if std::mem::take(&mut self.sees_writing) => self.lock(),
+            _ => {}
+        }
+    }
+
+    fn lock(&mut self) {
+        if let Some(conn) = self.waiting.take() {
+            conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+            self.holding = Some(conn);
+        }
+    }
+}
+
+fn watch(other: &Arc<Mutex<Other>>) -> AtStep {
+    let other = Arc::clone(other);
+    Arc::new(move |side, sql| {
+        if side == Side::After {
+            other.lock().unwrap().look(sql);
+        }
+        Ok(())
+    })
+}
+
+struct Scene {
+    folder: Folder,
+    queue: SqliteQueue,
+    other: Arc<Mutex<Other>>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let (folder, other) = (Folder::new(), Arc::default());
+        let config = folder.config().busy_timeout(SHORT).at_each_step(watch(&other));
+        let queue = open(config).await.unwrap();
+        Self { folder, queue, other }
+    }
+
+    async fn push(&self) {
+        for count in [PAGE, REST] {
+            self.queue.push(&jobs(count), None).await.unwrap();
+        }
+    }
+
+    async fn bury(&self) {
+        self.push().await;
+        let ask = ask("w").max(many(1000));
+        loop {
+            let taken = self.queue.claim(&ask).await.unwrap();
+            if taken.is_empty() {
+                return;
+            }
+            let dead = || Verdict::Dead { error: "no".to_owned() };
+            let done: Vec<_> = taken
+                .iter()
+                .map(|it| Settlement::new(it.receipt.clone(), dead()))
+                .collect();
+            self.queue.settle(&done).await.unwrap();
+        }
+    }
+
+    /// Has the file locked behind the first page of what is called next.
+    fn lock_after_a_page(&self) {
+        self.other.lock().unwrap().waiting = Some(raw(&self.folder.file()));
+    }
+
+    fn lock_at_once(&self) {
+        self.lock_after_a_page();
+        self.other.lock().unwrap().lock();
+    }
+
+    /// Frees the file and answers what is in it.
+    async fn free(&self) -> Stats {
+        let holding = self.other.lock().unwrap().holding.take();
+        holding.unwrap().execute_batch("COMMIT").unwrap();
+        self.queue.stats().await.unwrap()
+    }
+}
+
+fn jobs(count: u64) -> Vec<NewJob> {
+    (0..count).map(|_| NewJob::new("hello")).collect()
+}
+
+/// It may have happened, and the cause is named.
+fn assert_in_part(error: &Error) {
+    assert_eq!(error.happened(), Happened::Maybe, "{error:?}");
+    let message = error.full_message();
+    assert!(message.contains("another process holds the file's lock"), "{message}");
+}
+
+#[tokio::test]
+async fn a_redrive_that_fails_later_may_have_happened() {
+    let scene = Scene::new().await;
+    scene.bury().await;
+    scene.lock_after_a_page();
+
+    let error = scene.queue.redrive(&Which::All).await.unwrap_err();
+
+    assert_in_part(&error);
+    let stats = scene.free().await;
+    assert_eq!((stats.ready, stats.dead), (PAGE, REST));
+}
+
+#[tokio::test]
+async fn a_purge_of_the_dead_that_fails_later_may_have_happened() {
+    let scene = Scene::new().await;
+    scene.bury().await;
+    scene.lock_after_a_page();
+
+    let error = scene.queue.purge_dead(&Which::All).await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.dead, REST);
+}
+
+#[tokio::test]
+async fn a_purge_that_fails_later_may_have_happened() {
+    let scene = Scene::new().await;
+    scene.push().await;
+    scene.lock_after_a_page();
+
+    let error = scene.queue.purge().await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.ready, REST);
+}
+
+#[tokio::test]
+async fn a_cancel_that_fails_later_may_have_happened() {
+    let scene = Scene::new().await;
+    let batch = BatchId::new("b").unwrap();
+    scene.queue.create(&NewBatch::new(batch.clone())).await.unwrap();
+    for count in [PAGE, REST] {
+        scene.queue.add(&batch, &jobs(count), None).await.unwrap();
+    }
+    scene.lock_after_a_page();
+
+    let error = scene.queue.cancel_batch(&batch).await.unwrap_err();
+
+    assert_in_part(&error);
+    let stats = scene.free().await;
+    assert_eq!((stats.ready, stats.cancelled), (REST, PAGE));
+}
+
+/// Of a call that did not get to its first page nothing happened.
+#[tokio::test]
+async fn a_call_that_fails_at_once_did_not_happen() {
+    let scene = Scene::new().await;
+    scene.push().await;
+    scene.lock_at_once();
+
+    let error = scene.queue.purge().await.unwrap_err();
+
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(scene.free().await.ready, PAGE + REST);
+}
