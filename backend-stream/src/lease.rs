@@ -65,6 +65,10 @@ impl Token {
             entry_id: entry_id.to_owned(),
         })
     }
+
+    pub(crate) fn is_piece(&self) -> bool {
+        matches!(self.stream, Stream::Pieces(_))
+    }
 }
 
 /// What a member of the sorted set says.

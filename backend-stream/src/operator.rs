@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 use queue_core::{
-    Audit, Cancelled, Error, JobId, Operator, Page, PeekRequest, Redriven, Stats, Which,
+    Audit, Cancelled, Error, JobId, Operation, Operator, Page, PeekRequest, Redriven,
+    Stats, Which,
 };
 
-use crate::{StreamQueue, audit, cancel, peek};
+use crate::{StreamQueue, audit, batch::forward, cancel, peek};
 
 #[async_trait]
 impl Operator for StreamQueue {
@@ -30,7 +31,12 @@ impl Operator for StreamQueue {
     }
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
-        cancel::cancel(self, job).await
+        let cancelled = cancel::cancel(self, job).await?;
+        // It may have been the last piece of its batch.
+        if let Cancelled::Removed(_) = cancelled {
+            forward(&self.store, Operation::Cancel).await;
+        }
+        Ok(cancelled)
     }
 
     async fn pause(&self) -> Result<(), Error> {

@@ -117,9 +117,14 @@ impl ReliableQueue for StreamQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
-        let (settled, ()) =
-            tokio::join!(biased; shelf::settle(&self.store, done), self.tell(done));
-        settled
+        // Read right behind the settlements, in the same round trip.
+        let tell = async {
+            if done.iter().any(|one| batch::is_piece(one.receipt.token())) {
+                batch::forward(&self.store, Operation::Settle).await;
+            }
+        };
+        let settling = shelf::settle(&self.store, done);
+        tokio::join!(biased; settling, tell).0
     }
 
     async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
@@ -137,12 +142,18 @@ impl ReliableQueue for StreamQueue {
         if held.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.store.extend(held, lease).await?.answers(held.len()))
+        let answers = self.store.extend(held, lease).await?.answers(held.len());
+        // The last piece of a cancelled batch may have ended here.
+        if answers.contains(&Extended::Cancelled) {
+            batch::forward(&self.store, Operation::Extend).await;
+        }
+        Ok(answers)
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
         let pattern = format!("{worker}/*");
         let leases = self.find_leases(Operation::Leave, &pattern).await?;
+        let has_pieces = leases.iter().any(|(_, lease)| lease.token.is_piece());
         let leases: Vec<Vec<u8>> =
             leases.into_iter().map(|(member, _)| member.into()).collect();
         let mut jobs = leases.len();
@@ -151,6 +162,9 @@ impl ReliableQueue for StreamQueue {
         for page in leases.chunks(MAX_BATCH.get() as usize) {
             let lost = self.store.shelf.give_back(Operation::Leave, page).await;
             jobs -= parts.then(lost)?.len();
+        }
+        if has_pieces {
+            batch::forward(&self.store, Operation::Leave).await;
         }
         Ok(Released { jobs: jobs as u64 })
     }
@@ -255,34 +269,28 @@ impl StreamQueue {
         claimed: Claimed,
     ) -> Result<Vec<Delivery>, Error> {
         let mut deliveries = Vec::with_capacity(claimed.leased.len());
-        let mut failures = Vec::new();
+        let (mut failures, mut has_pieces) = (Vec::new(), false);
         for (token, element) in claimed.leased {
             match shelf::read(&element, claimed.now) {
                 Ok(mut entry) => {
                     entry.attempt = Token::parse(&token).map_or(1, |it| it.attempt);
                     deliveries.push(shelf::delivery(entry, token, ask.lease));
                 }
-                Err(shelf::Undeliverable { why, error }) => failures.push(Failure {
-                    lease: lease::join(&token, &entry::id_of(&element)),
-                    after: None,
-                    why,
-                    error,
-                }),
+                Err(shelf::Undeliverable { why, error }) => {
+                    has_pieces |= batch::is_piece(&token);
+                    let lease = lease::join(&token, &entry::id_of(&element));
+                    failures.push(Failure { lease, after: None, why, error });
+                }
             }
         }
         if !failures.is_empty() {
             let buried = self.store.shelf.fail(Operation::Claim, &failures).await;
+            if has_pieces {
+                batch::forward(&self.store, Operation::Claim).await;
+            }
             shelf::bury_beside(&deliveries, buried)?;
         }
         Ok(deliveries)
-    }
-
-    /// Tells other queues of the batches that these settlements may have completed: read
-    /// right behind them, in the same round trip.
-    async fn tell(&self, done: &[Settlement]) {
-        if done.iter().any(|one| batch::is_piece(one.receipt.token())) {
-            batch::forward(&self.store, Operation::Settle).await;
-        }
     }
 
     /// All leases whose name matches a glob pattern.

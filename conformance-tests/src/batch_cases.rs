@@ -37,6 +37,7 @@ macro_rules! __with_batch_cases {
                 a_completion_job_is_whole: B5 R2 => Batches;
                 a_completion_is_read_later: B5 => Batches;
                 a_completion_goes_to_another_queue: B5 => Batches;
+                whatever_completes_tells_another_queue: B5 B7 => Batches;
                 workers_at_once_complete_once: B5 => Batches;
                 a_waiter_is_told: B5 => Batches;
                 a_wait_for_a_batch_ends_in_time: R21 => Batches;

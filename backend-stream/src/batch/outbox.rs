@@ -11,7 +11,6 @@ use queue_core::{Error, JobId, NewJob, Operation, QueueName};
 use queue_redis::{Conn, Parts, command, entry::Entry};
 
 use crate::{
-    keys::Stream,
     lease::Token,
     scripts::{Letter, Store},
 };
@@ -102,5 +101,5 @@ fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {
 
 /// Whether the receipt is of a piece, so that its end may complete a batch.
 pub(crate) fn is_piece(token: &[u8]) -> bool {
-    Token::parse(token).is_some_and(|token| matches!(token.stream, Stream::Pieces(_)))
+    Token::parse(token).is_some_and(|token| token.is_piece())
 }

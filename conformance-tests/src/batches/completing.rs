@@ -3,14 +3,14 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use queue_core::{
-    BatchState, Delivery, NewBatch, NewJob, OnComplete, Outcome, Priority, QueueName,
-    Settled, Verdict,
+    BatchState, Cancelled, Delivery, Extended, JobState, NewBatch, NewJob, OnComplete,
+    Outcome, Priority, QueueName, Settled, Verdict,
 };
 
 use crate::{
     batches::stage::{COMPLETE, batch, of, telling, told},
     checks::{assert_applied, drain, settle_all},
-    store::{Store, WOKEN},
+    store::{HELD, Store, WOKEN},
 };
 
 /// B1: an open batch whose pieces have all ended has not completed: more may come.
@@ -123,6 +123,37 @@ pub(crate) async fn a_completion_goes_to_another_queue(store: &Store) {
     assert_eq!((after.len(), told(&after)), (1, 1));
     let created_at = here.status(&made).await.created_at;
     assert_eq!(*after[0].job(), made.completion_job(created_at));
+}
+
+/// B5: whatever ends the last piece, another queue is told at once, with no reaper near:
+/// a heartbeat, a worker that leaves, and an operator's cancel.
+pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
+    if store.fit(&["jobs", "others"]).len() < 2 {
+        return;
+    }
+    let (here, there) = (store.actor("w1").await, store.actor_on("w2", "others").await);
+    let mut held = Vec::new();
+    for name in ["heartbeat", "leave", "cancel"] {
+        let others = QueueName::new("others").expect("a valid name");
+        let on_complete = OnComplete::new(NewJob::new(COMPLETE)).queue(others);
+        let new = NewBatch::new(batch(name)).on_complete(on_complete);
+        let (made, worker) = (here.submit(&new, 1).await, here.acting_as(name));
+        held.push((worker.take_one().await, worker, made));
+    }
+    let [(kept, keeper, stopped), (_, leaver, left), (job, _, _)] = &held[..] else {
+        panic!("three are held")
+    };
+    here.call_off(stopped).await;
+    here.call_off(left).await;
+    assert_eq!(there.take(5).await, []);
+
+    assert_eq!(keeper.keep(kept, HELD).await.expect("answered"), Extended::Cancelled);
+    assert_eq!(told(&drain(&there).await), 1);
+    leaver.leave(leaver.worker()).await.expect("answered");
+    assert_eq!(told(&drain(&there).await), 1);
+    let cancelled = here.cancel(job.job()).await.expect("answered");
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
+    assert_eq!(told(&drain(&there).await), 1);
 }
 
 /// B5: workers that end the last pieces at once complete once.
