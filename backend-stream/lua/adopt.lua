@@ -45,7 +45,9 @@ for _, level in ipairs(LEVELS) do
     local name, pending, consumer_idle_ms = consumer[2], consumer[4], consumer[6]
     if name ~= READY and name ~= LEASED then visit(stream, name, pending, consumer_idle_ms) end
   end
-  requeued = requeued + return_unleased(keys, stream, page)
+  local returned, gone = return_unleased(keys, stream, page)
+  for _, sid in ipairs(gone) do bury_deleted(keys, stream, sid, sid) end
+  requeued, buried = requeued + returned, buried + #gone
 end
 if requeued > 0 then ring(keys) end
 return {requeued, buried, more, -1}

@@ -29,13 +29,18 @@ local function count_leased(stream)
   return 0
 end
 
+-- With more leases than these nobody looks for entries without one: all leases are read
+-- for it, while the server does nothing else.
+local MOST_LEASES = 1000
+
 -- Lets entries be claimed that workers hold without a lease, because somebody else has
 -- deleted it: only where a stream has more that are held than there are leases at all.
--- Answers how many of a page came back.
+-- Of what was deleted too nothing is held any more. Answers how many of a page came
+-- back, and the ids of those that are gone.
 local function return_unleased(keys, stream, page)
   local leases = redis.call('ZCARD', keys.leased)
-  if leases > 1000 or count_leased(stream) <= leases then return 0 end
-  local is_leased, returned = {}, 0
+  if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end
+  local is_leased, returned, gone = {}, 0, {}
   for _, lease in ipairs(redis.call('ZRANGE', keys.leased, 0, -1)) do
     local where, sid = place_of(keys, lease)
     if where == stream then is_leased[sid] = true end
@@ -46,9 +51,12 @@ local function return_unleased(keys, stream, page)
     if not is_leased[sid] and read_at(stream, sid) then
       return_entry(stream, sid, deliveries)
       returned = returned + 1
+    elseif not is_leased[sid] then
+      redis.call('XACK', stream, GROUP, sid)
+      gone[#gone + 1] = sid
     end
   end
-  return returned
+  return returned, gone
 end
 
 -- The place of a batch among all: the most urgent first, of equal ones the older.
@@ -101,7 +109,7 @@ local function complete(keys, id, now_ms)
   -- Keys of another type fail here, before the first write; `tend` completes it then.
   redis.call('XLEN', batch_key(keys, 'told'))
   redis.call('ZCARD', batch_key(keys, 'ended'))
-  redis.call('SCARD', batch_key(keys, 'outbox'))
+  for _, key in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, key)) end
   check_ready(keys)
   local fields = redis.call('HMGET', record, 'state', 'failed', 'retention_ms', 'tells')
   local outcome = 'done'
@@ -113,6 +121,7 @@ local function complete(keys, id, now_ms)
   redis.call('ZADD', batch_key(keys, 'ended'), now_ms + fields[3], id)
   redis.call('ZREM', batch_key(keys, 'running'), id)
   redis.call('ZREM', batch_key(keys, 'claimable'), id)
+  redis.call('SREM', batch_key(keys, 'cancelling'), id)
   redis.call('UNLINK', batch_key(keys, 'pieces', id))
   redis.call('XADD', batch_key(keys, 'told'), 'MAXLEN', 1, '*', 'batch', id)
 end

@@ -66,8 +66,13 @@ local function bury_lost_pieces(keys, id, few)
 end
 
 -- Goes on with a cancel; answers whether there is more to be dropped. It completes with
--- the last piece, or here if it has none.
+-- the last piece, or here if it has none. The set of those to go on with is a hint: what
+-- counts is the state.
 local function cancel_page(keys, id, page)
+  if state_of(keys, id) ~= 'cancelling' then
+    redis.call('SREM', batch_key(keys, 'cancelling'), id)
+    return false
+  end
   local dropped = drop_ready(keys, id, page)
   if dropped < page then dropped = dropped + drop_later(keys, id, page - dropped) end
   complete_if_over(keys, id, server_ms())

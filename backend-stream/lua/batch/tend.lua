@@ -25,7 +25,12 @@ for _, running in ipairs(redis.call('ZRANDMEMBER', batch_key(keys, 'running'), F
   has_lost = bury_lost_pieces(keys, running, FEW) or has_lost
   complete_if_over(keys, running, now_ms)
   local stream = batch_key(keys, 'pieces', running)
-  if return_unleased(keys, stream, page) > 0 then refresh(keys, running) end
+  local returned, gone = return_unleased(keys, stream, page)
+  if returned + #gone > 0 then refresh(keys, running) end
+  -- What came back to a cancelled batch is dropped by the next call.
+  if returned > 0 and state_of(keys, running) == 'cancelling' then
+    redis.call('SADD', batch_key(keys, 'cancelling'), running)
+  end
 end
 
 local old = redis.call('ZRANGE', batch_key(keys, 'ended'), '-inf', now_ms, 'BYSCORE',

@@ -134,6 +134,73 @@ async fn pieces_held_without_a_lease_come_back() {
     assert_sound(&queue).await;
 }
 
+/// B3, B8: entries that are deleted while they are held without a lease free their slots,
+/// and have failed in the end.
+#[tokio::test]
+async fn entries_deleted_with_their_leases_free_their_slots() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 3).await;
+    take(&queue, 2).await;
+    say(&server, "DEL {q}:leased");
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 1");
+
+    queue.recover(many(10)).await.unwrap();
+
+    let held = take(&queue, 1).await;
+    finish(&queue, held).await;
+    while queue.recover(many(10)).await.unwrap().more {}
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.failed), (Some(Outcome::Failed), 2));
+    assert_sound(&queue).await;
+}
+
+/// B7: a cancelled batch whose leases somebody else has deleted ends all the same.
+#[tokio::test]
+async fn a_cancelled_batch_without_its_leases_ends() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 3).await;
+    take(&queue, 2).await;
+    queue.cancel_batch(&id()).await.unwrap();
+    say(&server, "DEL {q}:leased");
+
+    while queue.recover(many(10)).await.unwrap().more {}
+
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Cancelled), 3));
+    assert_sound(&queue).await;
+}
+
+/// R1, B7: what is left of a cancel drops nothing of a batch that is open.
+#[tokio::test]
+async fn a_batch_that_is_open_is_not_swept() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 3).await;
+    say(&server, "SADD {q}:batch:cancelling b");
+
+    assert!(!queue.recover(many(10)).await.unwrap().more);
+
+    assert_eq!((status(&queue).await.waiting, served(&queue).await.len()), (3, 3));
+}
+
+/// B7: the last piece to end leaves nothing of the cancel.
+#[tokio::test]
+async fn a_batch_that_completes_is_swept_no_more() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let held = take(&queue, 1).await;
+    queue.cancel_batch(&id()).await.unwrap();
+    say(&server, "SADD {q}:batch:cancelling b");
+
+    finish(&queue, held).await;
+
+    assert_eq!(status(&queue).await.outcome(), Some(Outcome::Cancelled));
+    assert!(!keys(&server).contains(&"{q}:batch:cancelling".to_owned()));
+}
+
 /// B2: an operator's cancel of a piece drops it, wherever it is, and counts it once.
 #[tokio::test]
 async fn a_cancelled_piece_is_dropped_wherever_it_is() {

@@ -179,6 +179,23 @@ async fn what_is_held_without_a_lease_comes_back() {
     assert_sound(&queue).await;
 }
 
+/// R3: jobs that are deleted with their leases are dead letters.
+#[tokio::test]
+async fn jobs_deleted_with_their_leases_are_dead() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 2).await;
+    take(&queue, 2).await;
+    say(&server, "DEL {q}:leased");
+    say(&server, "XTRIM q MAXLEN 0");
+
+    assert_eq!(queue.recover(many(10)).await.unwrap().buried, 2);
+
+    assert_eq!(dead(&queue).await.len(), 2);
+    assert_eq!(queue.stats().await.unwrap().leased, 0);
+    assert_sound(&queue).await;
+}
+
 /// R23: what nobody would ever claim is found by an audit.
 #[tokio::test]
 async fn an_audit_finds_what_is_lost_in_the_stream() {
