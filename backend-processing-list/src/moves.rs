@@ -137,13 +137,17 @@ impl Movers {
         asked: &Asked,
         mut unwanted: oneshot::Receiver<()>,
     ) -> Option<Claimed> {
-        while matches!(unwanted.try_recv(), Err(TryRecvError::Empty)) {
+        while is_wanted(&mut unwanted) {
             match self.wait_once(asked, &mut unwanted).await {
                 Ok(Moved::Nothing) => {}
                 Ok(Moved::Claimed(claimed)) => return Some(claimed),
                 Ok(Moved::LookAgain) => return None,
                 Err(error) => {
                     tracing::debug!(%error, "cannot wait for a move");
+                    // Who was told once must not be asked again by polling.
+                    if !is_wanted(&mut unwanted) {
+                        return None;
+                    }
                     tokio::select! {
                         () = self.sleep(PAUSE) => {}
                         _ = &mut unwanted => return None,
@@ -238,4 +242,9 @@ impl Movers {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether somebody still waits for what a move brings.
+fn is_wanted(unwanted: &mut oneshot::Receiver<()>) -> bool {
+    matches!(unwanted.try_recv(), Err(TryRecvError::Empty))
 }
