@@ -1,7 +1,8 @@
--- Find a cancelled batch that has pieces waiting.
+-- Find the next cancelled batch that has pieces waiting.
 --
--- ?1 queue
+-- ?1 queue  ?2 the last one seen, or 0
 -- Returns batch, or no row.
 SELECT batch FROM batches
-WHERE queue = ?1 AND state IN ('cancelling', 'cancelled') AND ready + scheduled > 0
+WHERE queue = ?1 AND batch > ?2
+  AND state IN ('cancelling', 'cancelled') AND ready + scheduled > 0
 ORDER BY batch LIMIT 1

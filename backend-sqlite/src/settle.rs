@@ -141,7 +141,10 @@ impl Call for GiveBack {
                 give_back(store, job)?;
             }
         }
-        if pieces { chores::after_pieces_ended(store) } else { Ok(()) }
+        if pieces {
+            chores::after_pieces_ended(store)?;
+        }
+        Ok(())
     }
 }
 

@@ -132,11 +132,13 @@ impl Call for CancelBatch {
 
     fn run(&self, store: &Store<'_>) -> Result<CancelPage, Failure> {
         store.cancel_batch(&self.batch)?;
-        chores::after_pieces_ended(store)?;
+        let dropped = chores::after_pieces_ended(store)?;
         let status = store.read_batch(&self.batch)?;
-        let more = status
+        let has_waiting = status
             .as_ref()
             .is_some_and(|it| it.state == BatchState::Cancelling && it.waiting > 0);
+        // Nothing is dropped where a damaged count tells of pieces that are not there.
+        let more = has_waiting && dropped > 0;
         Ok(CancelPage { status, more })
     }
 }

@@ -153,9 +153,13 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// A cancelled batch with pieces that wait.
-    pub(crate) fn batch_to_empty(&self) -> Result<Option<i64>, Failure> {
-        self.find(sql!("batch_to_empty"), [self.queue], |row| row.get(0))
+    /// The next cancelled batch with pieces that wait, behind `last`.
+    pub(crate) fn batch_to_empty(
+        &self,
+        last: Option<i64>,
+    ) -> Result<Option<i64>, Failure> {
+        let params = params![self.queue, last.unwrap_or_default()];
+        self.find(sql!("batch_to_empty"), params, |row| row.get(0))
     }
 
     /// Removes pieces that wait; their bodies stay.

@@ -125,3 +125,29 @@ async fn memory_refuses_a_completion_elsewhere() {
 
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 }
+
+/// B7: where a batch counts pieces that it does not have, a cancel and a recovery drop
+/// those that are there and end; the audit tells of the damage (R23).
+#[tokio::test]
+async fn a_damaged_count_stops_no_cancel() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    let queue = open(&file).await;
+    let id = BatchId::new("b").unwrap();
+    queue.create(&NewBatch::new(id.clone())).await.unwrap();
+    queue.add(&id, &vec![NewJob::new("piece"); 3], None).await.unwrap();
+    let conn = Connection::open(&file).unwrap();
+    conn.execute_batch("UPDATE batches SET total = total + 1, ready = ready + 1")
+        .unwrap();
+
+    let cancel = queue.cancel_batch(&id);
+    let status =
+        tokio::time::timeout(PATIENCE, cancel).await.expect("it ends").unwrap();
+    let recover = queue.recover(NonZeroU32::MIN);
+    tokio::time::timeout(PATIENCE, recover).await.expect("it ends").unwrap();
+
+    let status = status.unwrap();
+    assert_eq!((status.state, status.dropped), (BatchState::Cancelling, 3));
+    let problems = queue.audit().await.unwrap().problems;
+    assert_eq!(problems, ["batch b counts other pieces than it has"]);
+}
