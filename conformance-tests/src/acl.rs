@@ -188,7 +188,10 @@ impl<S: Subject> Subject for Restricted<S> {
 }
 
 /// Cases in which one queue pushes to another, which the user of one queue may not.
-const ACROSS_QUEUES: [&str; 1] = ["batches::a_completion_goes_to_another_queue"];
+const ACROSS_QUEUES: [&str; 2] = [
+    "batches::a_completion_goes_to_another_queue",
+    "batches::whatever_completes_tells_another_queue",
+];
 
 /// What goes wrong when the cases that are chosen are judged with the rights of that
 /// user: each case that fails, with its words. Those that go from one queue to another
