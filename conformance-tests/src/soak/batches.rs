@@ -12,7 +12,6 @@
 //! once, and by looks at both batches all the while (B2, B3).
 
 use std::{
-    collections::BTreeMap,
     num::{NonZeroU16, NonZeroU32},
     path::PathBuf,
     sync::Arc,
@@ -25,12 +24,7 @@ use queue_core::{
 };
 use tempfile::TempDir;
 
-use super::{
-    batch_worker,
-    child::Process,
-    record::{self, Kind},
-    site::Site,
-};
+use super::{batch_runs::Runs, batch_worker, child::Process, record, site::Site};
 use crate::{Outcome, backend::Backend};
 
 /// Between two looks at the batches.
@@ -262,28 +256,16 @@ impl Soak {
 
     /// Each job ran to its end, and more often for a kill alone (R6).
     fn judge_records(&mut self, kills: u64) -> Outcome<()> {
-        let mut runs = BTreeMap::<u64, (u64, u64)>::new();
+        let mut runs = Runs::default();
         for records in &self.crew.records {
-            for one in record::read(records)? {
-                let (started, ended) = runs.entry(one.job).or_default();
-                match one.kind {
-                    Kind::Start => *started += 1,
-                    Kind::End => *ended += 1,
-                    other => self.wrong.push(format!("a record of {other:?}")),
-                }
-            }
+            record::read(records)?.into_iter().for_each(|one| runs.add(one));
         }
-        for request in &REQUESTS {
+        let jobs = REQUESTS.iter().flat_map(|request| {
             let pieces = request.first..request.first + request.pieces;
-            let missing = pieces
-                .chain([request.completion])
-                .filter(|job| runs.get(job).is_none_or(|(_, ended)| *ended == 0));
-            self.wrong.extend(missing.map(|job| format!("R1: {job} did not run")));
-        }
-        let again: u64 = runs.values().map(|(started, _)| started - 1).sum();
-        if again > kills * u64::from(batch_worker::SLOTS) {
-            self.wrong.push(format!("R6: {again} runs more after {kills} kills"));
-        }
+            pieces.chain([request.completion])
+        });
+        let most = kills * u64::from(batch_worker::SLOTS);
+        self.wrong.extend(runs.judge(jobs, most));
         Ok(())
     }
 }

@@ -15,6 +15,7 @@
 //!
 //! The judgement comes from the records, which do not go through the queue.
 
+mod batch_runs;
 mod batch_worker;
 mod batches;
 mod child;
