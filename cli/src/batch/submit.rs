@@ -8,8 +8,8 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchPriority, Bytes, Created, Environment, NewBatch, NewJob,
-    OnComplete, PushToken, Queue, QueueName,
+    Added, BatchId, BatchPriority, BatchQueue, Bytes, Created, Environment, NewBatch,
+    NewJob, OnComplete, PushToken, Queue, QueueName,
 };
 use serde::Serialize;
 
@@ -121,38 +121,55 @@ impl Args {
         request: &Request,
     ) -> Outcome {
         let batches = batches_of(&**queue)?;
-        let is_taken = || Failure::Failed(format!("there is a batch {id} already"));
-        if batches.batch(id).await?.is_some() {
-            return Err(is_taken());
-        }
-        let (batch, mut calls) = (self.batch(id, request), 0);
-        let made = sender.repeat(async || {
-            calls += 1;
-            batches.create(&batch).await
-        });
-        let made = made.await.map_err(|unsent| failed(id, "not made", &unsent))?;
-        // What a call that was made again finds is its own.
-        if made == Created::Exists && calls == 1 {
-            return Err(is_taken());
-        }
+        create(batches, sender, &self.batch(id, request)).await?;
         let page = queue.capabilities().limits.max_batch.get() as usize;
         for pieces in request.pieces.chunks(page) {
             let pieces: Vec<_> = pieces.iter().cloned().map(NewJob::new).collect();
-            let token = PushToken::random(Environment::default().random());
-            let added =
-                sender.repeat(async || batches.add(id, &pieces, Some(&token)).await);
-            match added.await.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))? {
-                Added::Stored(_) => {}
-                Added::Closed(state) => {
-                    return Err(Failure::Failed(format!(
-                        "the batch {id} is {state} already: somebody else closed it"
-                    )));
-                }
-                Added::Unknown => return known(id, None).map(drop),
-            }
+            add(batches, sender, id, &pieces).await?;
         }
         let sealed = sender.repeat(async || batches.seal(id).await).await;
         known(id, sealed.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))?).map(drop)
+    }
+}
+
+/// Makes a batch of an id that nobody has.
+async fn create(
+    batches: &dyn BatchQueue,
+    sender: &Sender,
+    batch: &NewBatch,
+) -> Outcome {
+    let id = &batch.id;
+    let is_taken = || Failure::Failed(format!("there is a batch {id} already"));
+    if batches.batch(id).await?.is_some() {
+        return Err(is_taken());
+    }
+    let mut calls = 0;
+    let made = sender.repeat(async || {
+        calls += 1;
+        batches.create(batch).await
+    });
+    let made = made.await.map_err(|unsent| failed(id, "not made", &unsent))?;
+    // What a call that was made again finds is its own.
+    if made == Created::Exists && calls == 1 {
+        return Err(is_taken());
+    }
+    Ok(())
+}
+
+async fn add(
+    batches: &dyn BatchQueue,
+    sender: &Sender,
+    id: &BatchId,
+    pieces: &[NewJob],
+) -> Outcome {
+    let token = PushToken::random(Environment::default().random());
+    let added = sender.repeat(async || batches.add(id, pieces, Some(&token)).await);
+    match added.await.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))? {
+        Added::Stored(_) => Ok(()),
+        Added::Closed(state) => Err(Failure::Failed(format!(
+            "the batch {id} is {state} already: somebody else closed it"
+        ))),
+        Added::Unknown => known(id, None).map(drop),
     }
 }
 
