@@ -35,7 +35,7 @@ pub enum WorkerError {
     Heartbeat(#[source] io::Error),
     /// The heartbeat or the reaper ended by itself, most likely by a panic of the
     /// backend's. The worker stopped hard: without them it would lose jobs or keep
-    /// others waiting.
+    /// others waiting. Or the runtime that it ran on was shut down.
     #[error("the {0} has died")]
     Died(&'static str),
     /// The handlers for SIGINT and SIGTERM cannot be installed.

@@ -156,8 +156,9 @@ impl Worker {
     /// A store that is away, restarting or failing over does not end it: it tries
     /// again with growing pauses, up to five seconds, and says so through `tracing`.
     ///
-    /// Dropping the future drops the handlers' futures too; what was held comes back
-    /// when its lease runs out (R22). Must be called on a tokio runtime.
+    /// Dropping the future ends the worker, and drops its handlers' futures, at their
+    /// next `await`; what was held comes back when its lease runs out (R22). Must be
+    /// called on a tokio runtime.
     ///
     /// # Errors
     /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] when
