@@ -2,7 +2,8 @@
 //!
 //! A completion that goes to another queue is noted in the outbox in the step that
 //! completes the batch. It is taken out after the push, which has an id of its own: so
-//! whoever forwards it, and however often, the job is there once (B5).
+//! whoever forwards it, and however often, the job is there once (B5), for as long as the
+//! id is known there: until five minutes after that job's end.
 
 use std::time::Duration;
 
