@@ -125,7 +125,7 @@ pub(crate) async fn a_completion_goes_to_another_queue(store: &Store) {
     assert_eq!(*after[0].job(), made.completion_job(created_at));
 }
 
-/// B5: whatever ends the last piece, another queue is told at once, with no reaper near:
+/// B5, B7: whatever ends the last piece, another queue is told at once, with no reaper near:
 /// a heartbeat, a worker that leaves, and an operator's cancel.
 pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
