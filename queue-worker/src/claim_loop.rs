@@ -101,6 +101,11 @@ impl<H: Handler> ClaimLoop<H> {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
                 answer = self.calls.next_answer() => {
+                    if shutdown.is_stop_asked() {
+                        self.stop_claiming();
+                        self.answered_late(answer);
+                        return Ok(());
+                    }
                     self.answered(answer)?;
                     if !self.slots.is_empty() && self.room().is_some() {
                         // A job that was started goes before the next claim.

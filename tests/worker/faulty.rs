@@ -33,6 +33,8 @@ pub(crate) enum Fault {
     Panic,
     /// It is done, and answered when the test says so.
     Late(Arc<Notify>),
+    /// It is done, and something else happens just before it is answered.
+    Overtaken(Arc<dyn Fn() + Send + Sync>),
 }
 
 /// Decides on the fault of a call by its number, from 0, and how many jobs it is of.
@@ -80,6 +82,11 @@ impl Faults {
             Some(Fault::Late(release)) => {
                 let answer = call.await;
                 release.notified().await;
+                answer
+            }
+            Some(Fault::Overtaken(happens)) => {
+                let answer = call.await;
+                happens();
                 answer
             }
         }

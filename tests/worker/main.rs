@@ -76,6 +76,7 @@ on_every_backend! {
         running_handlers_get_their_grace_time,
         handler_over_its_grace_time_is_given_back_uncounted,
         claim_in_flight_at_stop_is_given_back,
+        request_just_before_an_answer_counts,
         idle_worker_stops_at_once,
         second_request_stops_hard,
         handler_that_blocks_keeps_its_lease,

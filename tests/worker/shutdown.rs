@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq::worker::{Failure, JobContext};
+use relq::worker::{CancellationToken, Failure, JobContext};
 use tokio::sync::Notify;
 
 use crate::{
@@ -94,6 +94,28 @@ pub(crate) async fn claim_in_flight_at_stop_is_given_back(fixture: Fixture) {
     let summary = worker.end().await.unwrap();
 
     assert_eq!((summary.done, summary.given_back, runs.load(SeqCst)), (1, 1, 1));
+    assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
+}
+
+/// R24: nothing is begun after the worker was asked, however little before its answer.
+pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
+    fixture.push("too late").await;
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    let asks: Arc<dyn Fn() + Send + Sync> = Arc::new(move || asked.cancel());
+    let runs = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::clone(&runs);
+
+    let overtaken = Faulty::new(fixture.queue.clone())
+        .on_claim(move |_, _| Some(Fault::Overtaken(Arc::clone(&asks))));
+    let worker = worker_on(Arc::new(overtaken)).stop_on(stop.cancelled_owned());
+    let worker = Running::start(worker, move |_: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!((summary.given_back, runs.load(SeqCst)), (1, 0));
     assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
 }
 
