@@ -3,6 +3,11 @@
 
 use std::{
     num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -149,11 +154,11 @@ async fn a_waiting_job_costs_little_more_than_a_list_element() {
 #[tokio::test]
 async fn concurrent_pushes_share_commands() {
     let server = Server::start();
-    let queue = std::sync::Arc::new(open(&server, "q").await);
+    let queue = Arc::new(open(&server, "q").await);
     server.command(&[b"CONFIG", b"RESETSTAT"]);
 
     let push = |number: u32| {
-        let queue = std::sync::Arc::clone(&queue);
+        let queue = Arc::clone(&queue);
         async move { queue.push_one(number.to_string().into()).await }
     };
     let pushes: tokio::task::JoinSet<_> = (0..64).map(push).collect();
@@ -163,6 +168,38 @@ async fn concurrent_pushes_share_commands() {
     assert_eq!(queue.stats().await.unwrap().ready, 64);
     let sent = calls(&server, "lpush");
     assert!((1..=16).contains(&sent), "{sent} commands for 64 pushes");
+}
+
+/// A producer that keeps its thread busy holds up nobody else's push.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_producer_holds_up_no_other_push() {
+    let server = Server::start();
+    let queue = Arc::new(open(&server, "q").await);
+    let answered = Arc::new(AtomicUsize::new(0));
+    for round in 1..=20 {
+        let push = |number: usize| {
+            let (queue, answered) = (Arc::clone(&queue), Arc::clone(&answered));
+            async move {
+                queue.push_one("first".into()).await.unwrap();
+                if number == 4 {
+                    return stay_busy(|| answered.load(SeqCst) == round * 7);
+                }
+                queue.push_one("second".into()).await.unwrap();
+                answered.fetch_add(1, SeqCst);
+            }
+        };
+        let pushes: tokio::task::JoinSet<_> = (0..8).map(push).collect();
+        pushes.join_all().await;
+    }
+}
+
+/// Lets nothing else run on its thread.
+fn stay_busy(until: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !until() {
+        assert!(start.elapsed() < LONG, "the others wait");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Idle workers leave the server alone.

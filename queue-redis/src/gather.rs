@@ -18,8 +18,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use futures_lite::future::yield_now;
 use queue_core::{Error, Operation};
-use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
+use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{Conn, command, conn::Failed};
 
@@ -108,7 +109,8 @@ impl Shared {
     /// Serves who waits until nobody does.
     async fn serve(self: Arc<Self>) {
         loop {
-            // Those who just had their answer may have the next push at hand.
+            // Those who just had their answer may have the next push at hand. Where one
+            // of them blocks this thread another goes on here.
             yield_now().await;
             let Some((pushes, answers)) = self.next_load() else { return };
             let sent = self.send(&pushes).await;

@@ -17,8 +17,8 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use futures_lite::future::yield_now;
 use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
-use tokio::task::yield_now;
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,
@@ -108,7 +108,8 @@ impl<H: Handler> ClaimLoop<H> {
                     }
                     self.answered(answer)?;
                     if !self.slots.is_empty() && self.room().is_some() {
-                        // A job that was started goes before the next claim.
+                        // A job that was started goes before the next claim, and
+                        // where it blocks its thread another goes on with this loop.
                         yield_now().await;
                     }
                 }

@@ -1,7 +1,10 @@
 //! What every test stands on: a queue on a store of its own, and a worker at work.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     time::{Duration, Instant},
 };
 
@@ -192,6 +195,16 @@ impl Running {
     /// Waits until its own counts are as they should be.
     pub(crate) async fn until(&self, is_so: impl Fn(&Summary) -> bool) {
         eventually(|| is_so(&self.progress.summary())).await;
+    }
+}
+
+/// Says when it is dropped, also by a test that fails: a handler that blocks its thread
+/// would keep the runtime from ending.
+pub(crate) struct Dropped(pub(crate) Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }
 

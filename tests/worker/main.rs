@@ -83,6 +83,7 @@ on_every_backend! {
         dropped_worker_drops_handlers_and_its_jobs_come_back;
     slots:
         concurrency_is_never_exceeded,
+        handler_that_blocks_holds_up_no_other_slot,
         many_slots_run_each_job_once,
         waiting_claim_holds_back_no_settlement,
         idle_worker_is_quiet;

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, Running, eventually, worker_on},
+    fixture::{Dropped, Fixture, LEASE, Running, eventually, worker_on},
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -152,6 +152,7 @@ pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     let is_over = Arc::new(AtomicBool::new(false));
     let has_begun = Arc::new(AtomicBool::new(false));
     let (ends, begins) = (Arc::clone(&is_over), Arc::clone(&has_begun));
+    let over = Dropped(is_over);
 
     let worker = fixture.worker().lease(LONG).grace(Duration::ZERO);
     let worker = Running::start(worker, move |_: JobContext| {
@@ -167,19 +168,10 @@ pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     eventually(|| has_begun.load(SeqCst)).await;
     let summary = worker.stop().await;
     let stats = fixture.stats().await;
-    is_over.store(true, SeqCst);
+    drop(over);
 
     assert_eq!((summary.lost, summary.given_back), (1, 0));
     assert_eq!((stats.leased, stats.ready), (1, 0));
-}
-
-/// Tells when it is dropped.
-struct Dropped(Arc<AtomicBool>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 /// R22: heartbeats end with the worker's future, so that its jobs come back.

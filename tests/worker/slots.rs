@@ -4,8 +4,9 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
     time::Duration,
 };
 
@@ -16,7 +17,7 @@ use relq::{
 
 use crate::{
     faulty::Faulty,
-    fixture::{Fixture, Running, worker_on},
+    fixture::{Dropped, Fixture, Running, eventually, worker_on},
 };
 
 /// A slot is free before its job is claimed (bogardt/bullmq-rs#21): also where two calls
@@ -29,6 +30,31 @@ pub(crate) async fn concurrency_is_never_exceeded(fixture: Fixture) {
         // Those that run, and those that ended and are being settled.
         assert!(peaks.leased <= slots * 2, "{} of {slots}", peaks.leased);
     }
+}
+
+/// A handler that keeps its thread busy leaves the other slots to other jobs.
+pub(crate) async fn handler_that_blocks_holds_up_no_other_slot(fixture: Fixture) {
+    fixture.push("slow").await;
+    let (is_over, runs) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let (ends, ran): (_, Arc<AtomicUsize>) = (Arc::clone(&is_over), Arc::clone(&runs));
+    let over = Dropped(is_over);
+
+    let worker = fixture.start(move |job: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        let ends = Arc::clone(&ends);
+        async move {
+            while job.payload() == "slow" && !ends.load(SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| runs.load(SeqCst) == 1).await;
+    fixture.push("quick").await;
+    worker.until(|summary| summary.done == 1).await;
+    drop(over);
+
+    assert_eq!(worker.stop().await.done, 2);
 }
 
 /// The most at once, seen while a worker ran.
