@@ -44,7 +44,7 @@
 //!
 //! - **The cases** ([`cases`]). Each has a private store, judges one promise, and
 //!   names the rules of the contract that it judges. After each an audit must find
-//!   every job in exactly one place.
+//!   every job in exactly one place, and nothing may have panicked in the background.
 //! - **Every step, one fault** ([`steps`]), for a backend on Redis. Each call of the
 //!   traits, and a whole worker, is struck at each command by each fault: the actor
 //!   dies before or after it, its last command runs late, the connection breaks, the
@@ -59,7 +59,7 @@
 //! - **Batches**, for a backend that claims them: the cases of the topic `batches`, with
 //!   random sequences of their own, and every step of what is done with them. That each
 //!   completed once is seen by the job that its completion pushes. `conformance
-//!   soak-batches` kills workers over two of unequal size and priority.
+//!   soak-batches` kills workers, and the server, over two of unequal size and priority.
 //! - **Real time** (the module `bare` of a backend's tests): some cases once more on a
 //!   server with no gate before it.
 //!
@@ -142,6 +142,7 @@ mod registry;
 pub mod report;
 mod room;
 mod run;
+mod runtime;
 pub mod server;
 pub mod server_faults;
 #[cfg(feature = "own")]

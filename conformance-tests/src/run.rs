@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Case, Profile, Subject, cases, probe, store::Store};
+use crate::{Case, Profile, Subject, cases, probe, runtime::block_on, store::Store};
 
 /// A case that takes longer hangs (R21). The slowest takes seconds.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -67,13 +67,8 @@ fn run_on(
 ) -> BTreeSet<String> {
     let case = cases().iter().find(|case| case.id == id);
     let case = case.unwrap_or_else(|| panic!("there is no case {id}"));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("the system gives a runtime");
     let judged = Box::pin(judge(subject, profile, case));
-    runtime.block_on(async {
+    block_on(async {
         let ended = tokio::time::timeout(limit, judged).await;
         ended.unwrap_or_else(|_| panic!("{} did not end within {limit:?}", case.id))
     })

@@ -20,6 +20,8 @@ mod keyspace_stage;
 mod list;
 #[path = "mutants/mutant.rs"]
 mod mutant;
+#[path = "mutants/refused.rs"]
+mod refused;
 #[path = "mutants/stage.rs"]
 mod stage;
 #[path = "mutants/stream.rs"]

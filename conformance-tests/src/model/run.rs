@@ -5,7 +5,6 @@ use std::{cell::Cell, env, sync::Arc};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use queue_core::QueueName;
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
 
 use super::{
     operation::Operation,
@@ -14,7 +13,7 @@ use super::{
     stage::Site,
     strategy::{Faults, sequences},
 };
-use crate::{Profile, Subject, server::Server};
+use crate::{Profile, Subject, runtime::Panics, server::Server};
 
 /// Sequences that are played when `PROPTEST_CASES` does not say otherwise.
 const CASES: u32 = 64;
@@ -71,7 +70,7 @@ pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String>
 
 /// Where sequences are played, each on a queue of its own.
 struct Theatre {
-    runtime: Runtime,
+    panics: Panics,
     site: Site,
     subject: Arc<dyn Subject>,
     summary: Cell<Summary>,
@@ -79,8 +78,6 @@ struct Theatre {
 
 impl Theatre {
     fn open(profile: Profile, subject: Arc<dyn Subject>) -> Result<Self, String> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
         let site = match profile {
             Profile::Redis | Profile::Bare => Site::Redis(Server::start()),
             Profile::Embedded => {
@@ -88,7 +85,7 @@ impl Theatre {
                 Site::Embedded(directory.map_err(|error| error.to_string())?)
             }
         };
-        Ok(Self { runtime, site, subject, summary: Cell::default() })
+        Ok(Self { panics: Panics::default(), site, subject, summary: Cell::default() })
     }
 
     fn play_pinned(&self, Pinned { line, found }: &Pinned) -> Result<(), String> {
@@ -145,7 +142,12 @@ impl Theatre {
             let subject = Arc::clone(&self.subject);
             play(&self.site, subject, queue, sequence, telling)
         };
-        let played = self.runtime.block_on(playing);
+        let played = self.panics.on_this_thread(playing);
+        let played = played.map_err(|error| format!("no runtime: {error}"))?;
+        let panics = self.panics.take();
+        if !panics.is_empty() {
+            return Err(format!("in the background: {panics:?}"));
+        }
         let counted = played.as_ref().copied().unwrap_or_default();
         let Played { operations, faults_fired } = counted;
         summary.operations += operations;

@@ -1,6 +1,7 @@
 //! The child: does one act and stops at one step, where its parent kills it.
 
 use std::{
+    convert::Infallible,
     ffi::OsString,
     io::{Write as _, stdout},
     path::Path,
@@ -10,7 +11,6 @@ use std::{
 };
 
 use queue_core::Clock as _;
-use tokio::runtime::Builder;
 
 use super::{
     Embedded, Side,
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     fault::VirtualClock,
+    runtime::Panics,
     steps::{Part, Ran, SCENARIOS},
 };
 
@@ -47,11 +48,13 @@ pub fn live(subject: Embedded) -> ! {
     let folder = folder().unwrap_or_else(|| panic!("{CHILD} says where the order is"));
     let folder = Path::new(&folder);
     let order = Order::read(folder);
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("the system gives a runtime").block_on(obey(subject, folder, order))
+    let obeying = obey(subject, folder, order);
+    let Err(error) = Panics::default().on_this_thread(obeying);
+    panic!("the system gives no runtime: {error}");
 }
 
-async fn obey(subject: Embedded, folder: &Path, order: Order) -> ! {
+/// Exits; badly, if something panicked in the background.
+async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     let clock = VirtualClock::new();
     clock.advance(order.elapsed);
     let count = Count::default();
@@ -84,7 +87,7 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) -> ! {
         Ok(()) => say("done"),
         Err(error) => say(&format!("failed {}", error.full_message())),
     }
-    exit(0)
+    exit(i32::from(!Panics::here().take().is_empty()))
 }
 
 /// Who has it says the last thing that the parent hears: a worker has threads that go on

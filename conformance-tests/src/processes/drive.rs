@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread};
 
-use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet};
+use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{
     Embedded, Side, child, frozen,
@@ -12,7 +12,10 @@ use super::{
     refused,
     start::Start,
 };
-use crate::steps::{Again, Outcome, Parts, SCENARIOS, Scenario, Tally};
+use crate::{
+    runtime::block_on,
+    steps::{Again, Outcome, Parts, SCENARIOS, Scenario, Tally},
+};
 
 /// What is done in a store that does not exist yet, too.
 const FIRST_ACT: &str = "push";
@@ -34,8 +37,7 @@ pub fn every_step(subject: Embedded) -> Tally {
     if child::is_child() {
         child::live(subject);
     }
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    runtime.expect("the system gives a runtime").block_on(strike_all(subject))
+    block_on(strike_all(subject))
 }
 
 /// Strikes the backend at every step of one act: for a report.

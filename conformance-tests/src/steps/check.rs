@@ -37,6 +37,8 @@ pub enum Check {
     Repeat,
     /// A call neither answers nor fails (R21).
     Hang,
+    /// A task in the background panicked: what it is for is not done any more (R21).
+    Panic,
     /// The same act sends other commands the second time: then the suite has not
     /// struck every step.
     Deterministic,
@@ -48,7 +50,7 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Lost,
         Self::Unexpected,
         Self::DupBound,
@@ -64,6 +66,7 @@ impl Check {
         Self::ScriptReload,
         Self::Repeat,
         Self::Hang,
+        Self::Panic,
         Self::Deterministic,
         Self::FaultFired,
         Self::Coverage,
@@ -87,6 +90,7 @@ impl Check {
             Self::ScriptReload => "SCRIPT-RELOAD",
             Self::Repeat => "REPEAT",
             Self::Hang => "HANG",
+            Self::Panic => "PANIC",
             Self::Deterministic => "DETERMINISTIC",
             Self::FaultFired => "FAULT-FIRED",
             Self::Coverage => "COVERAGE",

@@ -12,6 +12,7 @@ use crate::{
     Subject,
     class::Class,
     fault::{Endpoint, Gate, VirtualClock},
+    runtime::Panics,
 };
 
 /// Every lease that a scenario takes.
@@ -32,6 +33,8 @@ pub(crate) struct Crew {
     pub(crate) environment: Environment,
     pub(crate) subject: Arc<dyn Subject>,
     pub(crate) stage: Stage,
+    /// Of whoever acts, or prepares and takes over.
+    pub(crate) panics: Panics,
 }
 
 /// Who prepares, takes over and judges, and the time of the store.

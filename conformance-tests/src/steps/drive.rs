@@ -19,6 +19,7 @@ use crate::{
     Subject,
     environment::SeededRandomness,
     fault::{Address, Endpoint, Fate, Gate, StepRecord, VirtualClock},
+    runtime::Panics,
 };
 
 const QUEUE: &str = "jobs";
@@ -79,7 +80,7 @@ pub(super) async fn crew(
         let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
         stage.elsewhere = Some(Hand { queue, worker: worker("hand") });
     }
-    Ok(Crew { gate, environment, subject, stage })
+    Ok(Crew { gate, environment, subject, stage, panics: Panics::here() })
 }
 
 async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
@@ -194,6 +195,9 @@ pub(super) async fn one_run(
     let replay = replay(scenario, strike);
     if let Err(wrong) = judged {
         tally.failures.push(format!("{replay}: {wrong}; heard {heard:?}"));
+    }
+    for panic in crew.panics.take() {
+        tally.failures.push(format!("{replay}: {}: {panic}", Check::Panic));
     }
     if !count(tally, strike, &steps) && scenario.is_steady {
         tally

@@ -7,7 +7,7 @@ use super::{
     drive::{crew, labels, one_run},
     scenarios::SCENARIOS,
 };
-use crate::{Subject, fault::Address, server::Server};
+use crate::{Subject, fault::Address, runtime::block_on, server::Server};
 
 /// COVERAGE: each script of the backend is a step of some act, and so is struck by
 /// every fault, and so is each command that a worker sends; what
@@ -18,15 +18,10 @@ use crate::{Subject, fault::Address, server::Server};
 /// When a script or command is reached by no act but a worker's, or an act fails with
 /// no fault.
 pub fn reach<S: Subject + Default>() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("the system gives a runtime");
     let server = Server::start();
     let (subject, named) = (S::default(), S::default().scripts());
     let missed = missed(server.socket().into(), Arc::new(subject), named);
-    let missed = runtime.block_on(Box::pin(missed)).expect("the gate runs");
+    let missed = block_on(Box::pin(missed)).expect("the gate runs");
     assert_eq!(missed, BTreeSet::new(), "no act reaches these scripts");
 }
 

@@ -6,7 +6,7 @@ use super::{
     drive::one_act,
     scenarios::{SCENARIOS, Scenario},
 };
-use crate::{Profile, Subject, probe, server::Server, store::Store};
+use crate::{Profile, Subject, probe, runtime::block_on, server::Server, store::Store};
 
 /// Strikes the act of that name at each step with each fault, on a server of its own;
 /// what [`conformance!`](crate::conformance) calls for a backend on Redis. Where the
@@ -16,7 +16,7 @@ use crate::{Profile, Subject, probe, server::Server, store::Store};
 /// When the backend breaks a promise, when a fault did not fire or a step was not
 /// struck both ways (COVERAGE), or when no act has that name.
 pub fn run<S: Subject + Default>(name: &str) {
-    on_runtime(strike::<S>(named(name)));
+    block_on(Box::pin(strike::<S>(named(name))));
 }
 
 /// Strikes the act of that name on this subject, and answers what went wrong, each
@@ -28,7 +28,7 @@ pub fn run<S: Subject + Default>(name: &str) {
 pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
     let (server, scenario) = (Server::start(), named(name));
     let struck = one_act(server.socket().into(), Arc::new(subject), scenario);
-    let tally = on_runtime(struck).expect("the gate runs");
+    let tally = block_on(Box::pin(struck)).expect("the gate runs");
     assert!(tally.unclaimed.is_empty(), "{name} needs what is not claimed");
     tally.failures
 }
@@ -36,15 +36,6 @@ pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
 fn named(name: &str) -> &'static Scenario {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
     scenario.unwrap_or_else(|| panic!("there is no act {name}"))
-}
-
-fn on_runtime<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("the system gives a runtime");
-    runtime.block_on(Box::pin(work))
 }
 
 async fn strike<S: Subject + Default>(scenario: &Scenario) {

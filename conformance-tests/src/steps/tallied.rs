@@ -10,8 +10,8 @@ use super::{
     scenarios::{SCENARIOS, Scenario},
 };
 use crate::{
-    Need, Profile, Subject, probe, processes, processes::Embedded, server::Server,
-    store::Store,
+    Need, Profile, Subject, probe, processes, processes::Embedded, runtime::block_on,
+    server::Server, store::Store,
 };
 
 /// What an act is judged by, however it was struck: nothing lost, nothing changed,
@@ -35,8 +35,7 @@ pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
 /// When no act has that name, the gate does not run, or what the backend does not
 /// claim is not refused.
 pub(crate) fn tally<S: Subject + Default>(name: &str, how: Blow) -> Tally {
-    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
-    runtime.block_on(Box::pin(async {
+    block_on(Box::pin(async {
         let (tally, profile) = match how {
             Blow::AtTheGate => (struck::<S>(name).await, Profile::Redis),
             Blow::ToProcesses(subject) => {

@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 use bytes::Bytes;
 use queue_core::{Delivery, Error, Queue, QueueName, WorkerId};
 use tokio::{
-    runtime::Builder,
     sync::{oneshot, watch},
     time::{Instant, sleep},
 };
@@ -123,15 +122,15 @@ pub(crate) async fn act(
     };
     let (answer, answered) = oneshot::channel();
     let (death, died) = oneshot::channel::<()>();
+    let panics = crew.panics.clone();
     let thread = std::thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.expect("the system gives a runtime");
-        runtime.block_on(async {
+        let until_dead = async {
             tokio::select! {
                 result = life => drop(answer.send(result)),
                 _ = died => {}
             }
-        });
+        };
+        panics.on_this_thread(until_dead).expect("the system gives a runtime");
     });
     let heard = tokio::select! {
         biased;

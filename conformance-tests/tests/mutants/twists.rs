@@ -4,7 +4,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -370,46 +370,6 @@ impl Twist for PausedForGood {
         }
         Ok(())
     }
-}
-
-/// Refuses what is asked again after the server's refusal.
-#[derive(Default)]
-pub(crate) struct SulksAfterRefusal {
-    was_refused: AtomicBool,
-}
-
-#[async_trait]
-impl Twist for SulksAfterRefusal {
-    async fn pause(&self, right: &Right) -> Result<(), Error> {
-        if self.was_refused.swap(false, Ordering::Relaxed) {
-            let at = At { backend: "mutant", operation: Operation::Pause };
-            return Err(Error::Invalid { at, reason: "it was refused".to_owned() });
-        }
-        let paused = right.pause().await;
-        self.was_refused.store(is_refusal(&paused), Ordering::Relaxed);
-        paused
-    }
-}
-
-/// Waits for ever after the server's first refusal.
-#[derive(Default)]
-pub(crate) struct WaitsForEver {
-    has_waited: AtomicBool,
-}
-
-#[async_trait]
-impl Twist for WaitsForEver {
-    async fn pause(&self, right: &Right) -> Result<(), Error> {
-        let paused = right.pause().await;
-        if is_refusal(&paused) && !self.has_waited.swap(true, Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-        paused
-    }
-}
-
-fn is_refusal(answer: &Result<(), Error>) -> bool {
-    matches!(answer, Err(Error::Full { .. } | Error::Unavailable { .. }))
 }
 
 /// Claims before it settles, where it does both in one call.

@@ -9,7 +9,8 @@ use crate::{
         CaughtBy::{Act, Case},
         HEALTHY, Mutant, patch,
     },
-    twists::{OwnClock, SulksAfterRefusal, SurelyNot, WaitsForEver},
+    refused::{LosesATask, SulksAfterRefusal, WaitsForEver},
+    twists::{OwnClock, SurelyNot},
 };
 
 pub(super) const CHANGED: &[Mutant] = &[
@@ -87,6 +88,12 @@ pub(super) const CHANGED: &[Mutant] = &[
         name: "a call that waits for ever",
         twist: Some(|| Arc::new(WaitsForEver::default())),
         caught_by: &[Act("pause", Check::Hang)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a task that dies unheard",
+        twist: Some(|| Arc::new(LosesATask)),
+        caught_by: &[Act("pause", Check::Panic)],
         ..HEALTHY
     },
 ];
