@@ -4,28 +4,28 @@ use std::{marker::PhantomData, sync::Arc};
 
 use conformance_tests::{
     Subject, async_trait,
-    own::Zset,
+    own::{Stream, Zset},
     server_faults,
     twist::{Right, Twist, Twisted},
 };
 use queue_core::{
-    Environment, Error, JobId, NewJob, PushToken, Pushed, Queue, QueueName, Receipt,
-    Settled, Settlement, Verdict,
+    Added, BatchId, Environment, Error, JobId, NewJob, PushToken, Pushed, Queue,
+    QueueName, Receipt, Settled, Settlement, Verdict,
 };
 
-/// zset with one thing wrong.
+/// A healthy backend with one thing wrong.
 #[derive(Default)]
-struct With<T>(PhantomData<T>);
+struct With<T, S = Zset>(S, PhantomData<T>);
 
 #[async_trait]
-impl<T: Twist + Default + 'static> Subject for With<T> {
+impl<T: Twist + Default + 'static, S: Subject> Subject for With<T, S> {
     async fn connect(
         &self,
         endpoint: &str,
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        let opened = Zset.connect(endpoint, queue, environment).await?;
+        let opened = self.0.connect(endpoint, queue, environment).await?;
         let right = Right { queue: opened, environment: environment.clone() };
         Ok(Arc::new(Twisted::new(right, Arc::new(T::default()))))
     }
@@ -54,6 +54,36 @@ impl Twist for PushesOneByOne {
 #[should_panic(expected = "R5, all or nothing")]
 fn a_power_cut_tells_a_push_in_parts() {
     server_faults::run::<With<PushesOneByOne>>("power::every_aof_prefix");
+}
+
+#[derive(Default)]
+struct AddsOneByOne;
+
+#[async_trait]
+impl Twist for AddsOneByOne {
+    async fn add(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        _token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        let mut pushed = Vec::new();
+        for piece in pieces {
+            let piece = std::slice::from_ref(piece);
+            match right.batches().add(batch, piece, None).await? {
+                Added::Stored(stored) => pushed.extend(stored),
+                other => return Ok(other),
+            }
+        }
+        Ok(Added::Stored(pushed))
+    }
+}
+
+#[test]
+#[should_panic(expected = "R5, all or nothing")]
+fn a_power_cut_tells_pieces_that_were_added_one_by_one() {
+    server_faults::run::<With<AddsOneByOne, Stream>>("power::every_aof_prefix");
 }
 
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use queue_core::{Error, NewJob, ReliableQueueExt, Settled};
 
-use super::stage::{Stage, eventually, fill, places};
+use super::stage::{Stage, eventually, fill_with_a_batch, places};
 use crate::server::Server;
 
 /// R1, R21: with its file synced on each write, a killed server has lost nothing, and
@@ -11,7 +11,7 @@ pub(super) async fn a_killed_server_comes_back_with_every_job(stage: &Stage) {
     let mut server =
         Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let queue = stage.connect(&server).await;
-    let leased = fill(&*queue).await;
+    let leased = fill_with_a_batch(&*queue).await;
     let before = places(&*queue).await;
     server.kill();
 
@@ -21,6 +21,8 @@ pub(super) async fn a_killed_server_comes_back_with_every_job(stage: &Stage) {
 
     eventually("an answer", async || queue.stats().await.is_ok()).await;
     assert_eq!(places(&*queue).await, before);
-    let settled = queue.ack(&leased.receipt).await.expect("answered");
-    assert_eq!(settled, Settled::Applied);
+    for one in leased {
+        let settled = queue.ack(&one.receipt).await.expect("answered");
+        assert_eq!(settled, Settled::Applied);
+    }
 }

@@ -3,12 +3,15 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use queue_core::{
-    Cancelled, Capability, Error, Extended, Happened, JobState, NewJob, Queue, Receipt,
-    ReliableQueueExt, Settled,
+    Cancelled, Capability, Error, Extended, Happened, JobState, NewJob, Outcome, Queue,
+    Receipt, ReliableQueueExt, Settled,
 };
 
-use super::stage::{
-    LEASE, Stage, ask, eventually, fill, is_sound, many, payloads, take, worker_id,
+use super::{
+    batch::{batches, elsewhere, named, plain, status, submit, telling},
+    stage::{
+        LEASE, Stage, ask, eventually, fill, is_sound, many, payloads, take, worker_id,
+    },
 };
 use crate::server::Server;
 
@@ -51,6 +54,47 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
         queue.stats().await.expect("answered").ready == 0
     })
     .await;
+}
+
+/// OOM-DRAIN, B5, R21: it refuses new batches and pieces whole, works off those that it
+/// has, and tells of their completions, another queue as soon as there is room.
+pub(super) async fn a_full_server_completes_batches(stage: &Stage) {
+    let server = Server::start();
+    let queue = stage.connect(&server).await;
+    if queue.batch_queue().is_none() {
+        return println!("unclaimed: {:?}", Capability::Batches);
+    }
+    let told = stage.connect_to(&server, &elsewhere()).await;
+    submit(&*queue, &telling("stored", 2), &["one", "two", "three"]).await;
+    let open = batches(&*queue).create(&telling("open", 1)).await;
+    open.expect("there is room");
+    server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
+
+    refuses_batches(&*queue).await;
+    eventually("the end of all pieces", async || {
+        for one in queue.claim(&ask(9)).await.expect("claimed") {
+            let settled = queue.ack(&one.receipt).await.expect("answered");
+            assert_eq!(settled, Settled::Applied);
+        }
+        status(&*queue, "stored").await.outcome() == Some(Outcome::Done)
+    })
+    .await;
+    server.command(&[b"CONFIG", b"SET", b"maxmemory", b"0"]);
+    while queue.recover(many(100)).await.expect("answered").more {}
+    assert_eq!(payloads(&take(&*told, 1).await), ["stored"]);
+    assert_eq!(told.stats().await.expect("answered").ready, 0);
+    is_sound(&*queue).await;
+}
+
+async fn refuses_batches(queue: &dyn Queue) {
+    let batches = batches(queue);
+    let made = batches.create(&telling("refused", 1)).await;
+    let added = batches.add(&named("open"), &plain(&["refused"]), None).await;
+    for error in [made.expect_err("no room"), added.expect_err("no room")] {
+        assert!(matches!(error, Error::Full { .. }), "{}", error.full_message());
+        assert_eq!(error.happened(), Happened::No);
+    }
+    assert_eq!(status(queue, "open").await.total, 0);
 }
 
 /// New jobs are refused whole, in each way in which they are pushed.

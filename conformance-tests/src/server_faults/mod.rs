@@ -9,12 +9,15 @@
 //! ```
 //!
 //! Time is real here and no gate is between: a server is killed, promoted and filled,
-//! and none of it needs to be struck at a chosen command. The cut of power is complete
-//! for jobs of no batch: it plays one call of each kind that writes, and starts a server
-//! on every prefix of the file of writes that ends with a command. An outage is tried in
+//! and none of it needs to be struck at a chosen command. The cut of power is complete:
+//! it plays one call of each kind that writes, those on batches among them, and starts a
+//! server on every prefix of the file of writes that ends with a command. An outage is tried in
 //! two lengths, and each connection of an idle worker is killed once.
 
 mod append_only_file;
+mod batch;
+mod batch_calls;
+mod calls;
 mod connections;
 mod crash;
 mod foreign;
@@ -24,10 +27,11 @@ mod power;
 mod replica;
 mod scripts;
 mod stage;
+mod tape;
 
 use std::pin::Pin;
 
-use crate::Subject;
+use crate::{Subject, runtime::block_on};
 use stage::Stage;
 
 /// Stays on the thread that plays it.
@@ -61,7 +65,10 @@ macro_rules! __with_server_faults {
             }
             crash { a_killed_server_comes_back_with_every_job }
             scripts { flushed_scripts_are_sent_again }
-            memory { a_full_server_is_drained_and_refuses_pushes }
+            memory {
+                a_full_server_is_drained_and_refuses_pushes
+                a_full_server_completes_batches
+            }
             foreign { a_foreign_key_in_the_way_is_an_error_and_loses_nothing }
         }
     };
@@ -110,10 +117,5 @@ macro_rules! __fault_tests {
 pub fn run<S: Subject + Default>(name: &str) {
     let fault = FAULTS.iter().find(|fault| fault.name == name);
     let fault = fault.unwrap_or_else(|| panic!("there is no fault {name}"));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("the system gives a runtime");
-    runtime.block_on((fault.play)(&Stage::of(S::default())));
+    block_on((fault.play)(&Stage::of(S::default())));
 }

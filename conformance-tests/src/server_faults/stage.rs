@@ -8,12 +8,14 @@ use std::{
 };
 
 use queue_core::{
-    Capability, ClaimRequest, Delivery, Environment, JobId, JobState, NewJob,
-    PeekRequest, PushToken, Queue, QueueName, ReliableQueueExt, UniqueKey, WorkerId,
+    BatchId, BatchStatus, Capability, ClaimRequest, Delivery, Environment, JobId,
+    JobState, NewJob, PeekRequest, PushToken, Queue, QueueName, ReliableQueueExt,
+    UniqueKey, WorkerId,
 };
 use queue_worker::{CancellationToken, Failure, JobContext, Progress, Worker};
 use tokio::task::JoinHandle;
 
+use super::batch::{submit, telling};
 use crate::{Subject, server::Server};
 
 /// Longer than anything here takes.
@@ -35,9 +37,16 @@ impl Stage {
     }
 
     pub(super) async fn connect(&self, server: &Server) -> Arc<dyn Queue> {
+        self.connect_to(server, &self.queue).await
+    }
+
+    pub(super) async fn connect_to(
+        &self,
+        server: &Server,
+        queue: &QueueName,
+    ) -> Arc<dyn Queue> {
         let environment = Environment::default();
-        let connected =
-            self.subject.connect(&server.url(), &self.queue, &environment).await;
+        let connected = self.subject.connect(&server.url(), queue, &environment).await;
         connected.expect("the queue is opened")
     }
 
@@ -122,14 +131,43 @@ pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
     leased
 }
 
-/// The state, attempt and so on of each job, by payload.
-pub(super) type Places = BTreeMap<String, (JobState, u32)>;
+/// The same, and a batch of two pieces, one of them leased, where there are batches.
+/// Answers all that is leased.
+pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
+    let mut held = Vec::new();
+    if queue.batch_queue().is_some() {
+        submit(queue, &telling("begun", 1), &["piece", "next piece"]).await;
+        held = take(queue, 1).await;
+    }
+    held.push(fill(queue).await);
+    held
+}
 
-/// Where each job is; fails when one is in two places, or when the audit finds fault.
+/// Where each job is, and how each batch stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Places {
+    /// State and attempt, by payload.
+    pub(super) jobs: BTreeMap<String, (JobState, u32)>,
+    pub(super) batches: BTreeMap<BatchId, BatchStatus>,
+}
+
+/// Where all is; fails when a job is in two places, or when the audit finds fault.
 pub(super) async fn places(queue: &dyn Queue) -> Places {
     let audit = queue.audit().await.expect("audited");
     assert_eq!(audit.problems, [""; 0]);
-    let mut places = Places::new();
+    let jobs = jobs(queue).await;
+    assert_eq!(audit.jobs, jobs.len() as u64);
+    Places { jobs, batches: batches(queue).await }
+}
+
+async fn batches(queue: &dyn Queue) -> BTreeMap<BatchId, BatchStatus> {
+    let Some(batches) = queue.batch_queue() else { return BTreeMap::new() };
+    let found = batches.list_batches(None, many(100)).await.expect("listed");
+    found.into_iter().map(|status| (status.id.clone(), status)).collect()
+}
+
+async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {
+    let mut places = BTreeMap::new();
     for state in
         [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead]
     {
@@ -142,7 +180,6 @@ pub(super) async fn places(queue: &dyn Queue) -> Places {
             assert_eq!(before, None, "{payload} is in two places");
         }
     }
-    assert_eq!(audit.jobs, places.len() as u64);
     places
 }
 

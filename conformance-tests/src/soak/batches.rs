@@ -1,10 +1,11 @@
-//! The soak of batches: two requests of unequal size and priority, workers that are
-//! killed, and nobody who waits for the end.
+//! The soak of batches: two requests of unequal size and priority, workers and a server
+//! that are killed, and nobody who waits for the end.
 //!
 //! ```text
 //!  this process ── create, add, seal: big (low), small (high) ──> store
 //!        │                                                          ▲
-//!        └ SIGKILL, restart ──> 8 workers ── pieces, completions ───┘
+//!        ├ SIGKILL, restart ──> 8 workers ── pieces, completions ───┤
+//!        └ SIGKILL, restart ────────────────────────────────────────┘
 //!                                   └ each start and end ──> records
 //! ```
 //!
@@ -19,12 +20,14 @@ use std::{
 };
 
 use queue_core::{
-    BatchId, BatchPriority, BatchQueue, BatchStatus, Environment, NewBatch, NewJob,
-    OnComplete, Outcome as Ended, Queue, QueueName, Timestamp,
+    BatchId, BatchPriority, BatchQueue, BatchStatus, Clock, Environment, NewBatch,
+    NewJob, OnComplete, Outcome as Ended, Queue, QueueName, Timestamp,
 };
 use tempfile::TempDir;
 
-use super::{batch_runs::Runs, batch_worker, child::Process, record, site::Site};
+use super::{
+    batch_runs::Runs, batch_worker, child::Process, record, site::Site, unless_away,
+};
 use crate::{Outcome, backend::Backend};
 
 /// Between two looks at the batches.
@@ -36,7 +39,14 @@ const KILL_EVERY: Duration = Duration::from_millis(150);
 /// Both have to end by then, and both at all.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Without so many kills the soak has proved nothing.
+/// Of so many kills one is the server's, where there is one.
+const SERVER_IN: u64 = 4;
+
+/// How long a server stays away: shorter than a lease, so that no worker loses its pieces
+/// to an outage, and the bound on repeated runs holds.
+const OUTAGE: Duration = Duration::from_millis(100);
+
+/// Without so many kills of workers the soak has proved nothing.
 const FEWEST_KILLS: u64 = 5;
 
 /// Pieces of one call.
@@ -94,13 +104,17 @@ impl Args {
         let name = QueueName::new("soak")?;
         let queue = relq::connect(site.url(), &name).await?;
         let crew = Crew::new(site.url(), name, folder.path().to_owned());
-        let mut soak = Soak { queue, crew, wrong: Vec::new() };
+        let mut soak = Soak { site, queue, crew, wrong: Vec::new() };
         let kills = soak.play(usize::from(self.workers.get())).await?;
         soak.judge(kills).await?;
         for wrong in &soak.wrong {
             println!("{wrong}");
         }
-        println!("{kills} workers killed, {} promises broken", soak.wrong.len());
+        let Kills { workers, servers } = kills;
+        let broken = soak.wrong.len();
+        println!(
+            "killed: {workers} workers, {servers} servers; {broken} promises broken"
+        );
         Ok(soak.wrong.is_empty())
     }
 }
@@ -137,7 +151,15 @@ impl Crew {
     }
 }
 
+/// How many processes were killed.
+#[derive(Default, Clone, Copy)]
+struct Kills {
+    workers: u64,
+    servers: u64,
+}
+
 struct Soak {
+    site: Site,
     queue: Arc<dyn Queue>,
     crew: Crew,
     wrong: Vec<String>,
@@ -148,9 +170,8 @@ impl Soak {
         self.queue.batch_queue().ok_or_else(|| "the backend has no batches".into())
     }
 
-    /// Plays until both batches have completed and their jobs have run; answers how
-    /// many workers were killed.
-    async fn play(&mut self, workers: usize) -> Outcome<u64> {
+    /// Plays until both batches have completed and their jobs have run.
+    async fn play(&mut self, workers: usize) -> Outcome<Kills> {
         for request in &REQUESTS {
             self.submit(request).await?;
         }
@@ -159,7 +180,8 @@ impl Soak {
         }
         let environment = Environment::default();
         let clock = environment.clock();
-        let (began, mut next, mut kills) = (clock.elapsed(), KILL_EVERY, 0);
+        let (began, mut next) = (clock.elapsed(), KILL_EVERY);
+        let mut kills = Kills::default();
         while !self.have_all_ended().await? {
             clock.sleep(LOOK_EVERY).await;
             let passed = clock.elapsed().saturating_sub(began);
@@ -167,14 +189,31 @@ impl Soak {
                 return Err(format!("not ended within {PATIENCE:?}").into());
             }
             if passed > next {
-                self.crew.kill_one()?;
-                (next, kills) = (passed + KILL_EVERY, kills + 1);
+                self.kill_one(&mut kills, clock).await?;
+                next = passed + KILL_EVERY;
             }
         }
         for worker in self.crew.running.drain(..) {
             worker.end()?;
         }
         Ok(kills)
+    }
+
+    async fn kill_one(&mut self, kills: &mut Kills, clock: &dyn Clock) -> Outcome<()> {
+        let is_servers_turn = (kills.workers + kills.servers) % SERVER_IN == 1;
+        match self.site.server() {
+            Some(server) if is_servers_turn => {
+                server.kill();
+                clock.sleep(OUTAGE).await;
+                server.restart();
+                kills.servers += 1;
+            }
+            _ => {
+                self.crew.kill_one()?;
+                kills.workers += 1;
+            }
+        }
+        Ok(())
     }
 
     async fn submit(&self, request: &Request) -> Outcome<()> {
@@ -200,7 +239,7 @@ impl Soak {
     async fn have_all_ended(&mut self) -> Outcome<bool> {
         let mut all = true;
         for request in &REQUESTS {
-            let status = self.status(request).await?;
+            let Some(status) = self.status(request).await? else { return Ok(false) };
             let sum = status.ended() + status.leased + status.waiting;
             if status.total != sum || status.total != request.pieces {
                 self.wrong.push(format!("B2: {status:?}"));
@@ -213,18 +252,21 @@ impl Soak {
             }
             all &= status.state.is_completed();
         }
-        Ok(all && self.queue.stats().await?.unfinished() == 0)
+        let stats = unless_away(self.queue.stats().await)?;
+        Ok(all && stats.is_some_and(|stats| stats.unfinished() == 0))
     }
 
-    async fn status(&self, request: &Request) -> Outcome<BatchStatus> {
-        let known = self.batches()?.batch(&BatchId::new(request.name)?).await?;
-        known.ok_or_else(|| format!("{} is gone", request.name).into())
+    /// `None` when the store is away for a moment.
+    async fn status(&self, request: &Request) -> Outcome<Option<BatchStatus>> {
+        let known = self.batches()?.batch(&BatchId::new(request.name)?).await;
+        let Some(known) = unless_away(known)? else { return Ok(None) };
+        known.map(Some).ok_or_else(|| format!("{} is gone", request.name).into())
     }
 
-    async fn judge(&mut self, kills: u64) -> Outcome<()> {
+    async fn judge(&mut self, kills: Kills) -> Outcome<()> {
         let mut ends: Vec<Timestamp> = Vec::new();
         for request in &REQUESTS {
-            let status = self.status(request).await?;
+            let status = self.status(request).await?.ok_or("the store is away")?;
             let is_done = status.outcome() == Some(Ended::Done);
             if !is_done || status.done != request.pieces {
                 self.wrong.push(format!("B5: {status:?}"));
@@ -235,9 +277,12 @@ impl Soak {
             self.wrong.push(format!("B4: big and small ended at {ends:?}"));
         }
         self.judge_counters().await?;
-        self.judge_records(kills)?;
-        if kills < FEWEST_KILLS {
-            self.wrong.push(format!("only {kills} workers were killed"));
+        self.judge_records(kills.workers)?;
+        let has_all = !self.site.has_server() || kills.servers > 0;
+        if kills.workers < FEWEST_KILLS || !has_all {
+            let Kills { workers, servers } = kills;
+            self.wrong
+                .push(format!("only {workers} workers, {servers} servers killed"));
         }
         Ok(())
     }

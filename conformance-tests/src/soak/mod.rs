@@ -31,7 +31,7 @@ mod worker;
 
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
-use queue_core::{Environment, Queue, QueueName, RetryAdvice, Stats};
+use queue_core::{Environment, Error, Queue, QueueName, RetryAdvice};
 use tempfile::TempDir;
 
 use crate::{Outcome, backend::Backend};
@@ -133,7 +133,7 @@ impl Soak {
             clock.sleep(LOOK_EVERY).await;
             crew.check()?;
             let now = clock.elapsed();
-            if let Some(stats) = self.look().await? {
+            if let Some(stats) = unless_away(self.queue.stats().await)? {
                 if stats.unfinished() == 0 {
                     return Ok(());
                 }
@@ -147,13 +147,13 @@ impl Soak {
             }
         }
     }
+}
 
-    /// The queue's figures; `None` when the store is away for a moment.
-    async fn look(&self) -> Outcome<Option<Stats>> {
-        match self.queue.stats().await {
-            Ok(stats) => Ok(Some(stats)),
-            Err(error) if error.retry_advice() == RetryAdvice::Safe => Ok(None),
-            Err(error) => Err(error.full_message().into()),
-        }
+/// `None` when the store is away for a moment.
+fn unless_away<T>(answer: Result<T, Error>) -> Outcome<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.retry_advice() == RetryAdvice::Safe => Ok(None),
+        Err(error) => Err(error.full_message().into()),
     }
 }

@@ -1,0 +1,90 @@
+//! Calls on a server whose writes are recorded, and what was so after each.
+
+use std::sync::Arc;
+
+use queue_core::{Delivery, Queue, Settlement};
+
+use super::{
+    append_only_file::Recorded,
+    batch::elsewhere,
+    stage::{Places, Stage, ask, places},
+};
+use crate::server::Server;
+
+/// Where the writes end that a call answered for, and what was so then.
+pub(super) struct Mark {
+    pub(super) call: &'static str,
+    pub(super) end: usize,
+    pub(super) places: Places,
+    pub(super) digest: Vec<u8>,
+}
+
+/// Claims that may find less than there is.
+const TURNS: usize = 20;
+
+/// Makes calls, and notes what is so after each.
+pub(super) struct Tape<'a> {
+    pub(super) stage: &'a Stage,
+    pub(super) recorded: Recorded,
+    pub(super) queue: Arc<dyn Queue>,
+    pub(super) marks: Vec<Mark>,
+}
+
+impl<'a> Tape<'a> {
+    pub(super) async fn start(stage: &'a Stage) -> Self {
+        let recorded = Recorded::start();
+        let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
+        let (call, places) = ("the start", Places::default());
+        let nothing = Mark { call, end: 0, places, digest };
+        let queue = stage.connect(&recorded.server).await;
+        let mut tape = Self { stage, recorded, queue, marks: vec![nothing] };
+        tape.mark("connect").await;
+        tape
+    }
+
+    pub(super) async fn mark(&mut self, call: &'static str) {
+        let places = look(self.stage, &self.recorded.server, &*self.queue).await;
+        let digest = self.recorded.server.command(&[b"DEBUG", b"DIGEST"]);
+        let end = self.recorded.writes().len();
+        self.marks.push(Mark { call, end, places, digest });
+    }
+
+    /// As many claims as it takes: a ring may have to come round.
+    pub(super) async fn claim(&mut self, count: usize) -> Vec<Delivery> {
+        let mut held = Vec::new();
+        for _ in 0..TURNS {
+            held.extend(take_some(&*self.queue, count - held.len()).await);
+            self.mark("claim").await;
+            if held.len() == count {
+                return held;
+            }
+        }
+        panic!("{} of {count} jobs were delivered", held.len());
+    }
+
+    pub(super) async fn settle(&mut self, done: &[Settlement]) {
+        self.queue.settle(done).await.expect("settled");
+        self.mark("settle").await;
+    }
+}
+
+async fn take_some(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
+    let max = u32::try_from(count).expect("few jobs");
+    queue.claim(&ask(max)).await.expect("claimed")
+}
+
+/// Where all is: what is in the other queue, too, if batches may tell it something.
+pub(super) async fn look(stage: &Stage, server: &Server, queue: &dyn Queue) -> Places {
+    let mut here = places(queue).await;
+    if queue.batch_queue().is_some() {
+        let there = places(&*stage.connect_to(server, &elsewhere()).await).await;
+        let there = there.jobs.into_iter();
+        here.jobs.extend(there.map(|(payload, is)| (told_elsewhere(&payload), is)));
+    }
+    here
+}
+
+/// How a job of the other queue is named in [`Places`].
+pub(super) fn told_elsewhere(payload: &str) -> String {
+    format!("elsewhere: {payload}")
+}
