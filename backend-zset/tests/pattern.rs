@@ -14,6 +14,7 @@ use std::{
 use backend_zset::{ZsetConfig, ZsetQueue};
 use conformance_tests::server::Server;
 use queue_core::*;
+use tokio::runtime::Runtime;
 
 const LEASE: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(20);
@@ -176,12 +177,12 @@ async fn a_busy_producer_holds_up_no_other_push() {
     let server = Server::start();
     let queue = Arc::new(open(&server, "q").await);
     let answered = Arc::new(AtomicUsize::new(0));
-    for round in 1..=20 {
+    for round in 1..=24 {
         let push = |number: usize| {
             let (queue, answered) = (Arc::clone(&queue), Arc::clone(&answered));
             async move {
                 queue.push_one("first".into()).await.unwrap();
-                if number == 4 {
+                if number == round % 8 {
                     return stay_busy(|| answered.load(SeqCst) == round * 7);
                 }
                 queue.push_one("second".into()).await.unwrap();
@@ -191,6 +192,34 @@ async fn a_busy_producer_holds_up_no_other_push() {
         let pushes: tokio::task::JoinSet<_> = (0..8).map(push).collect();
         pushes.join_all().await;
     }
+}
+
+/// A queue outlives a runtime that ended under its pushes.
+#[test]
+fn pushes_go_on_when_their_runtime_has_ended() {
+    let server = Server::start();
+    let [first, second] = [(); 2].map(|()| Runtime::new().unwrap());
+    let queue = Arc::new(first.block_on(open(&server, "q")));
+    server.command(&[b"CLIENT", b"PAUSE", b"60000", b"WRITE"]);
+    for _ in 0..3 {
+        let queue = Arc::clone(&queue);
+        first.spawn(async move { queue.push_one("never told".into()).await });
+    }
+    let start = Instant::now();
+    while !is_held(&server) {
+        assert!(start.elapsed() < LONG, "no push is sent");
+    }
+    first.shutdown_background();
+    server.command(&[b"CLIENT", b"UNPAUSE"]);
+
+    let push = async { while queue.push_one("told".into()).await.is_err() {} };
+    second.block_on(async { tokio::time::timeout(LONG, push).await.unwrap() });
+}
+
+/// Whether the server has a call that it does not answer yet.
+fn is_held(server: &Server) -> bool {
+    let clients = server.command(&[b"CLIENT", b"LIST"]);
+    String::from_utf8_lossy(&clients).contains("flags=b")
 }
 
 /// Lets nothing else run on its thread.

@@ -106,19 +106,10 @@ impl Shared {
         self.conn.send(&cmd).await.map(drop)
     }
 
-    /// Serves who waits until nobody does.
-    async fn serve(self: Arc<Self>) {
-        loop {
-            // Those who just had their answer may have the next push at hand. Where one
-            // of them blocks this thread another goes on here.
-            yield_now().await;
-            let Some((pushes, answers)) = self.next_load() else { return };
-            let sent = self.send(&pushes).await;
-            for answer in answers {
-                // Who does not wait any more has no use for it.
-                let _ = answer.send(sent.clone());
-            }
-        }
+    /// Those who wait hear that nobody knows, and the turn is anybody's.
+    fn give_up(&self) {
+        let given_up = std::mem::take(&mut *self.state());
+        drop(given_up);
     }
 
     /// What the next command carries, and who waits for it; `None`, and the turn is
@@ -174,10 +165,51 @@ impl Drop for Turn<'_> {
             state.is_sending = false;
             return;
         }
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(Arc::clone(self.0).serve())),
+        drop(state);
+        let Ok(runtime) = Handle::try_current() else {
             // The runtime ends, and with it whoever waits.
-            Err(_) => *state = State::default(),
+            return self.0.give_up();
+        };
+        runtime.spawn(Serving::of(self.0).run());
+        // What is spawned last waits for this thread, which its push's caller may keep
+        // busy from here on; what was spawned before can be taken by another.
+        runtime.spawn(async {});
+    }
+}
+
+/// Who serves those that wait. Dropped with its runtime, it leaves the turn to the next
+/// push, which may come from another runtime.
+struct Serving {
+    shared: Arc<Shared>,
+    is_over: bool,
+}
+
+impl Serving {
+    fn of(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), is_over: false }
+    }
+
+    /// Until nobody waits.
+    async fn run(mut self) {
+        loop {
+            // Those who just had their answer may have the next push at hand. Where one
+            // of them blocks this thread another goes on here.
+            yield_now().await;
+            let Some((pushes, answers)) = self.shared.next_load() else { break };
+            let sent = self.shared.send(&pushes).await;
+            for answer in answers {
+                // Who does not wait any more has no use for it.
+                let _ = answer.send(sent.clone());
+            }
+        }
+        self.is_over = true;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.shared.give_up();
         }
     }
 }
