@@ -6,11 +6,12 @@
 //! sent. relq never repeats a command by itself (R4, R21).
 
 use std::{
-    fmt,
+    fmt, io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use queue_core::{At, Environment, Error, Operation};
@@ -19,7 +20,7 @@ use redis::{
     aio::MultiplexedConnection,
 };
 
-use crate::{RedisConfig, Reply, error};
+use crate::{RedisConfig, Reply, error, limit::within};
 
 /// The oldest server that has what the scripts need (`allow-oom`, 7.0).
 const MINIMUM_MAJOR_VERSION: u32 = 7;
@@ -132,7 +133,10 @@ impl Conn {
     /// As [`call`](Self::call), for who has to tell several of a failure.
     pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Value, Failed> {
         let mut live = self.live().await.map_err(Failed::BeforeSend)?;
-        cmd.query_async(&mut live.conn).await.map_err(|error| {
+        let answer = within(self.response_timeout(), cmd.query_async(&mut live.conn));
+        let answer =
+            answer.await.unwrap_or_else(|late| Err(io::Error::from(late).into()));
+        answer.map_err(|error: RedisError| {
             if error::condemns_connection(&error) {
                 live.is_broken.store(true, Ordering::Release);
             }
@@ -154,6 +158,11 @@ impl Conn {
     /// Names the backend and what it is doing.
     pub fn at(&self, operation: Operation) -> At {
         At { backend: self.0.backend, operation }
+    }
+
+    /// How long a call may take before its answer counts as lost.
+    pub(crate) fn response_timeout(&self) -> Duration {
+        self.0.config.response_timeout
     }
 
     /// A connection outside the shared one, for commands that block. Its answers
@@ -208,7 +217,7 @@ impl Conn {
         let on_push = Arc::clone(&is_broken);
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.0.config.connect_timeout))
-            .set_response_timeout(Some(self.0.config.response_timeout))
+            .set_response_timeout(None)
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
                     on_push.store(true, Ordering::Release);

@@ -27,10 +27,9 @@ use redis::{Cmd, Value, aio::MultiplexedConnection};
 use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
-    time::timeout,
 };
 
-use crate::Conn;
+use crate::{Conn, limit::within};
 
 /// How much longer than the server the client waits for the answer, before it takes
 /// the connection for dead.
@@ -222,7 +221,7 @@ async fn wait_for_answer(
         None => conn.insert(shared.conn.open_blocking().await?),
     };
     let answer = shared.cmd.query_async::<Value>(conn);
-    Ok(timeout(shared.block + GRACE, answer).await?? != Value::Nil)
+    Ok(within(shared.block + GRACE, answer).await?? != Value::Nil)
 }
 
 async fn pause(environment: &Environment, backoff: &mut Duration) {

@@ -10,6 +10,7 @@ pub mod entry;
 mod error;
 mod gather;
 mod keys;
+mod limit;
 mod linked;
 mod parts;
 mod reply;

@@ -8,9 +8,9 @@ use std::{fmt, future::Future, time::Duration};
 
 use queue_core::{At, Error, Operation};
 use redis::{Cmd, FromRedisValue, RedisError, Value, aio::MultiplexedConnection};
-use tokio::time::timeout;
+use tokio::time::error::Elapsed;
 
-use crate::{Call, Conn, Reply, command, error};
+use crate::{Call, Conn, Reply, command, error, limit::within};
 
 /// How much longer than the server the client waits for the answers, before it takes
 /// the connection for dead.
@@ -34,7 +34,8 @@ impl WaitingConn {
         let mut own = conn.open_blocking().await?;
         let mut ask = command("CLIENT");
         ask.arg("ID");
-        let id = answer(at, ask.query_async(&mut own)).await?;
+        let id = within(conn.response_timeout(), answer(at, ask.query_async(&mut own)));
+        let id = id.await.map_err(|late| unheard(at, late))??;
         Ok(Self { conn: own, id, at })
     }
 
@@ -56,9 +57,8 @@ impl WaitingConn {
                 answer::<Value>(self.at, held.query_async(&mut first)),
                 answer::<Value>(self.at, then.by_digest().query_async(&mut second)))
         };
-        let (held, then) = timeout(block + GRACE, both).await.map_err(|late| {
-            Error::Interrupted { at: self.at, source: Box::new(late) }
-        })?;
+        let both = within(block + GRACE, both).await;
+        let (held, then) = both.map_err(|late| unheard(self.at, late))?;
         let reply = |value| Reply::new(self.at, value);
         Ok((held.map(reply)?, then.map(reply)))
     }
@@ -70,6 +70,10 @@ impl WaitingConn {
         cmd.arg("UNBLOCK").arg(self.id).arg("TIMEOUT");
         cmd
     }
+}
+
+fn unheard(at: At, late: Elapsed) -> Error {
+    Error::Interrupted { at, source: Box::new(late) }
 }
 
 async fn answer<T: FromRedisValue>(

@@ -3,6 +3,7 @@
 
 use std::{
     net::TcpListener,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -49,6 +50,27 @@ async fn calls_to_a_silent_server_time_out_together() {
 
     assert!(start.elapsed() >= TIMEOUT, "the server was not silent");
     assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
+}
+
+/// R21: an answer in time counts, though nobody could read it: here one handler keeps the
+/// only thread busy until the call's time is up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_that_lay_unread_counts() {
+    let server = Server::start();
+    let conn = Conn::open("test", config(&server.url())).await.unwrap();
+
+    let calling = tokio::spawn(async move {
+        let ping = command("PING");
+        let call =
+            tokio::spawn(async move { conn.call(Operation::Stats, &ping).await });
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        thread::sleep(2 * TIMEOUT);
+        call.await.unwrap()
+    });
+
+    assert_eq!(calling.await.unwrap().unwrap().text().unwrap(), "PONG");
 }
 
 async fn until_disconnected(conn: &Conn) {

@@ -24,6 +24,9 @@ use crate::settling::Batch;
 /// ever, and its heartbeats would keep its jobs from others (taskforcesh/bullmq#4479).
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long after that its answer is still heard.
+pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
+
 pub(crate) struct Calls {
     queue: Arc<dyn ReliableQueue>,
     under_way: Vec<Call>,
@@ -36,6 +39,8 @@ struct Call {
     /// How many jobs it may bring, if it claims.
     asked: Option<NonZeroU32>,
     sent: Duration,
+    /// Whether it had no answer at the last look, although it was time.
+    is_late: bool,
 }
 
 /// What the store said; each half is there if the call had it.
@@ -91,7 +96,13 @@ impl Calls {
             let Turn { settled, claimed } = queue.turn(&settlements, &ask).await;
             Reply { settled: Some(settled), claimed: Some(claimed) }
         });
-        self.under_way.push(Call { reply, batch: Some(batch), asked, sent });
+        self.under_way.push(Call {
+            reply,
+            batch: Some(batch),
+            asked,
+            sent,
+            is_late: false,
+        });
     }
 
     pub(crate) fn settle(&mut self, batch: Batch, sent: Duration) {
@@ -100,7 +111,13 @@ impl Calls {
             let settled = queue.settle(&settlements).await;
             Reply { settled: Some(settled), claimed: None }
         });
-        self.under_way.push(Call { reply, batch: Some(batch), asked: None, sent });
+        self.under_way.push(Call {
+            reply,
+            batch: Some(batch),
+            asked: None,
+            sent,
+            is_late: false,
+        });
     }
 
     /// May wait, as long as `ask` says.
@@ -111,7 +128,7 @@ impl Calls {
             let claimed = queue.claim(&ask).await;
             Reply { settled: None, claimed: Some(claimed) }
         });
-        self.under_way.push(Call { reply, batch: None, asked, sent });
+        self.under_way.push(Call { reply, batch: None, asked, sent, is_late: false });
     }
 
     /// The next answer; never when no call is under way.
@@ -128,7 +145,14 @@ impl Calls {
         .await
     }
 
-    /// Gives up the calls that are older than [`CALL_LIMIT`].
+    /// Whether a call is to be given up at the next look.
+    pub(crate) fn is_any_late(&self) -> bool {
+        self.under_way.iter().any(|call| call.is_late)
+    }
+
+    /// Gives up the calls that are older than [`CALL_LIMIT`], and were so at the last
+    /// look: where handlers kept every thread busy, answers that are there are heard in
+    /// between.
     pub(crate) fn time_out(&mut self, now: Duration) -> Vec<Answer> {
         let at =
             |operation| At { backend: self.queue.capabilities().backend, operation };
@@ -136,7 +160,11 @@ impl Calls {
             at: at(operation),
             source: format!("no answer within {CALL_LIMIT:?}").into(),
         };
-        let is_late = |call: &mut Call| call.sent.saturating_add(CALL_LIMIT) <= now;
+        let is_late = |call: &mut Call| {
+            let was_late = call.is_late;
+            call.is_late = call.sent.saturating_add(CALL_LIMIT) <= now;
+            was_late
+        };
         self.under_way
             .extract_if(.., is_late)
             .map(|call| {

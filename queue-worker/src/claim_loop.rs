@@ -17,12 +17,12 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use futures_lite::future::yield_now;
+use futures_lite::future::{poll_once, yield_now};
 use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,
-    calls::{Answer, CALL_LIMIT, Calls, slots},
+    calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
     failure::{Failure, Then},
     held::Held,
     settings::Settings,
@@ -101,7 +101,8 @@ impl<H: Handler> ClaimLoop<H> {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
                 answer = self.calls.next_answer() => {
-                    if shutdown.is_stop_asked() {
+                    // It may have been asked since the look above.
+                    if poll_once(shutdown.stop_asked()).await.is_some() {
                         self.stop_claiming();
                         self.answered_late(answer);
                         return Ok(());
@@ -247,8 +248,9 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn time_out_calls(&mut self) -> Result<(), WorkerError> {
-        self.patrol = self.settings.environment.clock().sleep(CALL_LIMIT / 2);
         let late = self.calls.time_out(self.now());
+        let next = if self.calls.is_any_late() { LAST_LOOK } else { CALL_LIMIT / 2 };
+        self.patrol = self.settings.environment.clock().sleep(next);
         late.into_iter().try_for_each(|answer| self.answered(answer))
     }
 

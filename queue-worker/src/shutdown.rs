@@ -3,8 +3,8 @@
 use std::{
     future::{Future, poll_fn},
     io,
-    pin::{Pin, pin},
-    task::{Context, Poll, Waker},
+    pin::Pin,
+    task::Poll,
 };
 
 use tokio::task::JoinSet;
@@ -62,15 +62,6 @@ impl Shutdown {
             () = self.stop.made() => {}
             () = self.halt.made() => {}
         }
-    }
-
-    /// Whether the worker is to stop, in good order or hard; to be followed by
-    /// [`Shutdown::stop_asked`], as this wakes nobody.
-    ///
-    /// For an answer that came after the last look: what was asked before it counts.
-    pub(crate) fn is_stop_asked(&mut self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        pin!(self.stop_asked()).poll(&mut context).is_ready()
     }
 
     /// Completes when the worker is to stop hard.
