@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_lite::future::or;
 use queue_core::{Environment, ReliableQueue, RetryAdvice, WorkerId};
 
 use crate::{
@@ -59,9 +60,7 @@ impl Farewell<'_> {
         }
         claim_loop.give_up();
         if stuck.is_empty() {
-            let is_halting = self.shutdown.is_halting();
-            let limit = if is_halting { HARD_STOP_LIMIT } else { LEAVE_LIMIT };
-            return self.leaving.run(limit).await;
+            return self.leave().await;
         }
         // To leave would give back what still runs, and it would run twice at once.
         stuck.iter().for_each(|job| self.leave_behind(job));
@@ -82,6 +81,16 @@ impl Farewell<'_> {
         }
     }
 
+    async fn leave(&mut self) {
+        let Self { shutdown, environment, leaving } = self;
+        let clock = environment.clock();
+        let hurried = async {
+            shutdown.halt_asked().await;
+            clock.sleep(HARD_STOP_LIMIT).await;
+        };
+        leaving.until(or(clock.sleep(LEAVE_LIMIT), hurried)).await;
+    }
+
     fn leave_behind(&self, job: &JobContext) {
         let id = job.id();
         tracing::warn!(%id, "the handler cannot be stopped; its lease runs out");
@@ -90,8 +99,7 @@ impl Farewell<'_> {
 }
 
 impl Leaving {
-    async fn run(&self, limit: Duration) {
-        let time_is_up = self.environment.clock().sleep(limit);
+    async fn until(&self, time_is_up: impl Future<Output = ()>) {
         tokio::select! {
             biased;
             () = self.try_until_it_works() => {}

@@ -59,8 +59,10 @@ impl Heartbeat {
 
     /// Completes when the thread has ended, which it does not by itself.
     pub(crate) async fn died(&mut self) {
-        // Nothing is ever sent: the answer is that the other end is gone.
-        let _gone = (&mut self.ended).await;
+        if !self.ended.is_terminated() {
+            // Nothing is ever sent: the answer is that the other end is gone.
+            let _gone = (&mut self.ended).await;
+        }
     }
 
     /// Ends the thread and waits until it is gone.

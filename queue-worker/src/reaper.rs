@@ -42,7 +42,7 @@ impl Reaper {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
                     self.trouble.is_over();
-                    if recovered.requeued + recovered.buried > 0 {
+                    if recovered.requeued > 0 || recovered.buried > 0 {
                         tracing::info!(?recovered, "recovered jobs of lost workers");
                     }
                     if !recovered.more {

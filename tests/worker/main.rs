@@ -95,5 +95,6 @@ on_every_backend! {
         lasting_refusal_loses_no_job,
         hopeless_first_claim_ends_the_worker,
         worker_whose_reaper_dies_ends_and_gives_back,
+        worker_whose_heartbeat_dies_ends_and_gives_back,
         later_trouble_with_claims_passes;
 }

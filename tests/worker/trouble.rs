@@ -1,14 +1,19 @@
 //! A store that fails for a while costs time and no job.
 
 use std::{
+    pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
     time::Duration,
 };
 
-use relq::worker::{Failure, JobContext, WorkerError};
+use relq::{
+    Clock, Environment, OsRandomness, Timestamp,
+    worker::{Failure, JobContext, WorkerError},
+};
 
 use crate::{
     faulty::{Fault, Faulty},
@@ -119,6 +124,50 @@ pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixtur
 
     let error = worker.end().await.unwrap_err();
     assert_eq!(error.to_string(), "the reaper has died");
+    let stats = fixture.stats().await;
+    assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
+/// A clock that breaks on the heartbeat's thread once a job is held.
+#[derive(Debug)]
+struct BreaksTheHeartbeat {
+    right: Environment,
+    is_held: Arc<AtomicBool>,
+}
+
+impl Clock for BreaksTheHeartbeat {
+    fn now(&self) -> Timestamp {
+        self.right.clock().now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        let is_heartbeat = thread::current().name() == Some("relq-heartbeat");
+        assert!(!is_heartbeat || !self.is_held.load(SeqCst), "as the test wants it");
+        self.right.clock().elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.right.clock().sleep(duration)
+    }
+}
+
+/// A worker without its heartbeat ends and says so, before its leases are over.
+pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fixture) {
+    fixture.push("endless").await;
+    let is_held = Arc::new(AtomicBool::new(false));
+    let holds = Arc::clone(&is_held);
+    let right = Environment::default();
+    let clock = Arc::new(BreaksTheHeartbeat { right, is_held });
+
+    let environment = Environment::new(clock, Arc::new(OsRandomness));
+    let worker = fixture.worker().environment(environment);
+    let worker = Running::start(worker, move |_: JobContext| {
+        holds.store(true, SeqCst);
+        std::future::pending::<Result<(), Failure>>()
+    });
+
+    let error = worker.end().await.unwrap_err();
+    assert_eq!(error.to_string(), "the heartbeat has died");
     let stats = fixture.stats().await;
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }

@@ -50,7 +50,10 @@ impl Shelf {
                 let time = self.conn.call(operation, &command("TIME")).await?;
                 let seconds = time.list()?.into_iter().next();
                 let seconds = seconds.map_or(Ok(0), Reply::number)?;
-                Ok(DeadIds::Until { operation, time_ms: (seconds + 1) * 1000 })
+                Ok(DeadIds::Until {
+                    operation,
+                    time_ms: seconds.saturating_add(1).saturating_mul(1000),
+                })
             }
         }
     }

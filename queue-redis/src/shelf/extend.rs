@@ -32,8 +32,14 @@ impl Beat {
     /// The answer for each of so many leases.
     pub fn answers(self, leases: usize) -> Vec<Extended> {
         let mut answers = vec![Extended::Until(self.until); leases];
-        self.lost.into_iter().for_each(|at| answers[at] = Extended::LeaseLost);
-        self.cancelled.into_iter().for_each(|at| answers[at] = Extended::Cancelled);
+        let lost = self.lost.into_iter().map(|at| (at, Extended::LeaseLost));
+        let cancelled = self.cancelled.into_iter().map(|at| (at, Extended::Cancelled));
+        for (at, what) in lost.chain(cancelled) {
+            // A position that was not asked for says nothing.
+            if let Some(answer) = answers.get_mut(at) {
+                *answer = what;
+            }
+        }
         answers
     }
 }

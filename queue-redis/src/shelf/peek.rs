@@ -95,7 +95,9 @@ impl Shelf {
         let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let Look { offset, count } = look;
         let mut cmd = command("LRANGE");
-        cmd.arg(list).arg(-signed(offset + count)).arg(-signed(offset + 1));
+        cmd.arg(list)
+            .arg(-signed(offset.saturating_add(count)))
+            .arg(-signed(offset.saturating_add(1)));
         let elements = self.conn.call(Operation::Peek, &cmd).await?.list()?;
         let ready = |element: Reply| Ok((element.bytes()?, StateDetail::Ready));
         let jobs = elements.into_iter().rev().map(ready);
