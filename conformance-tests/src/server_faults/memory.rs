@@ -10,7 +10,8 @@ use queue_core::{
 use super::{
     batch::{batches, elsewhere, named, plain, status, submit, telling},
     stage::{
-        LEASE, Stage, ask, eventually, fill, is_sound, many, payloads, take, worker_id,
+        LEASE, Stage, ask, eventually, fill, is_sound, many, payloads, recover_all,
+        take, worker_id,
     },
 };
 use crate::server::Server;
@@ -80,7 +81,7 @@ pub(super) async fn a_full_server_completes_batches(stage: &Stage) {
     })
     .await;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"0"]);
-    while queue.recover(many(100)).await.expect("answered").more {}
+    recover_all(&*queue).await;
     assert_eq!(payloads(&take(&*told, 1).await), ["stored"]);
     assert_eq!(told.stats().await.expect("answered").ready, 0);
     is_sound(&*queue).await;

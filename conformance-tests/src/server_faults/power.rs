@@ -8,7 +8,7 @@ use queue_core::{BatchState, BatchStatus, Queue};
 use super::{
     append_only_file::{Recorded, ends},
     calls,
-    stage::{Places, Stage, many},
+    stage::{Places, Stage, recover_all},
     tape::{Mark, Tape, look, told_elsewhere},
 };
 use crate::server::Server;
@@ -97,7 +97,7 @@ fn is_between(
 /// B5: a batch that has completed has told so, at the latest when somebody recovers,
 /// and one that has not has not.
 async fn each_completion_is_told(stage: &Stage, server: &Server, queue: &dyn Queue) {
-    while queue.recover(many(100)).await.expect("recovered").more {}
+    recover_all(queue).await;
     let places = look(stage, server, queue).await;
     for status in places.batches.values() {
         let completion = told_elsewhere(status.id.as_str());

@@ -183,6 +183,14 @@ async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {
     places
 }
 
+/// Lets a reaper do all that there is for it to do.
+pub(super) async fn recover_all(queue: &dyn Queue) {
+    eventually("the end of recovery", async || {
+        !queue.recover(many(100)).await.expect("recovered").more
+    })
+    .await;
+}
+
 pub(super) async fn is_sound(queue: &dyn Queue) {
     assert_eq!(queue.audit().await.expect("audited").problems, [""; 0]);
 }
