@@ -43,7 +43,7 @@
 //! |---|---|---|
 //! | `sqlite:PATH`, `sqlite::memory:` | `sqlite` | a file, no server |
 //! | `zset+redis://…`, `redis://…` | `zset` | Redis 7.0 or later |
-//! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted |
+//! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted; `SSL_CERT_FILE` may name who is trusted |
 //! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
 //! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that turns |
 //! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |

@@ -34,6 +34,9 @@ impl RedisConfig {
     /// The server at `url`: `redis://[user:password@]host[:port][/database]`,
     /// `rediss://…` for TLS, or `unix:///path/of.sock[?db=n&user=…&pass=…]`.
     ///
+    /// In TLS the server's certificate has to be of an authority that the system trusts,
+    /// or that is in the PEM file which the environment variable `SSL_CERT_FILE` names.
+    ///
     /// # Errors
     /// When the URL is none of these, or asks for TLS and the crate was built without
     /// its feature `tls`.

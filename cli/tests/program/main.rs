@@ -9,6 +9,8 @@ mod operate;
 mod push;
 mod push_trouble;
 mod relq;
+#[cfg(feature = "tls")]
+mod tls;
 mod work;
 mod work_killed;
 mod work_stopped;

@@ -44,6 +44,21 @@ impl Store {
         Self::on("zset", Server::start_with(options))
     }
 
+    /// One that is spoken to in TLS, with the certificate in this file.
+    #[cfg(feature = "tls")]
+    pub(crate) fn redis_in_tls(certificate: &str, key: &str) -> Self {
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut options = vec!["--tls-port".to_owned(), port.to_string()];
+        options.extend(["--tls-cert-file", certificate].map(str::to_owned));
+        options.extend(["--tls-key-file", key].map(str::to_owned));
+        options.extend(["--tls-auth-clients", "no"].map(str::to_owned));
+        let options: Vec<_> = options.iter().map(String::as_str).collect();
+        let url = format!("rediss://localhost:{port}");
+        Self { url, ..Self::redis_with(&options) }
+    }
+
     fn on(backend: &str, server: Server) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("{backend}+{}", server.url());
