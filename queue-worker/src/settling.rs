@@ -2,7 +2,9 @@
 //!
 //! Verdicts gather here while the last call is under way. A call that failed keeps its
 //! batch together and is made again, until it works or the leases are over; a verdict
-//! is never dropped without a word, and never turned into another (sidekiq#4138).
+//! is never dropped without a word, and never turned into another (sidekiq#4138). What
+//! fails again goes by turns with what is new, and each verdict by itself: a store that
+//! takes no retries, say, still takes what is done.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -17,11 +19,14 @@ pub(crate) struct Batch {
     jobs: Vec<JobContext>,
     /// Whether an earlier call may have carried it out, its answer lost.
     is_uncertain: bool,
+    has_failed: bool,
 }
 
 pub(crate) struct Settling {
     fresh: Batch,
     failed: VecDeque<Batch>,
+    /// Whether what is new goes before what has failed.
+    is_freshs_turn: bool,
     held: Arc<Held>,
     progress: Progress,
     pub(crate) trouble: Trouble,
@@ -36,6 +41,7 @@ impl Settling {
         Self {
             fresh: Batch::default(),
             failed: VecDeque::new(),
+            is_freshs_turn: false,
             held,
             progress,
             trouble: Trouble::new("settling", environment),
@@ -66,10 +72,14 @@ impl Settling {
         if self.trouble.is_pausing() {
             return None;
         }
-        while let Some(batch) = self.failed.pop_front() {
-            let batch = self.without_lost(batch);
-            if !batch.is_empty() {
-                return Some(batch);
+        let is_freshs_turn = std::mem::replace(&mut self.is_freshs_turn, false);
+        if !is_freshs_turn || self.fresh.is_empty() {
+            while let Some(batch) = self.failed.pop_front() {
+                let batch = self.without_lost(batch);
+                if !batch.is_empty() {
+                    self.is_freshs_turn = true;
+                    return Some(batch);
+                }
             }
         }
         if self.fresh.is_empty() {
@@ -135,15 +145,19 @@ impl Settling {
 
     fn not_settled(&mut self, mut batch: Batch, error: &Error) {
         batch.is_uncertain |= error.happened() != Happened::No;
+        // Of a store that is away each would fail as all did.
+        let is_away = matches!(error, Error::Unavailable { .. });
+        let has_failed_again =
+            std::mem::replace(&mut batch.has_failed, true) && !is_away;
         batch.jobs.iter().for_each(JobContext::settling_failed);
         self.trouble.failed(error);
         let is_refused =
             matches!(error, Error::Invalid { .. } | Error::Unsupported { .. });
-        if !is_refused {
-            self.failed.push_back(batch);
-        } else if batch.jobs.len() > 1 {
-            // One refused settlement must not spoil the others.
+        if batch.jobs.len() > 1 && (is_refused || has_failed_again) {
+            // One settlement must not spoil the others.
             self.failed.extend(batch.into_singles());
+        } else if !is_refused {
+            self.failed.push_back(batch);
         } else {
             self.held.remove(&batch.jobs);
             for job in &batch.jobs {
@@ -157,7 +171,8 @@ impl Settling {
         if batch.jobs.iter().all(|job| job.lease_end().is_none()) {
             return batch;
         }
-        let mut kept = Batch { is_uncertain: batch.is_uncertain, ..Batch::default() };
+        let Batch { is_uncertain, has_failed, .. } = batch;
+        let mut kept = Batch { is_uncertain, has_failed, ..Batch::default() };
         for (job, settlement) in batch.into_pairs() {
             match job.lease_end() {
                 None => kept.push(settlement, job),
@@ -193,6 +208,7 @@ impl Batch {
             settlements: Arc::new(Arc::make_mut(&mut self.settlements).split_off(at)),
             jobs: self.jobs.split_off(at),
             is_uncertain: self.is_uncertain,
+            has_failed: self.has_failed,
         }
     }
 
@@ -202,11 +218,12 @@ impl Batch {
     }
 
     fn into_singles(self) -> impl Iterator<Item = Self> {
-        let is_uncertain = self.is_uncertain;
+        let Self { is_uncertain, has_failed, .. } = self;
         self.into_pairs().map(move |(job, settlement)| Self {
             settlements: Arc::new(vec![settlement]),
             jobs: vec![job],
             is_uncertain,
+            has_failed,
         })
     }
 }

@@ -116,6 +116,9 @@ impl Worker {
     /// the first to complete counts. For a [`CancellationToken`] pass
     /// `token.cancelled_owned()`.
     ///
+    /// A handler that makes the request itself should return or await soon after: until
+    /// then its thread may hold back the worker that it has woken.
+    ///
     /// [`CancellationToken`]: crate::CancellationToken
     #[must_use]
     pub fn stop_on(

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use relq::{
     At, BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob,
     Operation, PushToken, Pushed, Receipt, Recovered, Released, ReliableQueue, Settled,
-    Settlement, Turn, WorkerId,
+    Settlement, Turn, Verdict, WorkerId,
 };
 use tokio::sync::Notify;
 
@@ -106,6 +106,7 @@ pub(crate) struct Faulty {
     pub(crate) settlements: Faults,
     pub(crate) extensions: Faults,
     pub(crate) recoveries: Faults,
+    takes_retries: bool,
 }
 
 impl Faulty {
@@ -116,7 +117,14 @@ impl Faulty {
             settlements: Faults::default(),
             extensions: Faults::default(),
             recoveries: Faults::default(),
+            takes_retries: true,
         }
+    }
+
+    /// No settlement is carried out in which a job is to be tried again.
+    pub(crate) fn without_retries(mut self) -> Self {
+        self.takes_retries = false;
+        self
     }
 
     pub(crate) fn on_claim(
@@ -173,6 +181,11 @@ impl ReliableQueue for Faulty {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        let is_retry = |one: &Settlement| matches!(one.verdict, Verdict::Retry { .. });
+        if !self.takes_retries && done.iter().any(is_retry) {
+            let at = At { backend: "faulty", operation: Operation::Settle };
+            return Err(Error::Unusable { at, source: "as the test wants it".into() });
+        }
         let call = self.inner.settle(done);
         self.settlements.around(Operation::Settle, done.len(), call).await
     }
@@ -208,6 +221,7 @@ impl ReliableQueue for Faulty {
             settlements: self.settlements.clone(),
             extensions: self.extensions.clone(),
             recoveries: self.recoveries.clone(),
+            takes_retries: self.takes_retries,
         }))
     }
 

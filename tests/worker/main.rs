@@ -94,6 +94,7 @@ on_every_backend! {
         refused_settlement_spoils_no_other,
         lasting_refusal_loses_no_job,
         hopeless_first_claim_ends_the_worker,
+        verdict_that_is_never_taken_spoils_no_other,
         worker_whose_reaper_dies_ends_and_gives_back,
         worker_whose_heartbeat_dies_ends_and_gives_back,
         later_trouble_with_claims_passes;

@@ -111,6 +111,24 @@ pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
     assert!(matches!(error, WorkerError::Claim(_)), "{error}");
 }
 
+/// What the store does not take of one verdict holds up no other.
+pub(crate) async fn verdict_that_is_never_taken_spoils_no_other(fixture: Fixture) {
+    fixture.push_many(4).await;
+
+    let partial = Faulty::new(fixture.queue.clone()).without_retries();
+    let worker = worker_on(Arc::new(partial)).lease(Duration::from_secs(60));
+    let worker =
+        Running::start(worker, async |job: JobContext| match job.payload().as_ref() {
+            b"0" | b"1" => Err(Failure::retry("again")),
+            _ => Ok(()),
+        });
+    fixture.until(|stats| (stats.finished, stats.leased) == (2, 2)).await;
+    worker.halt();
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!((summary.done, summary.lost), (2, 2));
+}
+
 /// A worker without its reaper ends and says so; what it held is given back.
 pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
