@@ -24,5 +24,5 @@ for _, key in ipairs({workers, retired}) do
 end
 local jobs = redis.call('ZCARD', later) + redis.call('ZCARD', dead)
 for i = FIRST_LIST, FIRST_LIST + lists - 1 do jobs = jobs + redis.call('LLEN', KEYS[i]) end
-redis.call('UNLINK', unpack(KEYS))
+for _, key in ipairs(KEYS) do redis.call('UNLINK', key) end
 return jobs

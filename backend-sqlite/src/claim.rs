@@ -73,14 +73,20 @@ impl Call for Claim {
         if let Some(nothing) = self.look(store)? {
             return Ok(nothing);
         }
-        store.promote_due(PROMOTED_AT_ONCE)?;
+        let promoted = store.promote_due(PROMOTED_AT_ONCE)?;
         let mut round = Round::begin(self, store);
-        let more = round.fill()?;
+        let mut more = round.fill()?;
         if round.buried > 0 {
             chores::after_pieces_ended(store)?;
         }
         let deliveries = round.deliveries;
-        let pulse = Pulse { version: store.data_version()?, due_in: None };
+        let mut pulse = Pulse { version: store.data_version()?, due_in: None };
+        if deliveries.is_empty() {
+            // What was due may be pieces without a free slot, and hide what is due next.
+            more |= u32::try_from(promoted) == Ok(PROMOTED_AT_ONCE);
+            let (_, due) = store.next_ends()?;
+            pulse.due_in = due.map(|due| store.until(due));
+        }
         Ok(Claimed { deliveries, more, pulse })
     }
 

@@ -106,16 +106,20 @@ for _, level in ipairs(LEVELS) do
   end
 end
 
--- Each turn takes a piece at least, or takes the batch out of those with something.
+-- Each turn takes a piece at least, finds one deleted, or takes the batch out of those
+-- with something.
 while not is_plain and count() < wanted do
   local id = redis.call('ZRANGE', claimable, 0, 0)[1]
   if not id then break end
-  local stream, room, before = batch_key(keys, 'pieces', id), wanted - count(), #ends
+  local stream, room = batch_key(keys, 'pieces', id), wanted - count()
+  local leased_before, buried_before = #ends, buried
   local limit = tonumber(redis.call('HGET', batch_key(keys, 'record', id), 'limit') or 0)
   if limit > 0 then room = math.min(room, limit - count_leased(stream)) end
   if room > 0 then take('b:' .. id, stream, room) end
   refresh(keys, id)
-  if #ends == before then redis.call('ZREM', claimable, id) end
+  if #ends == leased_before and buried == buried_before then
+    redis.call('ZREM', claimable, id)
+  end
 end
 if #ends > 0 then redis.call('ZADD', keys.leased, unpack(ends)) end
 -- One push wakes one worker, which wakes the next. New entries wake by themselves.

@@ -231,6 +231,25 @@ fn stay_busy(until: impl Fn() -> bool) {
     }
 }
 
+/// R21: a dead job whose entry somebody has deleted is passed by.
+#[tokio::test]
+async fn a_redrive_ends_also_where_entries_are_gone() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let mut gone = None;
+    for payload in ["gone", "kept"] {
+        queue.push_one(payload.into()).await.unwrap();
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        queue.bury(&held.receipt, "never").await.unwrap();
+        gone.get_or_insert_with(|| held.job().to_string());
+    }
+    server.command(&[b"HDEL", b"{q}:jobs", gone.unwrap().as_bytes()]);
+
+    let redriven = tokio::time::timeout(LONG, queue.redrive(&Which::All)).await;
+
+    assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
+}
+
 /// Idle workers leave the server alone.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {

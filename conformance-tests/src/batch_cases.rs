@@ -58,6 +58,7 @@ macro_rules! __with_batch_cases {
                 an_added_piece_wakes: R21 => Batches BlockingWait;
                 a_free_slot_wakes: B3 => Batches BlockingWait;
                 a_raised_limit_wakes: B3 => Batches BlockingWait;
+                what_is_due_wakes_behind_a_full_batch: R14 B3 => Batches BlockingWait Delay;
                 a_full_batch_keeps_nobody_awake: R21 => Batches;
                 a_cancelled_batch_gives_nothing: B7 => Batches;
                 a_cancel_drops_what_is_retried: B7 B9 => Batches;

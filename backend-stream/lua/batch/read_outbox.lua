@@ -13,6 +13,7 @@ for _, id in ipairs(redis.call('SRANDMEMBER', batch_key(keys, 'outbox'), most)) 
   local letter = redis.call('HMGET', batch_key(keys, 'record', id), 'completion_queue',
     'completion', 'completion_delay_ms', 'completion_expires_ms')
   letters[#letters + 1] = id
-  for i = 1, 4 do letters[#letters + 1] = letter[i] end
+  -- One that is damaged holds up no other.
+  for i = 1, 4 do letters[#letters + 1] = letter[i] or (i > 2 and '0' or '') end
 end
 return letters

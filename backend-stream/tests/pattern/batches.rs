@@ -114,6 +114,36 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     assert_sound(&queue).await;
 }
 
+/// B4: a piece that came back and was deleted keeps its batch from nobody.
+#[tokio::test]
+async fn a_deleted_piece_that_came_back_hides_no_other() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 2).await;
+    let held = take_one(&queue).await;
+    queue.give_back(&held.receipt).await.unwrap();
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 1");
+
+    let next = queue.claim_one(&ask("w")).await.unwrap();
+
+    assert_eq!(next.expect("the other is claimable").payload, "1");
+}
+
+/// B5: a completion that cannot be read any more holds up no other.
+#[tokio::test]
+async fn a_damaged_completion_holds_up_no_other() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 3).await;
+    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
+
+    let error = queue.recover(many(10)).await.unwrap_err();
+
+    assert!(error.full_message().contains("b1"), "{}", error.full_message());
+    assert_eq!(in_outbox(&server), 1);
+    assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 2);
+}
+
 /// R1, B3: pieces that are held without a lease come back, with their slots.
 #[tokio::test]
 async fn pieces_held_without_a_lease_come_back() {

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use queue_core::{Change, Delivery, NewBatch};
+use queue_core::{Change, Delivery, NewBatch, NewJob};
 use tokio::task::JoinHandle;
 
 use crate::{
     batches::stage::{batch, limit},
+    checks::{payloads, retry_after},
     store::{Actor, Store, WOKEN},
 };
 
 const WAIT: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(1);
 
 /// A worker that waits for one job.
 async fn waiting(store: &Store) -> JoinHandle<Vec<Delivery>> {
@@ -48,6 +50,22 @@ pub(crate) async fn a_free_slot_wakes(store: &Store) {
     actor.finish(&held).await;
 
     is_woken(store, &actor, waiter).await;
+}
+
+/// R14, B3: a piece that falls due and finds no free slot hides no job that is due later.
+pub(crate) async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    actor.say(&first, retry_after(SOON)).await;
+    actor.take_one().await;
+    actor.store_one(NewJob::new("later").delay(2 * SOON)).await;
+    let waiter = waiting(store).await;
+
+    let limit = 2 * SOON + store.wake_limit(actor.capabilities().lateness);
+    let (taken, _) = store.within(limit, waiter).await;
+
+    assert_eq!(payloads(&taken.expect("the claim ends")), ["later"]);
 }
 
 /// B3: a limit that is raised wakes it.

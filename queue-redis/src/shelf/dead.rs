@@ -17,11 +17,15 @@ impl Shelf {
     pub async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
         let (mut all, mut parts) = (Redriven::default(), Parts::default());
         let mut ids = self.dead(Operation::Redrive, which).await?;
-        while let Some(page) = ids.next_page(self, (all.duplicates, parts)).await? {
+        let mut stuck = 0;
+        while let Some(page) = ids.next_page(self, (stuck, parts)).await? {
             let redriven = self.redrive_page(&page).await;
             let Redriven { moved, duplicates } = parts.then(redriven)?;
             all.moved += moved;
             all.duplicates += duplicates;
+            // A page of jobs that cannot be read any more stays as a whole.
+            stuck +=
+                if moved + duplicates > 0 { duplicates } else { page.len() as u64 };
         }
         Ok(all)
     }
