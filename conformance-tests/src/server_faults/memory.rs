@@ -63,6 +63,7 @@ pub(super) async fn a_full_server_completes_batches(stage: &Stage) {
     let server = Server::start();
     let queue = stage.connect(&server).await;
     if queue.batch_queue().is_none() {
+        assert!(!queue.capabilities().claims(Capability::Batches), "they are claimed");
         return println!("unclaimed: {:?}", Capability::Batches);
     }
     let told = stage.connect_to(&server, &elsewhere()).await;
