@@ -7,6 +7,10 @@ use queue_redis::shelf::Shelf;
 use super::{SCRIPTS, Store};
 use crate::session::Site;
 
+/// How often a purge looks for the sessions that there are: more often than workers come
+/// in between.
+const PURGES: usize = 100;
+
 impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
         let sites = self.sites(Operation::Stats).await?;
@@ -36,12 +40,16 @@ impl Store {
 
     /// Removes all jobs. A worker that came meanwhile is looked for again.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
-        loop {
+        for _ in 0..PURGES {
             let sites = self.sites(Operation::Purge).await?;
             if let Some(jobs) = self.purge_sites(&sites).await? {
                 return Ok(jobs);
             }
         }
+        let (workers, retired) = (&self.keys.workers, &self.keys.retired);
+        let source = format!("something in {workers} or {retired} is no session");
+        let at = self.conn.at(Operation::Purge);
+        Err(Error::Unusable { at, source: source.into() })
     }
 
     /// Removes all jobs if the sessions are these; answers how many there were.

@@ -31,6 +31,35 @@ async fn the_search_for_lists_comes_around() {
     }
 }
 
+/// R23: a purge takes any number of sessions, more than Lua takes arguments.
+#[tokio::test]
+async fn a_purge_takes_thousands_of_sessions() {
+    let server = Server::start();
+    let queue = open(&server, Mode::PerWorker).await;
+    queue.push(&["1".into(), "2".into()], None).await.unwrap();
+    let register = b"for i = 1, 9000 do redis.call('ZADD', KEYS[1], i, 's/' .. i) end";
+    say(&server, &[b"EVAL", register, b"1", b"{q}:retired"]);
+
+    let purged = tokio::time::timeout(LONG, queue.purge()).await;
+
+    assert_eq!(purged.expect("it ends").unwrap(), 2);
+}
+
+/// R21: a purge ends that somebody else's hands keep from knowing the sessions.
+#[tokio::test]
+async fn a_purge_beside_what_is_no_session_is_refused() {
+    let server = Server::start();
+    let queue = open(&server, Mode::PerWorker).await;
+    queue.push_one("kept".into()).await.unwrap();
+    say(&server, &[b"ZADD", b"{q}:workers", b"1", b"nobody"]);
+
+    let purged = tokio::time::timeout(LONG, queue.purge()).await;
+
+    let error = purged.expect("it ends").unwrap_err();
+    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
+
 /// R24: who leaves by name leaves for all processes of that name.
 #[tokio::test]
 async fn leaving_gives_back_by_name() {
