@@ -163,8 +163,7 @@ impl Movers {
         asked: &Asked,
         unwanted: &mut oneshot::Receiver<()>,
     ) -> Result<Moved, Error> {
-        let idle = lock(&self.idle).pop();
-        let mut conn = match idle {
+        let mut conn = match self.take_idle() {
             Some(conn) => conn,
             None => WaitingConn::open(&self.store.conn).await?,
         };
@@ -174,6 +173,12 @@ impl Movers {
             lock(&self.idle).push(conn);
         }
         moved
+    }
+
+    fn take_idle(&self) -> Option<WaitingConn> {
+        let mut idle = lock(&self.idle);
+        let at = idle.iter().position(WaitingConn::is_of_this_runtime)?;
+        Some(idle.swap_remove(at))
     }
 
     /// One move, and what the script behind it says.

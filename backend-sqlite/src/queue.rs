@@ -1,14 +1,23 @@
 //! The queue, as workers and producers see it.
 
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use futures_util::{
+    FutureExt as _, TryFutureExt as _,
+    future::{BoxFuture, Shared},
+};
 use queue_core::{
     BatchQueue, Capabilities, ClaimRequest, Delivery, Environment, Error, Extended,
     NewJob, Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
     ReliableQueue, Settled, Settlement, Turn, WorkerId,
 };
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::watch;
 
 use crate::claim::{Claim, Poll, Pulse};
 use crate::config::SqliteConfig;
@@ -41,8 +50,12 @@ pub struct SqliteQueue {
     capabilities: Capabilities,
     lane: Arc<Lane>,
     /// For what reads a lot, so that it holds up no worker; opened when first asked.
-    reading: OnceCell<Arc<Lane>>,
+    reading: Mutex<Option<Opening>>,
 }
+
+/// A lane that is being opened, for all who wait for it: whoever of them is polled goes
+/// on with it.
+type Opening = Shared<BoxFuture<'static, Result<Arc<Lane>, Failure>>>;
 
 impl SqliteQueue {
     /// Opens the queue `queue`, making file, tables and queue where they are missing.
@@ -72,7 +85,7 @@ impl SqliteQueue {
     ) -> Result<Self, Failure> {
         let (lane, site) = Lane::start(find).await?;
         let capabilities = site.config.capabilities();
-        let reading = OnceCell::new();
+        let reading = Mutex::default();
         Ok(Self { site, capabilities, lane: Arc::new(lane), reading })
     }
 
@@ -92,15 +105,25 @@ impl SqliteQueue {
     }
 
     /// The lane of those that only read. What is in memory has one connection.
-    pub(crate) async fn reading_lane(&self) -> Result<&Lane, Failure> {
+    pub(crate) async fn reading_lane(&self) -> Result<Arc<Lane>, Failure> {
         if self.site.file.is_none() {
-            return Ok(&self.lane);
+            return Ok(Arc::clone(&self.lane));
         }
-        let site = self.site.clone();
-        let start = || async {
-            Lane::start(move || Ok(site)).await.map(|(lane, _)| Arc::new(lane))
+        self.open_reading().await
+    }
+
+    fn open_reading(&self) -> Opening {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = reading.take().filter(|opening| {
+            // What failed is tried again.
+            !opening.peek().is_some_and(Result::is_err)
+        });
+        let start = || {
+            let site = self.site.clone();
+            let opening = Lane::start(move || Ok(site));
+            opening.map_ok(|(lane, _)| Arc::new(lane)).boxed().shared()
         };
-        self.reading.get_or_try_init(start).await.map(|lane| &**lane)
+        reading.insert(known.unwrap_or_else(start)).clone()
     }
 
     fn claim_call(&self, ask: &ClaimRequest) -> Claim {
@@ -242,7 +265,7 @@ impl ReliableQueue for SqliteQueue {
         if self.site.file.is_none() {
             let lane = Arc::clone(&self.lane);
             let (site, capabilities) = (self.site.clone(), self.capabilities.clone());
-            let reading = OnceCell::new();
+            let reading = Mutex::default();
             return Ok(Arc::new(Self { site, capabilities, lane, reading }));
         }
         let site = self.site.clone();

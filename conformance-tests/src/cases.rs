@@ -211,6 +211,12 @@ macro_rules! __with_cases {
                 dropped_recoveries_lose_nothing: R22 R12;
                 dropped_turns_lose_nothing: R22;
             }
+            stalled {
+                a_stalled_call_holds_up_no_other: R21 R22;
+                a_stalled_waiter_holds_up_no_other: R21 R22;
+                a_stalled_reconnect_holds_up_no_other: R21 R22 @ redis;
+                a_stalled_runtime_holds_up_no_other: R21;
+            }
             order {
                 a_batch_keeps_its_order: R13 => Order;
                 batches_keep_their_order: R13 => Order;

@@ -147,6 +147,7 @@ pub mod server;
 pub mod server_faults;
 #[cfg(feature = "own")]
 pub mod sqlite;
+mod stalled;
 pub mod steps;
 mod store;
 mod subject;

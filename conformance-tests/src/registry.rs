@@ -7,7 +7,8 @@ use queue_core::Capability;
 use crate::{
     Need, bad_input, batches, clocks, dead_letters, delay, dropped, expiry, figures,
     idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
-    races, recovery, store::Store, turns, unique, unique_expiry, unique_moves, waiting,
+    races, recovery, stalled, store::Store, turns, unique, unique_expiry, unique_moves,
+    waiting,
 };
 
 type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -96,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    const SOURCES: [(&str, &str); 33] = [
+    const SOURCES: [(&str, &str); 34] = [
         ("no_loss", include_str!("no_loss.rs")),
         ("idempotence", include_str!("idempotence/ids.rs")),
         ("idempotence", include_str!("idempotence/tokens.rs")),
@@ -110,6 +111,7 @@ mod tests {
         ("leaving", include_str!("leaving.rs")),
         ("races", include_str!("races.rs")),
         ("dropped", include_str!("dropped.rs")),
+        ("stalled", include_str!("stalled.rs")),
         ("order", include_str!("order.rs")),
         ("delay", include_str!("delay.rs")),
         ("expiry", include_str!("expiry.rs")),

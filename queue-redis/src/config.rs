@@ -3,10 +3,10 @@
 use std::{fmt, time::Duration};
 
 use queue_core::Environment;
-use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-/// How long a call may take unless configured otherwise. The client library's own
-/// default of 500 ms is shorter than a server's pause for a fork or an fsync.
+/// How long a call waits on a silent connection unless configured otherwise. The client
+/// library's own default of 500 ms is shorter than a server's pause for a fork or an fsync.
 const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long opening a connection may take unless configured otherwise.
@@ -34,33 +34,38 @@ impl RedisConfig {
     /// The server at `url`: `redis://[user:password@]host[:port][/database]`,
     /// `rediss://…` for TLS, or `unix:///path/of.sock[?db=n&user=…&pass=…]`.
     ///
+    /// Each takes the options `response_timeout` and `connect_timeout`, as in
+    /// `redis://host?response_timeout=30s&connect_timeout=500ms`: see
+    /// [`response_timeout`](Self::response_timeout) and
+    /// [`connect_timeout`](Self::connect_timeout).
+    ///
     /// In TLS the server's certificate has to be of an authority that the system trusts,
     /// or that is in the PEM file which the environment variable `SSL_CERT_FILE` names.
     ///
     /// # Errors
-    /// When the URL is none of these, or asks for TLS and the crate was built without
-    /// its feature `tls`.
+    /// When the URL is none of these, a time is not one or is zero, certificates are not
+    /// to be checked (`#insecure`), or the URL asks for TLS and the crate was built
+    /// without its feature `tls`.
     pub fn new(url: &str) -> Result<Self, InvalidUrl> {
-        let info = url.into_connection_info().map_err(|error| InvalidUrl {
+        let (url, response_timeout) = take_time(url, "response_timeout")?;
+        let (url, connect_timeout) = take_time(&url, "connect_timeout")?;
+        let info = url.as_str().into_connection_info().map_err(|error| InvalidUrl {
             reason: error.detail().map_or_else(|| error.to_string(), str::to_owned),
         })?;
-        if !info.addr().is_supported() {
-            let reason = "this kind of connection is not compiled in: enable the \
-                          feature `tls`";
-            return Err(InvalidUrl { reason: reason.to_owned() });
-        }
-        // A closed connection is announced as a push message, which RESP2 lacks.
+        check_kind(info.addr())?;
         let settings =
             info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         Ok(Self {
             info: info.set_redis_settings(settings),
-            response_timeout: DEFAULT_RESPONSE_TIMEOUT,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            response_timeout: response_timeout.unwrap_or(DEFAULT_RESPONSE_TIMEOUT),
+            connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             environment: Environment::default(),
         })
     }
 
-    /// Sets how long a call may take before its answer counts as lost.
+    /// Sets how long nothing may move on the connection before the answer of a call
+    /// counts as lost. An answer that keeps arriving is waited for, however large it is
+    /// and however slow the link.
     #[must_use]
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
@@ -80,6 +85,48 @@ impl RedisConfig {
         self.environment = environment;
         self
     }
+}
+
+fn check_kind(address: &ConnectionAddr) -> Result<(), InvalidUrl> {
+    let reason = match address {
+        ConnectionAddr::TcpTls { insecure: true, .. } => {
+            "certificates are always checked: leave #insecure out, and name the \
+             authority in SSL_CERT_FILE"
+        }
+        ConnectionAddr::TcpTls { .. } if cfg!(not(feature = "tls")) => {
+            "this kind of connection is not compiled in: enable the feature `tls`"
+        }
+        ConnectionAddr::Unix(_) if cfg!(not(unix)) => {
+            "this system has no Unix sockets: use redis://"
+        }
+        _ => return Ok(()),
+    };
+    Err(InvalidUrl { reason: reason.to_owned() })
+}
+
+/// The URL without the option of that name, and the time that it gives.
+fn take_time(
+    url: &str,
+    name: &'static str,
+) -> Result<(String, Option<Duration>), InvalidUrl> {
+    let (rest, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
+    let Some((place, options)) = rest.split_once('?') else {
+        return Ok((url.to_owned(), None));
+    };
+    let is_it = |option: &&str| option.split('=').next() == Some(name);
+    let (ours, others): (Vec<_>, Vec<_>) = options.split('&').partition(is_it);
+    let time = match ours.as_slice() {
+        [] => return Ok((url.to_owned(), None)),
+        [option] => option.split_once('=').and_then(|(_, time)| {
+            humantime::parse_duration(time).ok().filter(|time| !time.is_zero())
+        }),
+        _ => None,
+    };
+    let time = time.ok_or_else(|| InvalidUrl {
+        reason: format!("{name} is one time above zero, as in {name}=30s or 500ms"),
+    })?;
+    let mark = if others.is_empty() { "" } else { "?" };
+    Ok((format!("{place}{mark}{}{fragment}", others.join("&")), Some(time)))
 }
 
 impl fmt::Display for RedisConfig {
@@ -110,6 +157,45 @@ mod tests {
     fn a_typo_in_the_scheme_is_refused() {
         assert!(RedisConfig::new("redsi://localhost").is_err());
         assert!(RedisConfig::new("redis://localhost/not-a-number").is_err());
+    }
+
+    #[test]
+    fn times_are_set_by_the_url() {
+        let second = Duration::from_secs(1);
+        for (url, response, connect) in [
+            ("redis://h/1", DEFAULT_RESPONSE_TIMEOUT, DEFAULT_CONNECT_TIMEOUT),
+            ("redis://h/1?response_timeout=1m", 60 * second, DEFAULT_CONNECT_TIMEOUT),
+            (
+                "unix:///s?response_timeout=1s&db=1&connect_timeout=500ms",
+                second,
+                second / 2,
+            ),
+        ] {
+            let config = RedisConfig::new(url).unwrap();
+
+            assert_eq!(config.response_timeout, response, "{url}");
+            assert_eq!(config.connect_timeout, connect, "{url}");
+            assert!(config.to_string().ends_with("/1"), "{config}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused_by_its_name() {
+        for option in ["=5", "=0s", "=-1s", "=", "", "=1s&response_timeout=2s"] {
+            let url = format!("redis://h?response_timeout{option}");
+
+            let error = RedisConfig::new(&url).unwrap_err();
+
+            assert!(error.to_string().contains("response_timeout=30s"), "{error}");
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn unchecked_certificates_are_refused() {
+        let error = RedisConfig::new("rediss://localhost/#insecure").unwrap_err();
+
+        assert!(error.to_string().contains("#insecure"), "{error}");
     }
 
     #[cfg(not(feature = "tls"))]

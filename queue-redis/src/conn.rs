@@ -1,56 +1,54 @@
-//! One multiplexed connection that heals by itself.
+//! Connections that heal by themselves, one for each runtime that calls.
 //!
-//! The calls of many tasks share it, so their commands share writes and reads. When
-//! it breaks, every call under way fails and says that it may have happened; the
+//! The calls of many tasks share a connection, so their commands share writes and reads.
+//! When it breaks, every call under way fails and says that it may have happened; the
 //! next call opens a new connection first, and if it cannot, says that nothing was
 //! sent. relq never repeats a command by itself (R4, R21).
+//!
+//! A connection is driven by tasks of the runtime that opened it. A runtime whose threads
+//! are all blocked, or that is not run just now, holds up its own calls and no other's.
+//! Nothing that a call needs is in the future of another call, which may be polled once
+//! and kept: connecting is a task, and commands are sent without waiting for room.
 
 use std::{
     fmt, io,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use queue_core::{At, Environment, Error, Operation};
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, PushInfo, PushKind, RedisError, Value,
-    aio::MultiplexedConnection,
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
 };
+use queue_core::{At, Environment, Error, Operation};
+use redis::{Cmd, RedisError, Value};
+use tokio::runtime::{self, Handle};
 
-use crate::{RedisConfig, Reply, error, limit::within};
+use crate::{RedisConfig, Reply, error, link::Link};
 
 /// The oldest server that has what the scripts need (`allow-oom`, 7.0).
 const MINIMUM_MAJOR_VERSION: u32 = 7;
 
-/// A connection that the calls of many tasks share. Clones share it too.
+/// The connections of one opened queue. Clones share them.
 #[derive(Clone)]
 pub struct Conn(Arc<Inner>);
 
 struct Inner {
     backend: &'static str,
     config: RedisConfig,
-    client: Client,
-    live: Mutex<Option<Live>>,
-    /// Held while connecting, so that a broken connection is replaced once.
-    connecting: tokio::sync::Mutex<Attempts>,
-    /// Failed attempts so far.
-    failures: AtomicU64,
+    by_runtime: Mutex<Vec<(runtime::Id, State)>>,
 }
 
-/// What became of the last attempt to connect, if it failed.
-#[derive(Default)]
-struct Attempts {
-    failure: Option<RedisError>,
-}
-
+/// What a runtime has of a connection.
 #[derive(Clone)]
-struct Live {
-    conn: MultiplexedConnection,
-    is_broken: Arc<AtomicBool>,
+enum State {
+    Open(Link),
+    Connecting(Connecting),
 }
+
+/// An attempt to connect, whose outcome all calls hear that wait for it: a hundred calls
+/// to a server that is gone take one time-out, not a hundred.
+type Connecting = Shared<BoxFuture<'static, Result<Link, RedisError>>>;
 
 /// Why a command has no answer.
 #[derive(Debug, Clone)]
@@ -61,9 +59,9 @@ pub(crate) enum Failed {
 }
 
 impl Failed {
-    /// The answer of a command that others shared is not to be had: it may have run.
+    /// The task that sent the command ended without its answer: it may have run.
     pub(crate) fn unheard() -> Self {
-        let lost = std::io::Error::other("the command's sender is gone");
+        let lost = io::Error::other("the task that sent the command ended");
         Self::AfterSend(lost.into())
     }
 
@@ -73,12 +71,6 @@ impl Failed {
             Self::BeforeSend(error) => error::before_send(at, error),
             Self::AfterSend(error) => error::after_send(at, error),
         }
-    }
-}
-
-impl Live {
-    fn is_usable(&self) -> bool {
-        !self.is_broken.load(Ordering::Acquire)
     }
 }
 
@@ -93,24 +85,13 @@ impl Conn {
         backend: &'static str,
         config: RedisConfig,
     ) -> Result<Self, Error> {
-        let at = At { backend, operation: Operation::Connect };
-        #[cfg(feature = "tls")]
-        crate::tls::choose_cryptography();
-        let client = Client::open(config.info.clone())
-            .map_err(|error| error::before_send(at, error))?;
-        let conn = Self(Arc::new(Inner {
-            backend,
-            config,
-            client,
-            live: Mutex::new(None),
-            connecting: tokio::sync::Mutex::default(),
-            failures: AtomicU64::new(0),
-        }));
+        let by_runtime = Mutex::default();
+        let conn = Self(Arc::new(Inner { backend, config, by_runtime }));
         conn.check_server().await?;
         Ok(conn)
     }
 
-    /// A connection of its own to the same server.
+    /// Connections of its own to the same server.
     ///
     /// # Errors
     /// As [`Conn::open`].
@@ -130,24 +111,33 @@ impl Conn {
         }
     }
 
-    /// As [`call`](Self::call), for who has to tell several of a failure.
+    /// As [`call`](Self::call), for callers that share one failure.
     pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Value, Failed> {
-        let mut live = self.live().await.map_err(Failed::BeforeSend)?;
-        let answer = within(self.response_timeout(), cmd.query_async(&mut live.conn));
-        let answer =
-            answer.await.unwrap_or_else(|late| Err(io::Error::from(late).into()));
+        let link = self.link().await.map_err(Failed::BeforeSend)?;
+        self.send_on(link, cmd).await
+    }
+
+    /// Sends one command on an open connection; it is on its way once this was polled.
+    pub(crate) async fn send_on(
+        &self,
+        mut link: Link,
+        cmd: &Cmd,
+    ) -> Result<Value, Failed> {
+        let answer = link.ask(cmd, self.response_timeout()).await;
         answer.map_err(|error: RedisError| {
             if error::condemns_connection(&error) {
-                live.is_broken.store(true, Ordering::Release);
+                link.close();
             }
             Failed::AfterSend(error)
         })
     }
 
-    /// Whether there is a connection that is not known to be broken. Without one, the
-    /// next call connects first.
+    /// Whether this runtime has a connection that is not known to be broken. Without one,
+    /// the next call connects first.
     pub fn is_connected(&self) -> bool {
-        self.usable().is_some()
+        Handle::try_current().is_ok_and(|runtime| {
+            matches!(self.0.state(runtime.id()), Some(State::Open(_)))
+        })
     }
 
     /// The time and randomness that the queue runs on.
@@ -160,73 +150,24 @@ impl Conn {
         At { backend: self.0.backend, operation }
     }
 
-    /// How long a call may take before its answer counts as lost.
+    /// How long a call waits for a connection on which nothing moves.
     pub(crate) fn response_timeout(&self) -> Duration {
         self.0.config.response_timeout
     }
 
-    /// A connection outside the shared one, for commands that block. Its answers
-    /// may take as long as they like: the caller sets the limit.
-    pub(crate) async fn open_blocking(&self) -> Result<MultiplexedConnection, Error> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.0.config.connect_timeout))
-            .set_response_timeout(None);
-        self.0
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(|error| error::before_send(self.at(Operation::Claim), error))
+    /// A connection outside the shared one, for commands that block.
+    pub(crate) async fn open_blocking(&self) -> Result<Link, Error> {
+        let opened = Link::open(&self.0.config).await;
+        opened.map_err(|error| error::before_send(self.at(Operation::Claim), error))
     }
 
-    async fn live(&self) -> Result<Live, RedisError> {
-        if let Some(live) = self.usable() {
-            return Ok(live);
+    /// The connection of this runtime.
+    pub(crate) async fn link(&self) -> Result<Link, RedisError> {
+        let runtime = Handle::current();
+        match self.0.state_or_connect(&runtime) {
+            State::Open(link) => Ok(link),
+            State::Connecting(outcome) => outcome.await,
         }
-        let failures = self.0.failures.load(Ordering::Acquire);
-        let mut attempts = self.0.connecting.lock().await;
-        if let Some(live) = self.usable() {
-            return Ok(live);
-        }
-        // An attempt that failed while this call queued for its own answers for both:
-        // a hundred calls to a server that is gone take one time-out, not a hundred.
-        if self.0.failures.load(Ordering::Acquire) != failures
-            && let Some(failure) = &attempts.failure
-        {
-            return Err(failure.clone());
-        }
-        match self.connect().await {
-            Ok(live) => {
-                *lock(&self.0.live) = Some(live.clone());
-                Ok(live)
-            }
-            Err(failure) => {
-                attempts.failure = Some(failure.clone());
-                self.0.failures.fetch_add(1, Ordering::AcqRel);
-                Err(failure)
-            }
-        }
-    }
-
-    fn usable(&self) -> Option<Live> {
-        let live = lock(&self.0.live);
-        live.as_ref().filter(|live| live.is_usable()).cloned()
-    }
-
-    async fn connect(&self) -> Result<Live, RedisError> {
-        let is_broken = Arc::new(AtomicBool::new(false));
-        let on_push = Arc::clone(&is_broken);
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.0.config.connect_timeout))
-            .set_response_timeout(None)
-            .set_push_sender(move |push: PushInfo| {
-                if push.kind == PushKind::Disconnection {
-                    on_push.store(true, Ordering::Release);
-                }
-                Ok::<(), redis::aio::SendError>(())
-            });
-        let client = &self.0.client;
-        let conn = client.get_multiplexed_async_connection_with_config(&config).await?;
-        Ok(Live { conn, is_broken })
     }
 
     async fn check_server(&self) -> Result<(), Error> {
@@ -239,6 +180,62 @@ impl Conn {
         check_version(self.at(Operation::Connect), field("redis_version"))?;
         warn_of_eviction(field("maxmemory_policy"), self);
         Ok(())
+    }
+}
+
+impl Inner {
+    /// What a runtime has, unless that is of no use any more.
+    fn state(&self, runtime: runtime::Id) -> Option<State> {
+        let states = lock(&self.by_runtime);
+        let (_, state) = states.iter().find(|(id, _)| *id == runtime)?;
+        state.if_usable()
+    }
+
+    fn state_or_connect(self: &Arc<Self>, runtime: &Handle) -> State {
+        if let Some(state) = self.state(runtime.id()) {
+            return state;
+        }
+        let mut states = lock(&self.by_runtime);
+        // Connections of runtimes that ended go here, too.
+        states.retain(|(_, state)| state.if_usable().is_some());
+        if let Some((_, state)) = states.iter().find(|(id, _)| *id == runtime.id()) {
+            return state.clone();
+        }
+        let connecting = self.connect(runtime.id());
+        // It is a task, so that it goes on whatever its callers do.
+        runtime.spawn(connecting.clone());
+        let state = State::Connecting(connecting);
+        states.push((runtime.id(), state.clone()));
+        state
+    }
+
+    fn connect(self: &Arc<Self>, runtime: runtime::Id) -> Connecting {
+        let (config, inner) = (self.config.clone(), Arc::downgrade(self));
+        let attempt = async move {
+            let outcome = Link::open(&config).await;
+            Self::connected(&inner, runtime, outcome.as_ref().ok());
+            outcome
+        };
+        attempt.boxed().shared()
+    }
+
+    /// Keeps the connection that was opened. After a failure the next call tries again.
+    fn connected(inner: &Weak<Self>, runtime: runtime::Id, link: Option<&Link>) {
+        let Some(inner) = inner.upgrade() else { return };
+        let mut states = lock(&inner.by_runtime);
+        states.retain(|(id, _)| *id != runtime);
+        states.extend(link.map(|link| (runtime, State::Open(link.clone()))));
+    }
+}
+
+impl State {
+    fn if_usable(&self) -> Option<Self> {
+        let is_usable = match self {
+            Self::Open(link) => link.is_open(),
+            // The task that connects has one, too, until its runtime ends.
+            Self::Connecting(outcome) => outcome.strong_count() > Some(1),
+        };
+        is_usable.then(|| self.clone())
     }
 }
 

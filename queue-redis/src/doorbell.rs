@@ -23,13 +23,13 @@ use std::{
 };
 
 use queue_core::{Environment, Error};
-use redis::{Cmd, Value, aio::MultiplexedConnection};
+use redis::{Cmd, Value};
 use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
 };
 
-use crate::{Conn, limit::within};
+use crate::{Conn, link::Link};
 
 /// How much longer than the server the client waits for the answer, before it takes
 /// the connection for dead.
@@ -185,7 +185,7 @@ impl Shared {
 }
 
 async fn run(shared: Arc<Shared>) {
-    let mut conn = None;
+    let mut link = None;
     let mut backoff = BACKOFF.0;
     loop {
         if shared.take_unheard()
@@ -197,12 +197,12 @@ async fn run(shared: Arc<Shared>) {
             shared.stirred.notified().await;
             continue;
         }
-        match wait_for_answer(&shared, &mut conn).await {
+        match wait_for_answer(&shared, &mut link).await {
             Ok(true) => shared.ring(),
             Ok(false) => {}
             Err(error) => {
                 tracing::debug!(bell = shared.name, %error, "cannot wait");
-                conn = None;
+                link = None;
                 pause(shared.environment(), &mut backoff).await;
                 continue;
             }
@@ -214,14 +214,14 @@ async fn run(shared: Arc<Shared>) {
 /// Sends the command and says whether it found something.
 async fn wait_for_answer(
     shared: &Shared,
-    conn: &mut Option<MultiplexedConnection>,
+    link: &mut Option<Link>,
 ) -> Result<bool, queue_core::BoxError> {
-    let conn = match conn {
-        Some(conn) => conn,
-        None => conn.insert(shared.conn.open_blocking().await?),
+    let link = match link {
+        Some(link) => link,
+        None => link.insert(shared.conn.open_blocking().await?),
     };
-    let answer = shared.cmd.query_async::<Value>(conn);
-    Ok(within(shared.block + GRACE, answer).await?? != Value::Nil)
+    let answer: Value = link.ask(&shared.cmd, shared.block + GRACE).await?;
+    Ok(answer != Value::Nil)
 }
 
 async fn pause(environment: &Environment, backoff: &mut Duration) {

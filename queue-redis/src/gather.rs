@@ -1,14 +1,20 @@
 //! Concurrent pushes as one command.
 //!
 //! ```text
-//!  nothing under way      a push is sent at once
-//!  one under way          others wait for its answer, and go together as the next
+//!  nothing under way      a push is sent at once, by its caller
+//!  one under way          others wait for its answer, and go together as the next, sent
+//!                         by a task until nobody waits
 //! ```
 //!
-//! A lone producer never waits for others: there is no timer. Sixty-four at once share
-//! a command, its reply and the server's work for both. Each push is whole within the
-//! command it shares, and keeps its own answer; a server that refuses the command
-//! refuses all that is in it, as it would have one by one.
+//! A lone producer never waits for others: there is no timer, and no task between it and
+//! the connection. Sixty-four at once share a command, its reply and the server's work for
+//! both. Each push is whole within the command it shares, and keeps its own answer; a
+//! server that refuses the command refuses all that is in it, as it would have one by one.
+//!
+//! A command is sent on a connection that is open already, so it is on its way once its
+//! caller was polled, and its answer can be awaited by anybody: a caller that is dropped,
+//! or polled no more, holds nothing that others wait for. Callers of another runtime
+//! gather by themselves, so that no runtime waits for another.
 //!
 //! Dropping the future of a push withdraws it if it was not sent yet (R22).
 
@@ -19,27 +25,39 @@ use std::{
 };
 
 use futures_lite::future::yield_now;
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
 use queue_core::{Error, Operation};
-use tokio::{runtime::Handle, sync::oneshot};
+use redis::Cmd;
+use tokio::{
+    runtime::{self, Handle},
+    sync::oneshot,
+};
 
-use crate::{Conn, command, conn::Failed};
+use crate::{Conn, command, conn::Failed, link::Link};
 
 /// What one command takes at most: so much that sharing more would save nothing, and
 /// so little that others' calls are not held up behind it.
 const MOST: Load = Load { elements: 1000, bytes: 1024 * 1024 };
 
 /// Pushes onto one list.
-pub struct Gather(Arc<Shared>);
+pub struct Gather(Arc<Pushes>);
 
-struct Shared {
+struct Pushes {
     conn: Conn,
     list: String,
-    state: Mutex<State>,
+    by_runtime: Mutex<Vec<(runtime::Id, State)>>,
 }
 
+/// The pushes of one runtime.
 #[derive(Default)]
 struct State {
-    is_sending: bool,
+    /// The command of the last caller that found nothing under way.
+    alone: Option<Sending>,
+    /// Whether a task sends what waits.
+    is_served: bool,
     waiting: VecDeque<Waiting>,
 }
 
@@ -48,8 +66,17 @@ struct Waiting {
     sent: oneshot::Sender<Sent>,
 }
 
+/// Where the answer of a push comes from.
+enum Begun {
+    Alone(Sending),
+    Waiting(oneshot::Receiver<Sent>),
+}
+
 type Elements = Vec<Vec<u8>>;
 type Sent = Result<(), Failed>;
+
+/// A command that was sent, and whose answer several may await.
+type Sending = Shared<BoxFuture<'static, Sent>>;
 
 /// How much a command carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,13 +85,10 @@ struct Load {
     bytes: usize,
 }
 
-/// Who sends just now. Whatever becomes of it, who waits behind it is served.
-struct Turn<'a>(&'a Arc<Shared>);
-
 impl Gather {
     /// Pushes onto `list`, at its left end.
     pub fn new(conn: Conn, list: String) -> Self {
-        Self(Arc::new(Shared { conn, list, state: Mutex::default() }))
+        Self(Arc::new(Pushes { conn, list, by_runtime: Mutex::default() }))
     }
 
     /// Pushes these elements in one step, the first of them first.
@@ -73,61 +97,99 @@ impl Gather {
     /// As [`Conn::call`], of the command that carried them.
     pub async fn push(&self, elements: Vec<Vec<u8>>) -> Result<(), Error> {
         let at = self.0.conn.at(Operation::Push);
-        let pushed = match self.0.take_turn(elements) {
-            Ok((turn, elements)) => turn.0.send(&[elements]).await,
-            Err(sent) => sent.await.unwrap_or_else(|_| Err(Failed::unheard())),
+        let pushed = match self.0.conn.link().await {
+            Ok(link) => self.0.push(link, elements).await,
+            Err(error) => Err(Failed::BeforeSend(error)),
         };
         pushed.map_err(|failed| failed.at(at))
     }
 }
 
-impl Shared {
-    /// The turn to send, or where the answer comes from when another has it.
-    fn take_turn(
-        self: &Arc<Self>,
-        elements: Elements,
-    ) -> Result<(Turn<'_>, Elements), oneshot::Receiver<Sent>> {
-        let mut state = self.state();
-        if state.is_sending {
-            let (sent, answer) = oneshot::channel();
-            state.waiting.push_back(Waiting { elements, sent });
-            return Err(answer);
+impl Pushes {
+    async fn push(self: &Arc<Self>, link: Link, elements: Elements) -> Sent {
+        match self.begin(link, elements) {
+            Begun::Alone(sending) => sending.await,
+            Begun::Waiting(answer) => {
+                answer.await.unwrap_or_else(|_| Err(Failed::unheard()))
+            }
         }
-        state.is_sending = true;
-        Ok((Turn(self), elements))
     }
 
-    async fn send(&self, pushes: &[Elements]) -> Sent {
+    fn begin(self: &Arc<Self>, link: Link, elements: Elements) -> Begun {
+        let runtime = Handle::current();
+        let mut states = self.states();
+        let state = state_of(&mut states, runtime.id());
+        if !state.is_busy() {
+            let sending = self.send_on(link, elements);
+            state.alone = Some(sending.clone());
+            return Begun::Alone(sending);
+        }
+        let answer = state.wait(elements);
+        let serving = Serving::begin(self, runtime.id(), state);
+        drop(states);
+        if let Some(serving) = serving {
+            runtime.spawn(serving.run());
+            // What is spawned last waits for this thread, which the caller may keep busy
+            // from here on; what was spawned before can be taken by another.
+            runtime.spawn(async {});
+        }
+        Begun::Waiting(answer)
+    }
+
+    /// A command that is on its way once this was polled.
+    fn send_on(&self, link: Link, elements: Elements) -> Sending {
+        let (conn, cmd) = (self.conn.clone(), self.command(&[elements]));
+        async move { conn.send_on(link, &cmd).await.map(drop) }.boxed().shared()
+    }
+
+    fn command(&self, pushes: &[Elements]) -> Cmd {
         let mut cmd = command("LPUSH");
         cmd.arg(&self.list);
         pushes.iter().flatten().for_each(|element| {
             cmd.arg(element);
         });
-        self.conn.send(&cmd).await.map(drop)
+        cmd
     }
 
-    /// Those who wait hear that nobody knows, and the turn is anybody's.
-    fn give_up(&self) {
-        let given_up = std::mem::take(&mut *self.state());
-        drop(given_up);
-    }
-
-    /// What the next command carries, and who waits for it; `None`, and the turn is
-    /// anybody's, when nobody does.
-    fn next_load(&self) -> Option<(Vec<Elements>, Vec<oneshot::Sender<Sent>>)> {
-        let mut state = self.state();
-        let next = state.next_load();
-        state.is_sending = !next.is_empty();
-        let parts = |one: Waiting| (one.elements, one.sent);
-        state.is_sending.then(|| next.into_iter().map(parts).unzip())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn states(&self) -> MutexGuard<'_, Vec<(runtime::Id, State)>> {
+        self.by_runtime.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn state_of(
+    states: &mut Vec<(runtime::Id, State)>,
+    runtime: runtime::Id,
+) -> &mut State {
+    let at = states.iter().position(|(id, _)| *id == runtime).unwrap_or_else(|| {
+        // A runtime that has nothing under way, or that has ended, needs no state.
+        states.retain(|(_, state)| state.is_busy());
+        states.push((runtime, State::default()));
+        states.len() - 1
+    });
+    &mut states[at].1
+}
+
 impl State {
+    fn is_busy(&self) -> bool {
+        let is_under_way = |sending: &Sending| sending.peek().is_none();
+        self.is_served || self.alone.as_ref().is_some_and(is_under_way)
+    }
+
+    fn wait(&mut self, elements: Elements) -> oneshot::Receiver<Sent> {
+        let (sent, answer) = oneshot::channel();
+        self.waiting.push_back(Waiting { elements, sent });
+        answer
+    }
+
+    /// What the next command carries, and who waits for it; `None`, and nobody serves any
+    /// more, when nobody waits.
+    fn next(&mut self) -> Option<(Vec<Elements>, Vec<oneshot::Sender<Sent>>)> {
+        let next = self.next_load();
+        self.is_served = !next.is_empty();
+        let parts = |one: Waiting| (one.elements, one.sent);
+        self.is_served.then(|| next.into_iter().map(parts).unzip())
+    }
+
     /// Takes out as many as one command carries, but for those withdrawn.
     fn next_load(&mut self) -> Vec<Waiting> {
         let (mut next, mut load) = (Vec::new(), Load::default());
@@ -158,58 +220,60 @@ impl Load {
     }
 }
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        if state.waiting.is_empty() {
-            state.is_sending = false;
-            return;
-        }
-        drop(state);
-        let Ok(runtime) = Handle::try_current() else {
-            // The runtime ends, and with it whoever waits.
-            return self.0.give_up();
-        };
-        runtime.spawn(Serving::of(self.0).run());
-        // What is spawned last waits for this thread, which its push's caller may keep
-        // busy from here on; what was spawned before can be taken by another.
-        runtime.spawn(async {});
-    }
-}
-
-/// Who serves those that wait. Dropped with its runtime, it leaves the turn to the next
-/// push, which may come from another runtime.
+/// The task that sends what waits. Dropped with its runtime, it leaves those that wait
+/// there without an answer.
 struct Serving {
-    shared: Arc<Shared>,
+    pushes: Arc<Pushes>,
+    runtime: runtime::Id,
     is_over: bool,
 }
 
 impl Serving {
-    fn of(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), is_over: false }
+    /// Begins to serve, unless another task does.
+    fn begin(
+        pushes: &Arc<Pushes>,
+        runtime: runtime::Id,
+        state: &mut State,
+    ) -> Option<Self> {
+        let was_served = std::mem::replace(&mut state.is_served, true);
+        if was_served {
+            return None;
+        }
+        Some(Self { pushes: Arc::clone(pushes), runtime, is_over: false })
     }
 
     /// Until nobody waits.
     async fn run(mut self) {
+        let alone = self.with_state(|state| state.alone.take());
+        if let Some(alone) = alone {
+            // Its caller hears the same answer.
+            let _ = alone.await;
+        }
         loop {
             // Those who just had their answer may have the next push at hand. Where one
             // of them blocks this thread another goes on here.
             yield_now().await;
-            let Some((pushes, answers)) = self.shared.next_load() else { break };
-            let sent = self.shared.send(&pushes).await;
+            let Some((pushes, answers)) = self.with_state(State::next) else { break };
+            let sent = self.pushes.conn.send(&self.pushes.command(&pushes)).await;
+            let sent = sent.map(drop);
             for answer in answers {
-                // Who does not wait any more has no use for it.
+                // A caller that was dropped has no use for it.
                 let _ = answer.send(sent.clone());
             }
         }
         self.is_over = true;
+    }
+
+    fn with_state<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(state_of(&mut self.pushes.states(), self.runtime))
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         if !self.is_over {
-            self.shared.give_up();
+            let given_up = self.with_state(std::mem::take);
+            drop(given_up);
         }
     }
 }
@@ -234,7 +298,7 @@ mod tests {
         let (kept, _answer) = waiting(1);
         let (withdrawn, given_up) = waiting(2);
         drop(given_up);
-        let mut state = State { is_sending: true, waiting: [withdrawn, kept].into() };
+        let mut state = State { waiting: [withdrawn, kept].into(), ..State::default() };
 
         let sizes: Vec<_> =
             state.next_load().iter().map(|one| one.elements[0].len()).collect();
@@ -246,7 +310,7 @@ mod tests {
     fn a_command_carries_no_more_than_it_should_but_always_one() {
         let all: Vec<_> = [MOST.bytes + 1, 1, MOST.bytes].map(waiting).into();
         let (all, _answers): (VecDeque<_>, Vec<_>) = all.into_iter().unzip();
-        let mut state = State { is_sending: true, waiting: all };
+        let mut state = State { waiting: all, ..State::default() };
 
         let loads = [(); 4].map(|()| state.next_load().len());
 

@@ -10,12 +10,14 @@ pub mod entry;
 mod error;
 mod gather;
 mod keys;
-mod limit;
+mod link;
 mod linked;
 mod parts;
+mod progress;
 mod reply;
 mod script;
 pub mod shelf;
+mod socket;
 #[cfg(feature = "tls")]
 mod tls;
 mod waiting;

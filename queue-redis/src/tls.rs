@@ -1,12 +1,36 @@
-//! The cryptography under TLS.
+//! TLS: whom it trusts, and the cryptography under it.
 
-use rustls::crypto::{CryptoProvider, ring};
+use std::{io, sync::Arc};
 
-/// Takes ring's, unless the program has chosen another: without a choice there is no
-/// TLS connection, and with two that are compiled in none is chosen by itself.
-pub(crate) fn choose_cryptography() {
-    if CryptoProvider::get_default().is_none() {
-        // Somebody else may have chosen at this very moment, which is as good.
-        drop(ring::default_provider().install_default());
+use rustls::{ClientConfig, RootCertStore, crypto::CryptoProvider};
+use tokio_rustls::TlsConnector;
+
+/// Trusts the authorities that the system trusts, or those of the PEM file that the
+/// environment variable `SSL_CERT_FILE` names.
+///
+/// # Errors
+/// When these cannot be read.
+pub(crate) fn connector() -> io::Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    let mut found = rustls_native_certs::load_native_certs();
+    if let Some(error) = found.errors.pop() {
+        return Err(io::Error::other(error));
     }
+    for certificate in found.certs {
+        roots.add(certificate).map_err(io::Error::other)?;
+    }
+    let config = ClientConfig::builder_with_provider(cryptography())
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// What the program has chosen, or ring's. With two that are compiled in, none would be
+/// chosen by itself.
+fn cryptography() -> Arc<CryptoProvider> {
+    CryptoProvider::get_default()
+        .cloned()
+        .unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()))
 }

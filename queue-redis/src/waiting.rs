@@ -4,13 +4,13 @@
 //! call is meant to be behind it: the server runs it in the moment in which it answers
 //! the command before, so that whoever waited pays for one round trip and not for two.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, time::Duration};
 
 use queue_core::{At, Error, Operation};
-use redis::{Cmd, FromRedisValue, RedisError, Value, aio::MultiplexedConnection};
-use tokio::time::error::Elapsed;
+use redis::{Cmd, Value};
+use tokio::runtime::{self, Handle};
 
-use crate::{Call, Conn, Reply, command, error, limit::within};
+use crate::{Call, Conn, Reply, command, error, link::Link};
 
 /// How much longer than the server the client waits for the answers, before it takes
 /// the connection for dead.
@@ -18,7 +18,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection on which one caller at a time waits.
 pub struct WaitingConn {
-    conn: MultiplexedConnection,
+    link: Link,
+    /// The runtime that reads from it.
+    runtime: runtime::Id,
     /// How the server calls this connection.
     id: i64,
     at: At,
@@ -31,12 +33,18 @@ impl WaitingConn {
     /// As [`Conn::open`].
     pub async fn open(conn: &Conn) -> Result<Self, Error> {
         let at = conn.at(Operation::Claim);
-        let mut own = conn.open_blocking().await?;
+        let mut link = conn.open_blocking().await?;
         let mut ask = command("CLIENT");
         ask.arg("ID");
-        let id = within(conn.response_timeout(), answer(at, ask.query_async(&mut own)));
-        let id = id.await.map_err(|late| unheard(at, late))??;
-        Ok(Self { conn: own, id, at })
+        let id = link.ask(&ask, conn.response_timeout()).await;
+        let id = id.map_err(|error| error::after_send(at, error))?;
+        Ok(Self { link, runtime: Handle::current().id(), id, at })
+    }
+
+    /// Whether it belongs to the runtime of the caller. One of another runtime is of no
+    /// use while that is blocked.
+    pub fn is_of_this_runtime(&self) -> bool {
+        Handle::current().id() == self.runtime
     }
 
     /// Sends a command that the server holds for `block` at most, and `then` right
@@ -51,16 +59,11 @@ impl WaitingConn {
         then: &Call<'_>,
         block: Duration,
     ) -> Result<(Reply, Result<Reply, Error>), Error> {
-        let (mut first, mut second) = (self.conn.clone(), self.conn.clone());
-        let both = async {
-            tokio::join!(biased;
-                answer::<Value>(self.at, held.query_async(&mut first)),
-                answer::<Value>(self.at, then.by_digest().query_async(&mut second)))
-        };
-        let both = within(block + GRACE, both).await;
-        let (held, then) = both.map_err(|late| unheard(self.at, late))?;
-        let reply = |value| Reply::new(self.at, value);
-        Ok((held.map(reply)?, then.map(reply)))
+        let both = self.link.ask_both((held, then.by_digest()), block + GRACE).await;
+        let refused = |error| error::after_send(self.at, error);
+        let (held, then) = both.map_err(refused)?;
+        let reply = |value: Value| Reply::new(self.at, value);
+        Ok((held.map(reply).map_err(refused)?, then.map(reply).map_err(refused)))
     }
 
     /// The command that has the server answer what it holds here, as if its time were
@@ -70,17 +73,6 @@ impl WaitingConn {
         cmd.arg("UNBLOCK").arg(self.id).arg("TIMEOUT");
         cmd
     }
-}
-
-fn unheard(at: At, late: Elapsed) -> Error {
-    Error::Interrupted { at, source: Box::new(late) }
-}
-
-async fn answer<T: FromRedisValue>(
-    at: At,
-    call: impl Future<Output = Result<T, RedisError>>,
-) -> Result<T, Error> {
-    call.await.map_err(|error| error::after_send(at, error))
 }
 
 impl fmt::Debug for WaitingConn {

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    net::TcpListener,
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
     thread,
     time::{Duration, Instant},
 };
@@ -112,4 +113,47 @@ async fn a_restart_while_idle_goes_unnoticed() {
     let answer = conn.call(Operation::Stats, &command("PING")).await;
 
     assert_eq!(answer.unwrap().text().unwrap(), "PONG");
+}
+
+/// Forwards what the server says in small pieces, with a pause after each.
+fn slow_link(server: &str) -> String {
+    const PIECE: usize = 4096;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}/0", listener.local_addr().unwrap());
+    let server =
+        server.trim_start_matches("redis://").trim_end_matches("/0").to_owned();
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut server = TcpStream::connect(server).unwrap();
+        let (mut from, mut to) =
+            (client.try_clone().unwrap(), server.try_clone().unwrap());
+        thread::spawn(move || io::copy(&mut from, &mut to));
+        let mut piece = [0; PIECE];
+        while let Ok(read @ 1..) = server.read(&mut piece) {
+            client.write_all(&piece[..read]).unwrap();
+            thread::sleep(TIMEOUT / 4);
+        }
+    });
+    url
+}
+
+/// R21: the limit is on silence. An answer that keeps coming is waited for, and so are
+/// those behind it, though together they take several times the limit.
+#[tokio::test]
+async fn a_slow_answer_is_waited_for() {
+    let server = Server::start_on_tcp();
+    let conn = Conn::open("test", config(&slow_link(&server.url()))).await.unwrap();
+    let large = "x".repeat(100_000);
+    let mut echo = command("ECHO");
+    echo.arg(&large);
+    let (ping, start) = (command("PING"), Instant::now());
+
+    let (echoed, pinged) = tokio::join!(
+        conn.call(Operation::Claim, &echo),
+        conn.call(Operation::Settle, &ping)
+    );
+
+    assert_eq!(echoed.unwrap().text().unwrap(), large);
+    assert_eq!(pinged.unwrap().text().unwrap(), "PONG");
+    assert!(start.elapsed() > 3 * TIMEOUT, "the link was not slow");
 }

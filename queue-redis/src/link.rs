@@ -1,0 +1,92 @@
+//! One open connection: the client library's, on a socket whose progress is watched.
+
+use std::{io, sync::Arc, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, aio::MultiplexedConnection,
+};
+use tokio::{sync::Semaphore, task::AbortHandle, time::timeout};
+
+use crate::{
+    RedisConfig,
+    progress::{Progress, Watched},
+    socket,
+};
+
+/// A connection on which the calls of many tasks of one runtime are sent. Clones share
+/// it; it is closed when the last of them is dropped.
+#[derive(Clone)]
+pub(crate) struct Link {
+    conn: MultiplexedConnection,
+    progress: Arc<Progress>,
+    driver: Arc<Driver>,
+}
+
+/// The task that reads from the socket and writes to it.
+struct Driver(AbortHandle);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Link {
+    /// Connects. The connection lives on the runtime of the caller.
+    pub(crate) async fn open(config: &RedisConfig) -> Result<Self, RedisError> {
+        let opened = timeout(config.connect_timeout, Self::connect(config)).await;
+        opened.unwrap_or_else(|late| Err(io::Error::from(late).into()))
+    }
+
+    async fn connect(config: &RedisConfig) -> Result<Self, RedisError> {
+        let socket = socket::connect(config.info.addr()).await?;
+        let (stream, progress) = Watched::new(socket);
+        // No call ever waits for room to send: a future that waited there and is polled
+        // no more would keep that room from all others.
+        let settings = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(Semaphore::MAX_PERMITS);
+        let redis = config.info.redis_settings();
+        let (conn, driver) =
+            MultiplexedConnection::new_with_config(redis, stream, settings).await?;
+        let driver = Driver(tokio::spawn(driver).abort_handle());
+        Ok(Self { conn, progress, driver: Arc::new(driver) })
+    }
+
+    /// Whether calls can be sent, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.driver.0.is_finished()
+    }
+
+    /// Closes it for all who share it.
+    pub(crate) fn close(&self) {
+        self.driver.0.abort();
+    }
+
+    /// Sends one command and gives its answer; the command is on its way once this was
+    /// polled. Gives up once nothing moved on the connection for `limit`.
+    pub(crate) async fn ask<T: FromRedisValue>(
+        &mut self,
+        cmd: &Cmd,
+        limit: Duration,
+    ) -> Result<T, RedisError> {
+        let answer = cmd.query_async(&mut self.conn);
+        let answer = self.progress.within(limit, answer).await;
+        answer.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
+    }
+
+    /// Sends two commands, one right behind the other, and gives both answers.
+    pub(crate) async fn ask_both<A: FromRedisValue, B: FromRedisValue>(
+        &self,
+        (first, second): (&Cmd, &Cmd),
+        limit: Duration,
+    ) -> Result<(Result<A, RedisError>, Result<B, RedisError>), RedisError> {
+        let (mut one, mut other) = (self.conn.clone(), self.conn.clone());
+        let both = async {
+            tokio::join!(biased;
+                first.query_async(&mut one), second.query_async(&mut other))
+        };
+        let both = self.progress.within(limit, both).await;
+        both.map_err(|silence| io::Error::from(silence).into())
+    }
+}

@@ -1,0 +1,59 @@
+//! The way to the server: a TCP connection, one in TLS, or a Unix socket.
+//!
+//! The client library opens these, too, but lets nobody see what moves on them.
+
+use std::{io, pin::Pin};
+
+use redis::ConnectionAddr;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+
+/// An open connection to the server, before anything was said on it.
+pub(crate) type Socket = Pin<Box<dyn Stream>>;
+
+/// What a connection reads from and writes to.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
+
+/// Connects to the server at `address`, which [`RedisConfig`](crate::RedisConfig) has
+/// checked.
+///
+/// # Errors
+/// When nobody is there, or the certificate is not of an authority that is trusted.
+pub(crate) async fn connect(address: &ConnectionAddr) -> io::Result<Socket> {
+    match address {
+        ConnectionAddr::Tcp(host, port) => Ok(Box::pin(tcp(host, *port).await?)),
+        ConnectionAddr::TcpTls { host, port, .. } => tls(host, *port).await,
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => {
+            Ok(Box::pin(tokio::net::UnixStream::connect(path).await?))
+        }
+        _ => Err(unsupported("this kind of connection is not supported here")),
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // Each command is written whole; there is nothing to wait for.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+#[cfg(feature = "tls")]
+async fn tls(host: &str, port: u16) -> io::Result<Socket> {
+    let connector = crate::tls::connector()?;
+    let name = host.to_owned().try_into().map_err(io::Error::other)?;
+    Ok(Box::pin(connector.connect(name, tcp(host, port).await?).await?))
+}
+
+#[cfg(not(feature = "tls"))]
+async fn tls(_host: &str, _port: u16) -> io::Result<Socket> {
+    Err(unsupported("TLS is not compiled in: enable the feature `tls`"))
+}
+
+fn unsupported(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, reason)
+}
