@@ -3,9 +3,9 @@
 mod exec;
 mod values;
 
-use std::sync::Arc;
+use std::{process, sync::Arc};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use relq::{Queue, QueueName};
 use tokio::runtime::Runtime;
 
@@ -14,7 +14,10 @@ pub(crate) use values::{positive_duration, priority};
 use crate::{
     audit, batch, bench, cancel, dead, demo,
     failure::{Failure, Outcome},
-    pause, peek, purge, push, recover, stats, work,
+    output::say_lines,
+    pause, peek,
+    printable::printable_lines,
+    purge, push, recover, stats, work,
 };
 
 /// Where jobs go when nobody says otherwise.
@@ -101,7 +104,12 @@ enum Command {
 impl Cli {
     /// Reads the command line, or says what is wrong with it and exits with 2.
     pub(crate) fn from_command_line() -> Self {
-        Self::parse_from(exec::join_words(std::env::args_os()))
+        let mut command = Self::command();
+        let words = exec::join_words(std::env::args_os());
+        let read = command.try_get_matches_from_mut(words).and_then(|matches| {
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        });
+        read.unwrap_or_else(|error| end(&error))
     }
 
     /// Does what was asked.
@@ -136,10 +144,19 @@ impl Command {
     }
 }
 
+/// Prints the help that was asked for, or what is wrong with the command line, and ends.
+fn end(error: &clap::Error) -> ! {
+    let message = error.render().to_string();
+    if printable_lines(&message) == message {
+        error.exit();
+    }
+    // It quotes words of the command line, which may be of others.
+    say_lines(message.trim_end());
+    process::exit(error.exit_code());
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -9,6 +9,7 @@ use crate::{
     args::Target,
     failure::{Failure, Outcome},
     output::Format,
+    printable::printable,
 };
 
 /// Prove that each job is in exactly one place, or say where not
@@ -38,7 +39,8 @@ struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.problems {
-            writeln!(f, "{problem}")?;
+            // A problem may quote an entry of any bytes, newlines as well.
+            writeln!(f, "{}", printable(problem))?;
         }
         let (jobs, problems) = (self.jobs, self.problems.len());
         writeln!(f, "{jobs} jobs looked at, {problems} problems")

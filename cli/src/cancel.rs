@@ -7,6 +7,7 @@ use crate::{
     args::Target,
     failure::{Failure, Outcome},
     output::{Format, JsonArray, Output},
+    printable::printable,
 };
 
 /// End scheduled, ready or leased jobs for good
@@ -61,6 +62,7 @@ impl Args {
         }
         let mut out = Output::new();
         for Answer { id, was, .. } in answers {
+            let id = printable(id);
             match was {
                 Some(state) => out.text(&format!("{id} cancelled, was {state}\n"))?,
                 None => out.text(&format!("{id} not found\n"))?,

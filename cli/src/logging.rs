@@ -1,8 +1,18 @@
 //! What the libraries say while they work, on standard error.
 
-use std::io::{self, IsTerminal};
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+};
 
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt,
+    filter::LevelFilter,
+    fmt::format::{Writer, debug_fn},
+};
+
+use crate::printable::printable;
 
 /// The variable that chooses what is said: a level, or directives by module.
 const VARIABLE: &str = "RELQ_LOG";
@@ -13,9 +23,20 @@ pub(crate) fn start() {
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(VARIABLE)
         .from_env_lossy();
+    // Ids, errors of handlers and answers of a server are not the program's own words.
+    let fields = debug_fn(|to, field, value| write_field(to, field.name(), value));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .fmt_fields(fields.delimited(" "))
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .init();
+}
+
+fn write_field(to: &mut Writer<'_>, name: &str, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = printable(&format!("{value:?}"));
+    match name {
+        "message" => to.write_str(&value),
+        name => write!(to, "{name}={value}"),
+    }
 }

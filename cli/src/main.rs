@@ -13,6 +13,7 @@ mod logging;
 mod output;
 mod pause;
 mod peek;
+mod printable;
 mod purge;
 mod push;
 mod recover;

@@ -1,16 +1,24 @@
 //! Standard output: a line or a JSON value, and quiet when nobody reads it.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use clap::Args;
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
+use crate::{
+    failure::{Failure, Outcome},
+    printable::{printable, printable_lines},
+};
 
 /// Says something to the person at the terminal, on standard error. When that cannot
 /// be written to there is nobody left to tell.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "{message}");
+    let _ = writeln!(io::stderr(), "{}", printable(message));
+}
+
+/// As [`say`], for a message of many lines.
+pub(crate) fn say_lines(message: &str) {
+    let _ = writeln!(io::stderr(), "{}", printable_lines(message));
 }
 
 /// In which form a command answers.
@@ -29,7 +37,7 @@ impl Format {
             out.json(answer)?;
             out.text("\n")?;
         } else {
-            out.text(&answer.to_string())?;
+            out.text(&printable_lines(&answer.to_string()))?;
         }
         out.flush()
     }
@@ -46,6 +54,16 @@ impl Output {
 
     pub(crate) fn text(&mut self, text: &str) -> Outcome {
         self.0.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+    }
+
+    /// A line that names a thing, for programs as it is and for people printable.
+    pub(crate) fn name(&mut self, name: &str) -> Outcome {
+        if io::stdout().is_terminal() {
+            self.text(&printable(name))?;
+        } else {
+            self.text(name)?;
+        }
+        self.text("\n")
     }
 
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {

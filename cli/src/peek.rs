@@ -9,7 +9,8 @@ use crate::{
     args::Target,
     failure::Outcome,
     output::{Format, JsonArray, Output, say},
-    table::{Table, terminal_width},
+    printable::{self, printable},
+    table::{Table, line_width},
     view::{self, JobJson},
 };
 
@@ -18,8 +19,12 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
 /// Look at jobs without touching them, next to be served first
 ///
-/// A payload that is text is shown as such, with control characters escaped; any
-/// other is shown in escapes. With --json it is in `payload` when it is UTF-8 and in
+/// A payload that is text is shown as such, with escapes in place of all characters that
+/// a terminal obeys or does not show; any other is shown in escapes. A line that is longer
+/// than the terminal is wide, or than 200 columns where there is no terminal, is cut and
+/// ends with `…`.
+///
+/// With --json a payload is whole and exact. It is in `payload` when it is UTF-8 and in
 /// `payload_base64` when it is not; the other of the two is null.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -75,9 +80,10 @@ impl Listing {
             return self.print_json(queue, state).await;
         }
         let mut out = Output::new();
+        let width = line_width();
         let mut pages = Pages::new(queue, state, self.limit);
         while let Some(jobs) = pages.next().await? {
-            out.text(&table(state, &jobs).render(terminal_width()))?;
+            out.text(&table(state, &jobs, width).render(width))?;
         }
         out.flush()?;
         if pages.has_more() {
@@ -132,7 +138,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-fn table(state: JobState, jobs: &[JobView]) -> Table<5> {
+fn table(state: JobState, jobs: &[JobView], width: usize) -> Table<5> {
     let time = match state {
         JobState::Scheduled => "DUE",
         JobState::Leased | JobState::Dead => "SINCE",
@@ -142,11 +148,11 @@ fn table(state: JobState, jobs: &[JobView]) -> Table<5> {
     for job in jobs {
         let id = job.id.as_ref().map_or("-", |id| id.as_str());
         let cells = [
-            id.to_owned(),
+            printable(id),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.priority.to_string(),
             view::state_time(&job.detail).map(view::time).unwrap_or_default(),
-            view::printable(&job.payload),
+            printable::payload(&job.payload, width),
         ];
         table.row(cells, view::note(job));
     }

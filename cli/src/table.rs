@@ -3,10 +3,13 @@
 
 use std::io::{self, IsTerminal};
 
-use crate::view::cut;
+use crate::printable::{columns, cut};
 
 /// Between two columns, and before a note.
 const GAP: &str = "  ";
+
+/// The columns of a line where no terminal says how many there are.
+const DEFAULT_WIDTH: usize = 200;
 
 /// Rows of `COLUMNS` cells. A column without a cell that says something is left out.
 #[derive(Debug)]
@@ -26,20 +29,21 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         Self { rows: vec![Row { cells: heads.map(str::to_owned), note: None }] }
     }
 
+    /// Adds a row of printable texts.
     pub(crate) fn row(&mut self, cells: [String; COLUMNS], note: Option<String>) {
         self.rows.push(Row { cells, note });
     }
 
-    /// The rows as text, each line cut to `width` if there is one.
-    pub(crate) fn render(&self, width: Option<usize>) -> String {
+    /// The rows as text, each line cut to `width`.
+    pub(crate) fn render(&self, width: usize) -> String {
         let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-            let cells = self.rows.iter().map(|row| row.cells[column].chars().count());
-            cells.max().unwrap_or(0)
+            let cells = self.rows.iter().map(|row| columns(&row.cells[column]));
+            // What is behind the end of the line is cut: no row is filled up to it.
+            cells.max().unwrap_or(0).min(width)
         });
         let mut text = String::new();
         for line in self.rows.iter().flat_map(|row| row.lines(widths)) {
-            let line = line.trim_end();
-            text.push_str(&width.map_or(line.into(), |width| cut(line, width)));
+            text.push_str(&cut(line, width));
             text.push('\n');
         }
         text
@@ -48,17 +52,27 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
 impl<const COLUMNS: usize> Row<COLUMNS> {
     fn lines(&self, widths: [usize; COLUMNS]) -> impl Iterator<Item = String> {
-        let cells = self.cells.iter().zip(widths).filter(|(_, wide)| *wide > 0);
-        let cells: Vec<_> =
-            cells.map(|(cell, wide)| format!("{cell:<wide$}")).collect();
+        let mut line = String::new();
+        for (cell, wide) in self.cells.iter().zip(widths).filter(|(_, wide)| *wide > 0)
+        {
+            line.push_str(cell);
+            let blanks = wide.saturating_sub(columns(cell));
+            line.extend(std::iter::repeat_n(' ', blanks));
+            line.push_str(GAP);
+        }
+        line.truncate(line.trim_end().len());
         let note = self.note.as_ref().map(|note| format!("{GAP}{note}"));
-        std::iter::once(cells.join(GAP)).chain(note)
+        std::iter::once(line).chain(note)
     }
 }
 
-/// How many characters a line of standard output holds; `None` when it is no
-/// terminal.
-pub(crate) fn terminal_width() -> Option<usize> {
+/// How many columns a line of standard output has: those of the terminal, or 200 when
+/// it is none.
+pub(crate) fn line_width() -> usize {
+    terminal_width().unwrap_or(DEFAULT_WIDTH)
+}
+
+fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
         return None;
@@ -72,12 +86,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_end_with_the_terminal() {
+    fn columns_line_up_and_end_with_the_line() {
         let mut table = Table::new(["ID", "", "PAYLOAD"]);
         let cells = ["a-1", "", "hello world"].map(str::to_owned);
         table.row(cells, Some("held by nobody".to_owned()));
         let whole = "ID   PAYLOAD\na-1  hello world\n  held by nobody\n";
-        assert_eq!(table.render(None), whole);
-        assert_eq!(table.render(Some(9)), "ID   PAY…\na-1  hel…\n  held b…\n");
+        assert_eq!(table.render(80), whole);
+        assert_eq!(table.render(9), "ID   PAY…\na-1  hel…\n  held b…\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(["ID", "PAYLOAD"]);
+        table.row(["漢字", "a"].map(str::to_owned), None);
+        table.row(["e\u{301}", "b"].map(str::to_owned), None);
+        assert_eq!(table.render(80), "ID    PAYLOAD\n漢字  a\ne\u{301}     b\n");
+    }
+
+    #[test]
+    fn a_cell_of_any_length_fills_no_other_row() {
+        let mut table = Table::new(["ID", "PAYLOAD"]);
+        table.row(["x".repeat(70_000), "a".to_owned()], None);
+        table.row(["b", "c"].map(str::to_owned), None);
+        assert!(table.render(40).lines().all(|line| columns(line) <= 40));
     }
 }

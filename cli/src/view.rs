@@ -1,40 +1,16 @@
-//! How a job is shown: to people as text that a terminal can bear, to scripts as
-//! JSON.
+//! How a job is shown: to people as printable text, to scripts as JSON.
 
-use std::{borrow::Cow, time::SystemTime};
+use std::time::SystemTime;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{JobView, StateDetail, Timestamp, WorkerId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::printable::printable;
+
 /// The last moment that a date with four digits of a year can tell.
 const LAST_DATE_MS: i64 = 253_402_300_799_000;
-
-/// Bytes as text, with what is no text or would steer a terminal escaped.
-pub(crate) fn printable(bytes: &[u8]) -> String {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return bytes.escape_ascii().to_string();
-    };
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// `text` in at most `width` characters; what is cut leaves a mark.
-pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
-    if text.chars().count() <= width {
-        return Cow::Borrowed(text);
-    }
-    let kept = text.chars().take(width.saturating_sub(1));
-    Cow::Owned(kept.chain(std::iter::once('…')).collect())
-}
 
 /// A time of the store's clock, in UTC.
 pub(crate) fn time(at: Timestamp) -> String {
@@ -159,11 +135,11 @@ pub(crate) fn note(job: &JobView) -> Option<String> {
                 Some((host, pid)) => format!("host {host}, pid {pid}"),
                 None => format!("worker {worker}"),
             };
-            Some(format!("held by {holder}, until {}", time(*until)))
+            Some(printable(&format!("held by {holder}, until {}", time(*until))))
         }
         StateDetail::Dead { reason, .. } => {
             let why = reason_and_error(reason, job.last_error.as_deref());
-            Some(printable(why.as_bytes()))
+            Some(printable(&why))
         }
     }
 }
@@ -171,20 +147,6 @@ pub(crate) fn note(job: &JobView) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_payload_cannot_steer_the_terminal() {
-        assert_eq!(printable("hellö".as_bytes()), "hellö");
-        assert_eq!(printable(b"a\x1b[2Jb\nc\0"), "a\\u{1b}[2Jb\\nc\\u{0}");
-        assert_eq!(printable(b"\xff\x00a"), "\\xff\\x00a");
-    }
-
-    #[test]
-    fn a_cut_text_fits_and_shows_it() {
-        assert_eq!(cut("abcdef", 6), "abcdef");
-        assert_eq!(cut("abcdef", 4), "abc…");
-        assert_eq!(cut("äöü", 2), "ä…");
-    }
 
     #[test]
     fn a_time_beyond_all_dates_is_shown_all_the_same() {

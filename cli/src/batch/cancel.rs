@@ -7,6 +7,7 @@ use crate::{
     args::Target,
     failure::{Failure, Outcome},
     output::{Format, JsonArray, Output},
+    printable::printable,
 };
 
 /// Drop what is not started of batches, and tell the workers that hold the rest
@@ -48,7 +49,7 @@ impl Args {
         }
         let mut out = Output::new();
         for BatchStatus { id, state, .. } in found {
-            out.text(&format!("{id} {state}\n"))?;
+            out.text(&format!("{} {state}\n", printable(id.as_str())))?;
         }
         out.flush()
     }

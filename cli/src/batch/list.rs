@@ -9,7 +9,8 @@ use crate::{
     args::Target,
     failure::Outcome,
     output::{Format, JsonArray, Output},
-    table::{Table, terminal_width},
+    printable::printable,
+    table::{Table, line_width},
 };
 
 /// Batches a call, so that no call holds the store for long.
@@ -40,7 +41,7 @@ impl Args {
             page.iter().for_each(|status| table.row(row(status), None));
         }
         let mut out = Output::new();
-        out.text(&table.render(terminal_width()))?;
+        out.text(&table.render(line_width()))?;
         out.flush()
     }
 
@@ -69,7 +70,7 @@ impl Args {
 
 fn row(status: &BatchStatus) -> [String; 7] {
     [
-        status.id.to_string(),
+        printable(status.id.as_str()),
         status.state.to_string(),
         status.priority.to_string(),
         status.limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string()),

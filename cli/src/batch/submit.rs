@@ -208,7 +208,7 @@ impl Shown {
     fn show(&mut self, submitted: &Submitted<'_>) -> Outcome {
         match self {
             Self::Ids(out) => {
-                out.text(&format!("{}\n", submitted.id))?;
+                out.name(submitted.id)?;
                 out.flush()
             }
             Self::Json(array) => {

@@ -22,7 +22,7 @@ pub(super) fn tables(results: &Results) -> String {
         for figures in figures {
             table.row(cells(figures), void(figures));
         }
-        text.push_str(&format!("{durability}\n\n{}\n", table.render(None)));
+        text.push_str(&format!("{durability}\n\n{}\n", table.render(usize::MAX)));
     }
     text.push_str(&growth(&results.growth));
     text.push_str(&at_rest(results));
@@ -71,7 +71,7 @@ fn growth(all: &[Growth]) -> String {
         ];
         table.row(cells, None);
     }
-    format!("a job pushed, claimed and finished\n\n{}\n", table.render(None))
+    format!("a job pushed, claimed and finished\n\n{}\n", table.render(usize::MAX))
 }
 
 fn at_rest(results: &Results) -> String {
@@ -87,7 +87,7 @@ fn at_rest(results: &Results) -> String {
         ];
         table.row(cells, None);
     }
-    table.render(None)
+    table.render(usize::MAX)
 }
 
 /// Thousands as `12.3k`.

@@ -84,8 +84,7 @@ impl Ids {
             None => Ok(()),
             Some(To::Text(out)) => {
                 for answer in pushed {
-                    out.text(answer.job().as_str())?;
-                    out.text("\n")?;
+                    out.name(answer.job().as_str())?;
                 }
                 out.flush()
             }

@@ -9,6 +9,7 @@ mod operate;
 mod push;
 mod push_trouble;
 mod relq;
+mod shown;
 #[cfg(feature = "tls")]
 mod tls;
 mod work;

@@ -40,6 +40,10 @@ impl Store {
         Self::on("stream", Server::start())
     }
 
+    pub(crate) fn redis_on_tcp() -> Self {
+        Self::on("zset", Server::start_on_tcp())
+    }
+
     pub(crate) fn redis_with(options: &[&str]) -> Self {
         Self::on("zset", Server::start_with(options))
     }
@@ -129,8 +133,18 @@ impl Relq {
 
     /// Allows it that many open files.
     pub(crate) fn with_files(self, most: u32) -> Self {
+        self.after(&format!("ulimit -n {most}"))
+    }
+
+    /// As `nohup` starts it.
+    pub(crate) fn ignoring_hangups(self) -> Self {
+        self.after("trap '' HUP")
+    }
+
+    /// In a shell that has run this command before.
+    fn after(self, command: &str) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]);
+        shell.args(["-c", &format!("{command}; exec \"$0\" \"$@\"")]);
         shell.arg(self.command.get_program()).args(self.command.get_args());
         for (name, value) in self.command.get_envs() {
             match value {
@@ -151,6 +165,13 @@ impl Relq {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        Running::new(child)
+    }
+
+    /// Starts it with its output on this terminal.
+    pub(crate) fn start_on(mut self, terminal: std::fs::File) -> Running {
+        let command = self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.stdout(terminal).spawn().unwrap();
         Running::new(child)
     }
 
@@ -314,4 +335,17 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
 /// Whether a process of that id runs.
 pub(crate) fn is_alive(pid: i32) -> bool {
     rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
+}
+
+/// The processes that this one has started.
+#[cfg(target_os = "linux")]
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
+    let ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        entry.unwrap().file_name().to_str().and_then(|name| name.parse().ok())
+    });
+    let is_child = |id: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+        status.is_ok_and(|status| status.contains(&format!("PPid:\t{parent}\n")))
+    };
+    ids.filter(is_child).collect()
 }

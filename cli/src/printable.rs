@@ -1,0 +1,175 @@
+//! Text of others, shown so that it can neither steer a terminal nor hide in it.
+//!
+//! Everything that the program prints for people goes through here. JSON does not: it
+//! is exact, and has escapes of its own.
+
+use icu_properties::{
+    CodePointMapData, CodePointSetData,
+    props::{DefaultIgnorableCodePoint, GeneralCategory},
+};
+use unicode_width::UnicodeWidthChar;
+
+/// Marks on one letter that are shown as such. Languages use up to three; a pile of them
+/// would cover the lines above and below.
+const MOST_MARKS: usize = 4;
+
+/// `text` with escapes in place of all that a terminal obeys or does not show: control
+/// characters, marks of direction, characters without a glyph, spaces that are not
+/// those of plain or of East Asian text.
+pub(crate) fn printable(text: &str) -> String {
+    beginning(text, usize::MAX)
+}
+
+/// As [`printable`], for text of many lines: the newlines stay.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes as [`printable`] text, escaped byte by byte when they are not UTF-8. Ends once
+/// it is wider than so many columns, however long the rest is.
+pub(crate) fn payload(bytes: &[u8], columns: usize) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => beginning(text, columns),
+        Err(_) => {
+            let shown = bytes.len().min(columns.saturating_add(1));
+            bytes[..shown].escape_ascii().to_string()
+        }
+    }
+}
+
+/// How many columns of a terminal a printable text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// A printable text in at most so many columns; what is cut leaves a mark.
+pub(crate) fn cut(mut text: String, columns: usize) -> String {
+    let mut taken = 0;
+    let mut fits = 0;
+    for (at, c) in text.char_indices() {
+        taken += columns_of(c);
+        if taken < columns {
+            fits = at + c.len_utf8();
+        }
+        if taken > columns {
+            text.truncate(fits);
+            text.push('…');
+            return text;
+        }
+    }
+    text
+}
+
+fn beginning(text: &str, columns: usize) -> String {
+    let mut shown = String::new();
+    let mut taken = 0;
+    // A mark at the start would sit on what is printed before the text.
+    let mut marks = MOST_MARKS;
+    for c in text.chars() {
+        marks = if is_mark(c) { marks + 1 } else { 0 };
+        if is_shown(c) && marks <= MOST_MARKS {
+            shown.push(c);
+            taken += columns_of(c);
+        } else {
+            let escape = c.escape_default();
+            taken += escape.len();
+            shown.extend(escape);
+        }
+        if taken > columns {
+            break;
+        }
+    }
+    shown
+}
+
+fn is_shown(c: char) -> bool {
+    use GeneralCategory as Category;
+    let is_ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c);
+    match category(c) {
+        Category::Control
+        | Category::Format
+        | Category::LineSeparator
+        | Category::ParagraphSeparator
+        | Category::PrivateUse
+        | Category::Surrogate
+        | Category::Unassigned => false,
+        Category::SpaceSeparator => matches!(c, ' ' | '\u{3000}'),
+        _ => !is_ignorable,
+    }
+}
+
+fn is_mark(c: char) -> bool {
+    use GeneralCategory as Category;
+    matches!(category(c), Category::NonspacingMark | Category::EnclosingMark)
+}
+
+fn category(c: char) -> GeneralCategory {
+    CodePointMapData::<GeneralCategory>::new().get(c)
+}
+
+fn columns_of(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_or_hides_is_escaped() {
+        for (text, shown) in [
+            ("a\x1b[2Jb\nc\0\t\r", "a\\u{1b}[2Jb\\nc\\u{0}\\t\\r"),
+            ("\u{9b}31m\u{7f}", "\\u{9b}31m\\u{7f}"),
+            ("\u{202e}\u{2066}\u{200f}\u{61c}", "\\u{202e}\\u{2066}\\u{200f}\\u{61c}"),
+            ("\u{200b}\u{feff}\u{ad}\u{2060}", "\\u{200b}\\u{feff}\\u{ad}\\u{2060}"),
+            ("\u{2028}\u{2029}\u{85}", "\\u{2028}\\u{2029}\\u{85}"),
+            ("\u{3164}\u{115f}\u{ffa0}", "\\u{3164}\\u{115f}\\u{ffa0}"),
+            ("a\u{fe0f}\u{e0100}\u{e0041}", "a\\u{fe0f}\\u{e0100}\\u{e0041}"),
+            ("\u{a0}\u{2003}\u{e000}\u{378}", "\\u{a0}\\u{2003}\\u{e000}\\u{378}"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
+
+    #[test]
+    fn text_is_shown_as_it_is() {
+        for text in
+            ["hellö \\ \"x\" 'y'", "東京　都", "हिन्दी", "e\u{301}", "ไทย", "🎉", ""]
+        {
+            assert_eq!(printable(text), text);
+        }
+    }
+
+    #[test]
+    fn marks_cover_no_other_text() {
+        assert_eq!(printable("\u{301}a"), "\\u{301}a");
+        let pile = format!("a{}", "\u{301}".repeat(6));
+        let shown = format!("a{}\\u{{301}}\\u{{301}}", "\u{301}".repeat(4));
+        assert_eq!(printable(&pile), shown);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_escaped() {
+        assert_eq!(payload("hellö".as_bytes(), 80), "hellö");
+        assert_eq!(payload(b"\xff\x00a", 80), "\\xff\\x00a");
+    }
+
+    #[test]
+    fn no_more_of_a_payload_is_read_than_is_shown() {
+        assert_eq!(payload(b"abcdef", 3), "abcd");
+        assert_eq!(payload("漢漢漢".as_bytes(), 3), "漢漢");
+        assert_eq!(payload(b"\xffbcdef", 3), "\\xffbcd");
+    }
+
+    #[test]
+    fn a_cut_text_fits_and_shows_it() {
+        let cut = |text: &str, columns| cut(text.to_owned(), columns);
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("äöü", 2), "ä…");
+        assert_eq!(cut("漢字漢字", 8), "漢字漢字");
+        assert_eq!(cut("漢字漢字", 7), "漢字漢…");
+        assert_eq!(cut("漢字漢字", 6), "漢字…");
+        assert_eq!(cut("abc", 0), "…");
+    }
+}
