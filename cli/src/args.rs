@@ -99,6 +99,8 @@ enum Command {
     Bench(bench::Args),
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
+    #[command(hide = true)]
+    LeadGroup(work::GuardArgs),
 }
 
 impl Cli {
@@ -114,6 +116,10 @@ impl Cli {
 
     /// Does what was asked.
     pub(crate) fn run(self) -> Outcome {
+        // There are many of these, and each needs a thread at most.
+        if let Command::LeadGroup(args) = self.command {
+            return work::run_guard(args);
+        }
         let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
         let runtime = Runtime::new().map_err(cannot)?;
         let outcome = runtime.block_on(Box::pin(self.command.run(&self.target)));
@@ -140,6 +146,7 @@ impl Command {
             Self::Demo(args) => Box::pin(args.run(target)).await,
             Self::Bench(args) => Box::pin(args.run(target)).await,
             Self::DemoWorker(args) => Box::pin(args.run(target)).await,
+            Self::LeadGroup(args) => work::run_guard(args),
         }
     }
 }

@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use crate::{
     args::Target,
     failure::{Failure, Outcome},
+    interrupts::Interrupts,
     output::{Output, say},
 };
 use measure::Measuring;
@@ -74,14 +75,12 @@ impl Args {
         let plan = self.plan()?;
         let backends = self.backends()?;
         let mut measuring = Measuring::new(plan);
-        if backends.iter().any(|backend| backend != "sqlite") {
-            match target.given_url().filter(|url| !url.starts_with("sqlite:")) {
-                Some(url) => measuring.on_server(Server::at(url)?, &backends).await?,
-                None => on_private_servers(&mut measuring, &backends).await?,
+        let interrupts = Interrupts::listen()?;
+        tokio::select! {
+            measured = Box::pin(measure(target, &backends, &mut measuring)) => measured?,
+            () = interrupts.first() => {
+                return Err(Failure::Failed("stopped by a signal".into()));
             }
-        }
-        if backends.iter().any(|backend| backend == "sqlite") {
-            measuring.on_sqlite().await?;
         }
         self.show(&measuring.results())
     }
@@ -150,6 +149,23 @@ impl Args {
         }
         words.join(" ")
     }
+}
+
+async fn measure(
+    target: &Target,
+    backends: &[String],
+    measuring: &mut Measuring,
+) -> Outcome {
+    if backends.iter().any(|backend| backend != "sqlite") {
+        match target.given_url().filter(|url| !url.starts_with("sqlite:")) {
+            Some(url) => measuring.on_server(Server::at(url)?, backends).await?,
+            None => on_private_servers(measuring, backends).await?,
+        }
+    }
+    if backends.iter().any(|backend| backend == "sqlite") {
+        measuring.on_sqlite().await?;
+    }
+    Ok(())
 }
 
 /// One server after the other, so that none disturbs another.

@@ -3,6 +3,8 @@
 mod cannot_start;
 mod command;
 mod group;
+mod guard;
+mod guards;
 mod payload;
 mod program;
 mod stderr_tail;
@@ -21,6 +23,7 @@ use relq::{
         DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, Summary, Worker, WorkerError,
     },
 };
+use tokio::sync::Mutex;
 
 use crate::{
     args::{Target, positive_duration},
@@ -30,6 +33,8 @@ use crate::{
 };
 use cannot_start::CannotStart;
 use command::JobCommand;
+pub(crate) use guard::{Args as GuardArgs, run as run_guard};
+use guards::Guards;
 use program::Program;
 use until_empty::{Found, until_empty};
 
@@ -44,11 +49,15 @@ use until_empty::{Found, until_empty};
 ///
 /// The command runs in a process group of its own. The whole group is told to end
 /// (SIGTERM), and killed a second later, when the job's lease is lost, the job is
-/// cancelled or its time is up; it is killed at once on a hard stop.
+/// cancelled, its time is up, or relq itself is killed with SIGKILL; it is killed at
+/// once on a hard stop. A process that the command moves to another group or session,
+/// as `setsid` does, is out of reach, and so is one that it has left running when it
+/// ended by itself.
 ///
-/// The first Ctrl-C or SIGTERM gives running commands 25 seconds to finish; then, or
-/// at a second one, they are killed and their jobs given back. A worker that is killed
-/// with SIGKILL cannot end its commands: its jobs come back when their leases run out.
+/// SIGHUP, SIGINT (Ctrl-C), SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2 and SIGXCPU stop
+/// the worker in good order: running commands have 25 seconds to finish. Then, or at a
+/// second SIGINT, SIGQUIT or SIGTERM, they are killed and their jobs given back. A
+/// SIGHUP that is ignored when relq starts, as under `nohup`, stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
 pub(crate) struct Args {
@@ -110,6 +119,8 @@ impl Args {
             queue: target.queue.clone(),
             timeout: self.timeout,
             cannot_start: cannot_start.clone(),
+            guards: Arc::new(Guards::default()),
+            shortage: Mutex::default(),
         });
         let found = Arc::new(OnceLock::new());
         let worker = self.worker(&queue, &interrupts, &found);

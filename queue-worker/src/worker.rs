@@ -143,6 +143,11 @@ impl Worker {
     /// Takes over SIGINT and SIGTERM: the first stops in good order, the second hard.
     /// The process does not die of them by itself any more, also after the worker's
     /// end.
+    ///
+    /// It takes over no other signal, since an application may have its own use for it:
+    /// SIGHUP, SIGQUIT, SIGUSR1 and the like end the process as before, and what it held
+    /// comes back when its lease runs out (R22). [`Self::stop_on`] makes one of them stop
+    /// the worker, as the program `relq work` does for all of these.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.requests.on_signals = Some(Signals);

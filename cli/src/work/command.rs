@@ -4,6 +4,7 @@ use std::{
     future::pending,
     io,
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,15 +12,16 @@ use relq::{
     QueueName,
     worker::{Cancellation, Failure, JobContext},
 };
-use rustix::io::Errno;
+use rustix::{io::Errno, process::Pid};
 use tokio::{
     process::{Child, Command},
+    sync::Mutex,
     time::sleep,
 };
 
 use super::{
-    cannot_start::CannotStart, group::Group, payload::payload_file, program::Program,
-    stderr_tail::StderrTail,
+    cannot_start::CannotStart, group::Group, guards::Guards, payload::payload_file,
+    program::Program, stderr_tail::StderrTail,
 };
 
 /// Between two tries to start a command while the system is short of something.
@@ -32,6 +34,10 @@ pub(super) struct JobCommand {
     pub(super) queue: QueueName,
     pub(super) timeout: Option<Duration>,
     pub(super) cannot_start: CannotStart,
+    pub(super) guards: Arc<Guards>,
+    /// Held by the job whose turn it is to wait for what the system is short of. All at
+    /// once would each take a part of what one needs.
+    pub(super) shortage: Mutex<()>,
 }
 
 impl JobCommand {
@@ -39,8 +45,7 @@ impl JobCommand {
     ///
     /// When this future is dropped, the command's process group is killed.
     pub(super) async fn run(&self, job: JobContext) -> Result<(), Failure> {
-        let mut child = self.start(&job).await?;
-        let group = Group::of(&child);
+        let (mut child, group) = self.start(&job).await?;
         let tail = child.stderr.take().map(StderrTail::of);
         let end = tokio::select! {
             biased;
@@ -49,7 +54,7 @@ impl JobCommand {
             () = job.cancelled() => End::Stopped(job.cancellation()),
         };
         match &end {
-            End::Exited(_) => group.release(),
+            End::Exited(_) => group.release().await,
             // Any answer would count as an attempt; without one the job is given back.
             End::Stopped(Some(Cancellation::ShutDown)) => {
                 drop(group);
@@ -65,22 +70,24 @@ impl JobCommand {
 
     /// Starts the command. When the system is short of something, it waits: the
     /// commands that run will end, and a job must not be buried for that.
-    async fn start(&self, job: &JobContext) -> Result<Child, Failure> {
-        let mut is_waiting = false;
+    async fn start(&self, job: &JobContext) -> Result<(Child, Group), Failure> {
+        let mut turn = None;
         loop {
-            let error = match self.try_start(job) {
-                Ok(child) => return Ok(child),
+            let error = match self.try_start(job).await {
+                Ok(started) => return Ok(started),
                 Err(error) => error,
             };
             let path = self.program.path.display();
             let message = format!("the command {path} cannot be started: {error}");
             match Trouble::of(&error) {
                 Trouble::Shortage => {
-                    if !is_waiting {
-                        tracing::warn!("{message}; waiting");
+                    self.guards.end_idle();
+                    if turn.is_some() {
+                        sleep(SHORTAGE_PAUSE).await;
+                        continue;
                     }
-                    is_waiting = true;
-                    sleep(SHORTAGE_PAUSE).await;
+                    tracing::warn!("{message}; waiting");
+                    turn = Some(self.shortage.lock().await);
                 }
                 Trouble::Hopeless => {
                     // It would fail every job: the worker ends and gives this one back.
@@ -92,7 +99,27 @@ impl JobCommand {
         }
     }
 
-    fn try_start(&self, job: &JobContext) -> io::Result<Child> {
+    async fn try_start(&self, job: &JobContext) -> io::Result<(Child, Group)> {
+        loop {
+            let mut guard = self.guards.take().await?;
+            if !guard.arm().await {
+                continue;
+            }
+            match self.spawn(job, guard.group()) {
+                Ok(child) => {
+                    return Ok((child, Group::new(guard, Arc::clone(&self.guards))));
+                }
+                // The group of a guard that was killed cannot be joined.
+                Err(_) if !guard.is_running() => {}
+                Err(error) => {
+                    self.guards.give_back(guard).await;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn spawn(&self, job: &JobContext, group: Pid) -> io::Result<Child> {
         let mut command = Command::new(&self.program.path);
         command
             .args(&self.program.arguments)
@@ -107,7 +134,7 @@ impl JobCommand {
         command
             .stdin(payload_file(job.payload())?)
             .stderr(Stdio::piped())
-            .process_group(0)
+            .process_group(group.as_raw_nonzero().get())
             .spawn()
     }
 
@@ -153,7 +180,7 @@ async fn with_last_words(what: String, tail: Option<StderrTail>) -> String {
 enum Trouble {
     /// Of processes, files or memory, for now.
     Shortage,
-    /// There is no such program, or none that may be run.
+    /// There is no such program, or none that may be run, or none to guard it.
     Hopeless,
     Other,
 }
@@ -164,7 +191,7 @@ impl Trouble {
             Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
                 Self::Shortage
             }
-            Some(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOEXEC) => {
+            Some(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOEXEC) | None => {
                 Self::Hopeless
             }
             _ => Self::Other,

@@ -1,31 +1,37 @@
 //! The process group of one command: what it started ends with it.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Signal, kill_process_group};
 use tokio::{process::Child, time::timeout};
 
-/// Between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(1);
+use super::{
+    guard::GRACE,
+    guards::{Guard, Guards},
+};
 
 /// A process group that is killed when this is dropped before its command ended.
 #[derive(Debug)]
-pub(super) struct Group(Option<Pid>);
+pub(super) struct Group {
+    guard: Option<Guard>,
+    guards: Arc<Guards>,
+}
 
 impl Group {
-    /// The group that `child` leads.
-    pub(super) fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self(id.and_then(Pid::from_raw))
+    /// The group of this guard, which goes back to the others in the end.
+    pub(super) fn new(guard: Guard, guards: Arc<Guards>) -> Self {
+        Self { guard: Some(guard), guards }
     }
 
     /// The command ended by itself: what it left running is left alone.
-    pub(super) fn release(mut self) {
-        self.0 = None;
+    pub(super) async fn release(mut self) {
+        if let Some(guard) = self.guard.take() {
+            self.guards.give_back(guard).await;
+        }
     }
 
     /// Asks the whole group to end, waits a moment for the command, and kills what is
-    /// left.
+    /// left, the guard as well.
     pub(super) async fn terminate(self, child: &mut Child) {
         self.send(Signal::TERM);
         // Whether it ended in time or not, the rest of the group is killed now.
@@ -38,8 +44,8 @@ impl Group {
 
     fn send(&self, signal: Signal) {
         // A group that has ended already needs no signal.
-        if let Some(group) = self.0 {
-            let _ = kill_process_group(group, signal);
+        if let Some(guard) = &self.guard {
+            let _ = kill_process_group(guard.group(), signal);
         }
     }
 }

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, fs, thread, time::Duration};
 
 use crate::{
     on_each_store,
-    relq::{Store, wait_until},
+    relq::{Store, is_alive, wait_until},
+    work_stopped::{STUBBORN, wait_for_the_end_of, work},
 };
 
 on_each_store! {
@@ -28,6 +29,80 @@ on_each_store! {
         assert!(done.into_iter().eq(0..300));
         assert_eq!(store.count("default", "finished"), 300);
         assert_eq!(store.relq("audit --json").json()["jobs"], 0);
+    }
+
+    /// Otherwise the job would run twice at once when its lease ends.
+    fn a_killed_worker_ends_its_command_with_all_it_started(store) {
+        store.push("job");
+        let (mut worker, ids) = work(store, &[], STUBBORN);
+        assert_eq!(ids.len(), 2);
+        worker.kill();
+        wait_for_the_end_of(&ids);
+    }
+
+    fn a_killed_worker_ends_a_command_that_ignores_sigterm(store) {
+        store.push("job");
+        let script = "trap '' TERM HUP; echo $$ > ids; while :; do sleep 0.1; done";
+        let (mut worker, ids) = work(store, &[], script);
+        worker.kill();
+        wait_for_the_end_of(&ids);
+    }
+
+    /// The kill hits a worker before, while and after it starts commands.
+    fn a_worker_killed_at_any_time_leaves_no_command(store) {
+        let lines: String = (0..500).map(|n| format!("{n}\n")).collect();
+        store.relq("push --quiet --file -").input(lines).ok();
+        let script = "echo $$ >> pids; exec sleep 1000";
+        let line = ["work", "--concurrency", "8", "--exec", "sh", "-c", script];
+        for round in 0..16 {
+            let mut worker = store.relq_with(&line).start();
+            thread::sleep(Duration::from_millis(round * 5));
+            worker.kill();
+        }
+        let pids = || fs::read_to_string(store.file("pids")).unwrap_or_default();
+        let before = pids().lines().count();
+        // The last one surely starts some.
+        let mut worker = store.relq_with(&line).start();
+        wait_until("the commands run", || pids().lines().count() >= before + 8);
+        worker.kill();
+        let no_command_runs =
+            || !pids().lines().any(|pid| is_alive(pid.parse().unwrap()));
+        wait_until("all commands have ended", no_command_runs);
+    }
+
+    /// What a job leaves running when it is done is not the worker's any more.
+    fn a_killed_worker_leaves_alone_what_finished_jobs_left(store) {
+        store.push("job");
+        let script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > left";
+        let mut worker = store.relq_with(&["work", "--exec", "sh", "-c", script]).start();
+        wait_until("it is done", || store.count("default", "finished") == 1);
+        store.relq_with(&["push", "-q", "other", "job"]).ok();
+        worker.kill();
+        // Another worker's commands are ended in the same time and way.
+        let (mut other, ids) = work(store, &["-q", "other"], STUBBORN);
+        other.kill();
+        wait_for_the_end_of(&ids);
+        let left = fs::read_to_string(store.file("left")).unwrap();
+        let left = left.trim().parse().unwrap();
+        assert!(is_alive(left));
+        let left = rustix::process::Pid::from_raw(left).unwrap();
+        rustix::process::kill_process(left, rustix::process::Signal::KILL).unwrap();
+    }
+
+    /// A command that kills its whole group takes nothing of the worker with it.
+    fn a_command_that_kills_its_own_group_fails_alone(store) {
+        store.push("a b c --max-attempts 1");
+        let line = ["work", "--concurrency", "1", "--until-empty", "--exec", "sh", "-c",
+            "test $(cat) = b || kill -9 0"];
+        let ended = store.relq_with(&line).run();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(store.count("default", "finished"), 1, "{}", ended.err);
+        let dead = store.relq("dead list --json").json();
+        for job in dead.as_array().unwrap() {
+            let error = job["last_error"].as_str().unwrap();
+            assert!(error.starts_with("signal: 9 (SIGKILL)"), "{error}");
+        }
+        assert_eq!(dead.as_array().unwrap().len(), 2);
     }
 
     /// R11: a job that kills its worker each time is buried.

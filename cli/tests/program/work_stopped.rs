@@ -10,24 +10,33 @@ use crate::{
 };
 
 /// Tells its process ids, and waits for ever in a process that it started.
-const STUBBORN: &str = "sleep 1000 & echo $$ $! > ids; wait";
+pub(crate) const STUBBORN: &str = "sleep 1000 & echo $$ $! > ids; wait";
+
+/// Tells its process id, and prints its payload when it may.
+const UNTIL_GO: &str = "echo $$ > ids; while ! test -e go; do sleep 0.05; done; cat";
 
 /// A worker whose command has told its ids.
-fn work(store: &Store, flags: &[&str], script: &str) -> (Running, Vec<i32>) {
+pub(crate) fn work(store: &Store, flags: &[&str], script: &str) -> (Running, Vec<i32>) {
     let mut line = vec!["work"];
     line.extend(flags);
     line.extend(["--exec", "sh", "-c", script]);
     let worker = store.relq_with(&line).start();
+    let ids = told_ids(store);
+    (worker, ids)
+}
+
+/// The process ids that a command has told.
+fn told_ids(store: &Store) -> Vec<i32> {
     let mut ids = Vec::new();
     wait_until("the command runs", || {
         let text = fs::read_to_string(store.file("ids")).unwrap_or_default();
         ids = text.split_whitespace().map(|id| id.parse().unwrap()).collect();
         text.ends_with('\n')
     });
-    (worker, ids)
+    ids
 }
 
-fn wait_for_the_end_of(ids: &[i32]) {
+pub(crate) fn wait_for_the_end_of(ids: &[i32]) {
     wait_until("the group has ended", || !ids.iter().any(|id| is_alive(*id)));
 }
 
@@ -79,8 +88,7 @@ on_each_store! {
     fn a_first_signal_lets_the_command_finish(store) {
         store.push("job");
         store.push("other");
-        let script = "echo $$ > ids; while ! test -e go; do sleep 0.05; done; cat";
-        let (mut worker, _) = work(store, &["--concurrency", "1"], script);
+        let (mut worker, _) = work(store, &["--concurrency", "1"], UNTIL_GO);
         worker.signal(Signal::TERM);
         worker.wait_for_error("stopping");
         fs::write(store.file("go"), "").unwrap();
@@ -89,6 +97,57 @@ on_each_store! {
         assert_eq!(ended.out, b"job");
         assert_eq!(store.count("default", "finished"), 1);
         assert_eq!(store.count("default", "ready"), 1);
+    }
+
+    /// R24: each signal that asks a process to end asks a worker to stop.
+    fn every_signal_that_asks_to_end_lets_the_command_finish(store) {
+        for signal in [
+            Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::ALARM,
+            Signal::USR1, Signal::USR2, Signal::XCPU,
+        ] {
+            store.push("job");
+            drop(fs::remove_file(store.file("ids")));
+            drop(fs::remove_file(store.file("go")));
+            let (mut worker, _) = work(store, &[], UNTIL_GO);
+            worker.signal(signal);
+            worker.wait_for_error("stopping");
+            fs::write(store.file("go"), "").unwrap();
+            let ended = worker.end();
+            assert_eq!(ended.code, Some(0), "{signal:?}: {}", ended.err);
+            assert_eq!(ended.out, b"job", "{signal:?}");
+        }
+        assert_eq!(store.count("default", "finished"), 8);
+    }
+
+    /// A terminal that goes away sends two hangups, and a limit of processor time a
+    /// signal each second: only what a person sends insists.
+    fn a_repeated_hangup_does_not_insist(store) {
+        store.push("job");
+        let (mut worker, _) = work(store, &[], UNTIL_GO);
+        worker.signal(Signal::HUP);
+        worker.wait_for_error("stopping");
+        worker.signal(Signal::HUP);
+        worker.signal(Signal::XCPU);
+        worker.signal(Signal::TERM);
+        fs::write(store.file("go"), "").unwrap();
+        let ended = worker.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.out, b"job");
+    }
+
+    /// `nohup relq work` outlives its terminal.
+    fn a_hangup_that_is_ignored_from_the_start_stays_ignored(store) {
+        store.push("first");
+        let worker = store.relq("work --exec cat").ignoring_hangups();
+        let mut worker = worker.start();
+        wait_until("the first is done", || store.count("default", "finished") == 1);
+        worker.signal(Signal::HUP);
+        store.push("second");
+        wait_until("the second is done", || store.count("default", "finished") == 2);
+        worker.signal(Signal::TERM);
+        let ended = worker.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.out, b"firstsecond");
     }
 
     /// R24: a second signal kills it, and the job goes back uncounted.

@@ -1,0 +1,131 @@
+//! The process that leads the process group of a command, and ends it when the worker
+//! is gone.
+//!
+//! ```text
+//! relq work ──── starts ────▶ command            in the guard's process group
+//!     │                          ▲
+//!     │ socket                   │ SIGTERM, SIGKILL
+//!     └──────── orders ────▶ guard
+//! ```
+//!
+//! A worker that is killed with SIGKILL can end nothing, and its job would run twice at
+//! once when the lease ends. Its end of the socket closes, however it dies, and that is
+//! what the guard waits for.
+//!
+//! The guard is there before its command, so no moment is without it: while the worker
+//! starts a command, the half-made child holds the worker's end of the socket open, too,
+//! and it is a member of the group when it lets go. The worker is the command's parent:
+//! it learns of its end at first hand.
+//!
+//! A guard outlives its command, to serve another one, as long as nothing is left in the
+//! group. It looks from the outside: as a member it would find itself.
+
+use std::{io, thread, time::Duration};
+
+use rustix::{
+    io::{Errno, retry_on_intr},
+    process::{
+        Pid, Signal, getpgid, getpid, getppid, kill_process_group, setpgid,
+        test_kill_process_group,
+    },
+};
+use tokio::runtime;
+
+use crate::{
+    failure::{Failure, Outcome},
+    interrupts,
+};
+
+/// Between SIGTERM and SIGKILL.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+
+/// From the worker: a command is about to be started in the group.
+pub(super) const ARM: u8 = b'a';
+
+/// From the worker: the command has ended; what it left running is left alone.
+pub(super) const DISARM: u8 = b'd';
+
+/// To the worker: the group is empty but for the guard.
+pub(super) const READY: u8 = b'r';
+
+/// Lead the process group of a command
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {}
+
+/// Serves the worker whose socket is standard input, until that is closed.
+pub(crate) fn run(_: Args) -> Outcome {
+    let cannot =
+        |error| Failure::Failed(format!("a command cannot be guarded: {error}"));
+    outlive_signals().map_err(cannot)?;
+    serve(getpid()).map_err(|error| cannot(error.into()))
+}
+
+/// The signals for the group are not for its guard.
+fn outlive_signals() -> io::Result<()> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    for signal in interrupts::SIGNALS {
+        // What is handled no longer ends the process; nobody needs to hear of it.
+        drop(interrupts::handle(signal)?);
+    }
+    Ok(())
+}
+
+fn serve(group: Pid) -> Result<(), Errno> {
+    let mut is_armed = false;
+    say_ready()?;
+    loop {
+        match next_order() {
+            Some(ARM) => is_armed = true,
+            Some(DISARM) => {
+                is_armed = false;
+                if !is_alone_in(group)? {
+                    return Ok(());
+                }
+                say_ready()?;
+            }
+            Some(_) | None if is_armed => return end(group),
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+/// The worker's next order; `None` when the worker is gone.
+fn next_order() -> Option<u8> {
+    let mut order = [0];
+    match retry_on_intr(|| rustix::io::read(io::stdin(), &mut order)) {
+        Ok(1) => Some(order[0]),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+fn say_ready() -> Result<(), Errno> {
+    let said = retry_on_intr(|| rustix::io::write(io::stdin(), &[READY]));
+    match said {
+        // The worker is gone: the next order tells so.
+        Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+        said => said.map(drop),
+    }
+}
+
+/// Whether no other process is in the guard's own group, which it leaves for that long.
+fn is_alone_in(group: Pid) -> Result<bool, Errno> {
+    let Some(worker) = getppid() else { return Ok(false) };
+    let has_left = getpgid(Some(worker)).and_then(|other| setpgid(None, Some(other)));
+    if has_left.is_err() {
+        // The worker is gone, and its group with it.
+        return Ok(false);
+    }
+    let is_empty = test_kill_process_group(group) == Err(Errno::SRCH);
+    if is_empty {
+        setpgid(None, None)?;
+    }
+    Ok(is_empty)
+}
+
+/// Ends the group, the guard with it.
+fn end(group: Pid) -> Result<(), Errno> {
+    kill_process_group(group, Signal::TERM)?;
+    thread::sleep(GRACE);
+    kill_process_group(group, Signal::KILL)
+}
