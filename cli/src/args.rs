@@ -1,14 +1,16 @@
 //! The command line: which queue, which command.
 
 mod exec;
+mod store_url;
+mod target;
 mod values;
 
-use std::{process, sync::Arc};
+use std::process;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use relq::{Queue, QueueName};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
+pub(crate) use target::{Credentials, Environment, Target};
 pub(crate) use values::{positive_duration, priority};
 
 use crate::{
@@ -19,9 +21,6 @@ use crate::{
     printable::printable_lines,
     purge, push, recover, stats, work,
 };
-
-/// Where jobs go when nobody says otherwise.
-const DEFAULT_URL: &str = "sqlite:relq.db";
 
 /// Reliable queues from the command line.
 ///
@@ -48,38 +47,12 @@ URLs:
   stream+redis://…                 a stream and its consumer group
   keyspace+redis://HOST/DATABASE   each job a key of a database of its own
 
-Exit codes: 0 done, 1 failed, 2 the command line makes no sense.
-RELQ_LOG=info prints more of what goes on.";
+Environment:
+  RELQ_URL, RELQ_QUEUE  what --url and --queue say on the command line
+  RELQ_PASSWORD_FILE    a file that holds the password of a URL without one
+  RELQ_LOG              such as info: prints more of what goes on
 
-/// Which queue is meant.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Which queue")]
-pub(crate) struct Target {
-    /// The store that holds the queue [default: sqlite:relq.db]
-    #[arg(long, env = "RELQ_URL", hide_env_values = true, global = true)]
-    url: Option<String>,
-
-    /// The queue's name
-    #[arg(short, long, value_name = "NAME", default_value = "default", global = true)]
-    pub(crate) queue: QueueName,
-}
-
-impl Target {
-    /// The URL, if one was given on the command line or in `RELQ_URL`.
-    pub(crate) fn given_url(&self) -> Option<&str> {
-        self.url.as_deref().filter(|url| !url.is_empty())
-    }
-
-    /// The URL that counts.
-    pub(crate) fn url(&self) -> &str {
-        self.given_url().unwrap_or(DEFAULT_URL)
-    }
-
-    /// Opens the queue.
-    pub(crate) async fn open(&self) -> Outcome<Arc<dyn Queue>> {
-        Ok(relq::connect(self.url(), &self.queue).await?)
-    }
-}
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -106,7 +79,7 @@ enum Command {
 impl Cli {
     /// Reads the command line, or says what is wrong with it and exits with 2.
     pub(crate) fn from_command_line() -> Self {
-        let mut command = Self::command();
+        let mut command = target::without_empty_queue(Self::command());
         let words = exec::join_words(std::env::args_os());
         let read = command.try_get_matches_from_mut(words).and_then(|matches| {
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))

@@ -157,8 +157,8 @@ async fn measure(
     measuring: &mut Measuring,
 ) -> Outcome {
     if backends.iter().any(|backend| backend != "sqlite") {
-        match target.given_url().filter(|url| !url.starts_with("sqlite:")) {
-            Some(url) => measuring.on_server(Server::at(url)?, backends).await?,
+        match target.given_url()?.filter(|url| !url.starts_with("sqlite:")) {
+            Some(url) => measuring.on_server(Server::at(&url)?, backends).await?,
             None => on_private_servers(measuring, backends).await?,
         }
     }

@@ -96,13 +96,13 @@ impl Args {
 }
 
 fn choose_url(target: &Target, folder: &Path) -> Outcome<String> {
-    match target.given_url() {
+    match target.given_url()? {
         Some(url) if url.starts_with("sqlite::memory:") => Err(Failure::Usage(
             "the demo's workers are processes of their own, which share no memory: \
              choose another --url"
                 .to_owned(),
         )),
-        Some(url) => Ok(url.to_owned()),
+        Some(url) => Ok(url),
         None => Ok(format!("sqlite:{}", folder.join("demo.db").display())),
     }
 }

@@ -26,7 +26,7 @@ use relq::{
 use tokio::sync::Mutex;
 
 use crate::{
-    args::{Target, positive_duration},
+    args::{Credentials, Target, positive_duration},
     failure::{Failure, Outcome, explain},
     interrupts::Interrupts,
     output::say,
@@ -40,12 +40,19 @@ use until_empty::{Found, until_empty};
 
 /// Run a command on each job
 ///
-/// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
+/// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT, RELQ_URL,
 /// RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its output
 /// goes to the output of relq. When it ends with 0 the job is done. When it fails, the
 /// job is tried again later, up to its number of attempts, with the end of the
 /// command's standard error as its last error; then it joins the dead jobs
 /// (`relq dead list`).
+///
+/// A `relq push` in the command goes to the store and the queue of its job, also from
+/// another folder. RELQ_URL is without the password of the store, unless
+/// --pass-credentials is given: a relq in the command that needs it fails and says so.
+/// The better way is a file that holds the password: when relq is started with its name
+/// in RELQ_PASSWORD_FILE, the command inherits the name. A password on the command line
+/// of relq itself, in --url, can be read by all users of the machine.
 ///
 /// The command runs in a process group of its own. The whole group is told to end
 /// (SIGTERM), and killed a second later, when the job's lease is lost, the job is
@@ -90,6 +97,10 @@ pub(crate) struct Args {
     )]
     max_wait: Option<Duration>,
 
+    /// Leave the password in the URL that the command is given
+    #[arg(long)]
+    pass_credentials: bool,
+
     /// More of the command: all words after two dashes, whatever they look like
     #[arg(last = true, value_name = "ARG")]
     more: Vec<OsString>,
@@ -116,7 +127,7 @@ impl Args {
         let cannot_start = CannotStart::default();
         let command = Arc::new(JobCommand {
             program,
-            queue: target.queue.clone(),
+            environment: target.environment(self.credentials())?,
             timeout: self.timeout,
             cannot_start: cannot_start.clone(),
             guards: Arc::new(Guards::default()),
@@ -134,6 +145,10 @@ impl Args {
             return Err(Failure::Failed(message));
         }
         conclude(found.get(), target)
+    }
+
+    fn credentials(&self) -> Credentials {
+        if self.pass_credentials { Credentials::PassOn } else { Credentials::LeaveOut }
     }
 
     fn program(&mut self) -> Outcome<Program> {

@@ -69,10 +69,11 @@ impl Server {
     pub(super) fn at(url: &str) -> Outcome<Self> {
         let address = url.split_once('+').map_or(url, |(_backend, rest)| rest);
         let unusable = || {
-            Failure::Usage(format!(
-                "the benchmark compares backends on a Redis server, as \
-                 redis://127.0.0.1:6379/0, not on {url}"
-            ))
+            Failure::Usage(
+                "the benchmark compares backends on a Redis server: give a --url such \
+                 as redis://127.0.0.1:6379/0"
+                    .to_owned(),
+            )
         };
         let (scheme, rest) = address.split_once("://").ok_or_else(unusable)?;
         if !["redis", "rediss"].contains(&scheme) {

@@ -8,10 +8,7 @@ use std::{
     time::Duration,
 };
 
-use relq::{
-    QueueName,
-    worker::{Cancellation, Failure, JobContext},
-};
+use relq::worker::{Cancellation, Failure, JobContext};
 use rustix::{io::Errno, process::Pid};
 use tokio::{
     process::{Child, Command},
@@ -23,6 +20,7 @@ use super::{
     cannot_start::CannotStart, group::Group, guards::Guards, payload::payload_file,
     program::Program, stderr_tail::StderrTail,
 };
+use crate::args::Environment;
 
 /// Between two tries to start a command while the system is short of something.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
@@ -31,7 +29,7 @@ const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct JobCommand {
     pub(super) program: Program,
-    pub(super) queue: QueueName,
+    pub(super) environment: Environment,
     pub(super) timeout: Option<Duration>,
     pub(super) cannot_start: CannotStart,
     pub(super) guards: Arc<Guards>,
@@ -124,13 +122,16 @@ impl JobCommand {
         command
             .args(&self.program.arguments)
             .env("RELQ_ID", job.id().as_str())
-            .env("RELQ_ATTEMPT", job.attempt().to_string())
-            .env("RELQ_QUEUE", self.queue.as_str());
-        match job.batch() {
-            Some(batch) => command.env("RELQ_BATCH", batch.as_str()),
-            // That of a worker which is a piece itself is not the job's.
-            None => command.env_remove("RELQ_BATCH"),
-        };
+            .env("RELQ_ATTEMPT", job.attempt().to_string());
+        // Those of a worker which runs in a command itself are not the job's.
+        let batch = job.batch().map(|batch| batch.as_str().into());
+        let own = self.environment.variables().iter().cloned();
+        for (name, value) in own.chain([("RELQ_BATCH", batch)]) {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command
             .stdin(payload_file(job.payload())?)
             .stderr(Stdio::piped())

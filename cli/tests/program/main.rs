@@ -14,6 +14,7 @@ mod shown;
 mod tls;
 mod work;
 mod work_killed;
+mod work_nested;
 mod work_stopped;
 
 /// One test for each store, of a function that takes one.

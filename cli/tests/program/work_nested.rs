@@ -1,0 +1,225 @@
+//! What the command of `relq work` knows of its store: a push from inside it goes where
+//! its own job came from, and a password goes no further than it was asked to.
+
+use crate::relq::{Relq, Store, children_of, wait_until};
+
+/// The program, as a command calls it.
+const RELQ: &str = env!("CARGO_BIN_EXE_relq");
+
+const PASSWORD: &str = "s3cret";
+
+/// Works the queue `letters` until it is empty, on this URL of `--url` alone.
+fn work(store: &Store, url: &str, flags: &[&str], script: &str) -> Relq {
+    let mut line = vec!["work", "--url", url, "-q", "letters", "--until-empty"];
+    line.extend(flags);
+    line.extend(["--exec", "sh", "-c", script]);
+    store.relq_with(&line).no_env("RELQ_URL").env("RELQ", RELQ)
+}
+
+/// A server that asks for a password, on TCP or on its socket.
+struct Guarded {
+    store: Store,
+    /// Its URL, without the password and with it.
+    bare: String,
+    full: String,
+}
+
+impl Guarded {
+    fn on_tcp() -> Self {
+        let store = Store::redis_on_tcp();
+        let full = store.url.replace("://", &format!("://:{PASSWORD}@"));
+        Self::new(store, full)
+    }
+
+    fn on_socket() -> Self {
+        let store = Store::redis();
+        let full = format!("{}?pass={PASSWORD}&db=0", store.url);
+        Self::new(store, full)
+    }
+
+    fn new(mut store: Store, full: String) -> Self {
+        let set = [&b"CONFIG"[..], b"SET", b"requirepass", PASSWORD.as_bytes()];
+        assert_eq!(store.server().command(&set), b"+OK\r\n");
+        let bare = std::mem::replace(&mut store.url, full.clone());
+        store.push("-q letters job --max-attempts 1");
+        Self { store, bare, full }
+    }
+
+    /// Writes the password to a file of the store's folder.
+    fn write(&self, file: &str) {
+        std::fs::write(self.store.file(file), format!("{PASSWORD}\n")).unwrap();
+    }
+
+    /// What a command wrote of its environment to the file `seen`.
+    fn seen(&self) -> String {
+        std::fs::read_to_string(self.store.file("seen")).unwrap()
+    }
+}
+
+/// Writes its environment down, and pushes a job from another folder.
+const SEE_AND_PUSH: &str = "env >seen; cd /; \"$RELQ\" push nested";
+
+/// The error of the one job of `letters`, which is dead.
+fn last_error(store: &Store) -> String {
+    let dead = store.relq("dead list -q letters --json").json();
+    dead[0]["last_error"].as_str().unwrap().to_owned()
+}
+
+/// A relative path names the same file from any folder.
+#[test]
+fn a_push_inside_a_command_goes_to_the_store_and_queue_of_its_job() {
+    let store = Store::sqlite();
+    let url = "sqlite:jobs.db";
+    store.relq_with(&["push", "--url", url, "-q", "letters", "first"]).ok();
+    let script = "mkdir sub && cd sub && \
+        if [ \"$(cat)\" = first ]; then \"$RELQ\" push second; fi";
+
+    let ended = work(&store, url, &[], script).run();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+
+    let line = ["stats", "--url", url, "-q", "letters", "--json"];
+    let stats = store.relq_with(&line).json();
+    assert_eq!(stats["finished"], 1, "{}", ended.err);
+    assert_eq!(stats["scheduled"], 1, "the second found its folder there: {stats}");
+    assert!(!store.file("sub/jobs.db").exists() && !store.file("sub/relq.db").exists());
+}
+
+#[test]
+fn the_default_store_is_the_one_of_the_folder_of_the_worker() {
+    let store = Store::sqlite();
+    store.relq("push -q letters job").no_env("RELQ_URL").ok();
+    let script = "cd / && echo $RELQ_URL";
+    let line = ["work", "-q", "letters", "--until-empty", "--exec", "sh", "-c", script];
+    let out = store.relq_with(&line).no_env("RELQ_URL").ok();
+    let folder = store.folder.path().canonicalize().unwrap();
+    assert_eq!(out.trim(), format!("sqlite:{}", folder.join("relq.db").display()));
+}
+
+#[test]
+fn the_queue_is_read_from_the_environment() {
+    let store = Store::sqlite();
+    store.relq("push a").env("RELQ_QUEUE", "letters").ok();
+    assert_eq!(store.count("letters", "ready"), 1);
+    store.relq("push -q others a").env("RELQ_QUEUE", "letters").ok();
+    assert_eq!(store.count("others", "ready"), 1);
+    store.relq("push a").env("RELQ_QUEUE", "").ok();
+    assert_eq!(store.count("default", "ready"), 1);
+}
+
+#[test]
+fn a_password_stays_out_of_the_environment_of_a_command() {
+    for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
+        let Guarded { store, full, .. } = &guarded;
+        let ended = work(store, full, &[], SEE_AND_PUSH).run();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+
+        let seen = guarded.seen();
+        assert!(seen.contains("RELQ_URL=zset+") && !seen.contains(PASSWORD), "{seen}");
+        let error = last_error(store);
+        assert!(error.contains("password of its URL was left out"), "{error}");
+        assert!(error.contains("--pass-credentials"), "{error}");
+        assert!(error.contains("RELQ_PASSWORD_FILE"), "{error}");
+        assert!(!error.contains(PASSWORD), "{error}");
+        assert_eq!(store.count("letters", "ready"), 0);
+    }
+}
+
+#[test]
+fn a_password_is_passed_on_when_that_is_asked_for() {
+    for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
+        let Guarded { store, full, .. } = &guarded;
+        let script = format!("{SEE_AND_PUSH} --delay 1h");
+        let ended = work(store, full, &["--pass-credentials"], &script).run();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+
+        assert!(guarded.seen().contains(PASSWORD));
+        assert_eq!(store.count("letters", "scheduled"), 1, "{}", ended.err);
+        assert_eq!(store.count("letters", "finished"), 1, "{}", ended.err);
+    }
+}
+
+/// The command inherits the name of the file, and not what it holds.
+#[test]
+fn a_password_is_read_from_its_file_by_the_worker_and_by_its_command() {
+    for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
+        let Guarded { store, bare, .. } = &guarded;
+        guarded.write("secret");
+        let script = format!("{SEE_AND_PUSH} --delay 1h");
+        let worker = work(store, bare, &[], &script);
+        let ended = worker.env("RELQ_PASSWORD_FILE", "secret").run();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+
+        let file = store.folder.path().canonicalize().unwrap().join("secret");
+        let named = format!("RELQ_PASSWORD_FILE={}\n", file.display());
+        let seen = guarded.seen();
+        assert!(seen.contains(&named) && !seen.contains(PASSWORD), "{seen}");
+        assert_eq!(store.count("letters", "scheduled"), 1, "{}", ended.err);
+        assert_eq!(store.count("letters", "finished"), 1, "{}", ended.err);
+    }
+}
+
+#[test]
+fn the_password_of_a_url_comes_before_that_of_the_file() {
+    let guarded = Guarded::on_tcp();
+    let file = guarded.store.file("wrong");
+    std::fs::write(&file, "wr0ng").unwrap();
+    let stats = |url| guarded.store.relq_with(&["stats", "--url", url]);
+    let in_file = |url| stats(url).env("RELQ_PASSWORD_FILE", file.to_str().unwrap());
+    in_file(&guarded.full).ok();
+    let error = in_file(&guarded.bare).fails(1);
+    assert!(error.contains("denied") && !error.contains("wr0ng"), "{error}");
+}
+
+#[test]
+fn a_password_file_that_cannot_be_used_says_so() {
+    let guarded = Guarded::on_tcp();
+    std::fs::write(guarded.store.file("empty"), "\n").unwrap();
+    std::fs::write(guarded.store.file("binary"), b"\xff").unwrap();
+    for (file, words) in [
+        ("missing", "cannot be read"),
+        ("empty", "holds no password"),
+        ("binary", "is not UTF-8"),
+    ] {
+        let stats = guarded.store.relq_with(&["stats", "--url", &guarded.bare]);
+        let error = stats.env("RELQ_PASSWORD_FILE", file).fails(1);
+        assert!(error.contains("RELQ_PASSWORD_FILE"), "{error}");
+        assert!(error.contains(file) && error.contains(words), "{error}");
+    }
+    // No file is read where no password is needed.
+    let sqlite = guarded.store.relq("stats --url sqlite:own.db");
+    sqlite.env("RELQ_PASSWORD_FILE", "missing").ok();
+}
+
+/// All users of the machine can read the arguments of a process.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_process_of_a_worker_shows_the_url_but_the_worker_itself() {
+    let guarded = Guarded::on_tcp();
+    let line =
+        ["work", "-q", "letters", "--exec", "sh", "-c", "echo >runs; sleep 1000"];
+    let mut worker = guarded.store.relq_with(&line).start();
+    wait_until("the command runs", || guarded.store.file("runs").exists());
+
+    let pid = worker.child.id();
+    let children = children_of(pid);
+    assert!(!children.is_empty());
+    for child in children {
+        for of_it in ["cmdline", "environ"] {
+            let text = std::fs::read(format!("/proc/{child}/{of_it}")).unwrap();
+            let text = String::from_utf8_lossy(&text);
+            assert!(!text.contains(PASSWORD), "{of_it}: {text}");
+        }
+    }
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(!String::from_utf8_lossy(&arguments).contains(PASSWORD));
+    worker.stop_hard();
+}
+
+/// What is complained of a URL must not show its password either.
+#[test]
+fn a_benchmark_that_refuses_a_url_shows_no_password() {
+    let store = Store::sqlite();
+    let line = "bench --backend zset --url unix:///run/r.sock?pass=s3cret";
+    let error = store.relq(line).fails(2);
+    assert!(!error.contains(PASSWORD), "{error}");
+}
