@@ -250,6 +250,10 @@ impl Gathered {
         self.0.lock().unwrap().clone()
     }
 
+    fn is_closed(&self) -> bool {
+        self.1.lock().unwrap().as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     fn to_the_end(&self) -> Vec<u8> {
         if let Some(reader) = self.1.lock().unwrap().take() {
             reader.join().unwrap();
@@ -281,6 +285,11 @@ impl Running {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Waits until nothing holds its output open, neither it nor what it started.
+    pub(crate) fn wait_for_closed_output(&self) {
+        wait_until("its output is closed", || self.out.is_closed());
     }
 
     /// Closes its input and waits for its end.

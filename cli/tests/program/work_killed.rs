@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, thread, time::Duration};
 
 use crate::{
     on_each_store,
-    relq::{Store, is_alive, wait_until},
+    relq::{Running, Store, is_alive, wait_until},
     work_stopped::{STUBBORN, wait_for_the_end_of, work},
 };
 
@@ -52,22 +52,27 @@ on_each_store! {
     fn a_worker_killed_at_any_time_leaves_no_command(store) {
         let lines: String = (0..500).map(|n| format!("{n}\n")).collect();
         store.relq("push --quiet --file -").input(lines).ok();
-        let script = "echo $$ >> pids; exec sleep 1000";
+        let script = "echo >> started; exec sleep 1000";
         let line = ["work", "--concurrency", "8", "--exec", "sh", "-c", script];
+        let started = || {
+            let lines = fs::read_to_string(store.file("started")).unwrap_or_default();
+            lines.lines().count()
+        };
+        let mut killed = Vec::new();
         for round in 0..16 {
             let mut worker = store.relq_with(&line).start();
             thread::sleep(Duration::from_millis(round * 5));
             worker.kill();
+            killed.push(worker);
         }
-        let pids = || fs::read_to_string(store.file("pids")).unwrap_or_default();
-        let before = pids().lines().count();
+        let before = started();
         // The last one surely starts some.
         let mut worker = store.relq_with(&line).start();
-        wait_until("the commands run", || pids().lines().count() >= before + 8);
+        wait_until("the commands run", || started() >= before + 8);
         worker.kill();
-        let no_command_runs =
-            || !pids().lines().any(|pid| is_alive(pid.parse().unwrap()));
-        wait_until("all commands have ended", no_command_runs);
+        killed.push(worker);
+        // A command holds the output of its worker open.
+        killed.iter().for_each(Running::wait_for_closed_output);
     }
 
     /// What a job leaves running when it is done is not the worker's any more.
