@@ -136,6 +136,12 @@ impl Environment {
         Self { clock, random }
     }
 
+    /// The same randomness with another clock.
+    #[must_use]
+    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, random: Arc::clone(&self.random) }
+    }
+
     /// The source of time.
     pub fn clock(&self) -> &dyn Clock {
         &*self.clock

@@ -6,6 +6,16 @@ use queue_core::Environment;
 
 use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
 
+/// How an attempt ended.
+pub(crate) enum Ended {
+    /// With an answer; a panic is one.
+    Answered(Result<(), Failure>),
+    /// Before the handler was called: the lease may have been over by then.
+    NotStarted,
+    /// Its future was dropped at the end of the grace time.
+    CutOff,
+}
+
 /// What every attempt of a worker shares.
 pub(crate) struct Program<H> {
     pub(crate) handler: H,
@@ -15,23 +25,36 @@ pub(crate) struct Program<H> {
 impl<H: Handler> Program<H> {
     /// Runs the handler until it ends, its time is up, or it was asked to stop and
     /// did not within the grace time; then its future is dropped.
-    pub(crate) async fn attempt(&self, job: JobContext) -> Result<(), Failure> {
+    pub(crate) async fn attempt(&self, job: JobContext) -> Ended {
         tokio::select! {
             biased;
-            result = self.work(&job) => result,
-            failure = self.time_out(&job) => Err(failure),
-            failure = self.patience(&job) => Err(failure),
+            ended = self.work(&job) => ended,
+            failure = self.time_out(&job) => Ended::Answered(Err(failure)),
+            failure = self.patience(&job) => Ended::Answered(Err(failure)),
         }
     }
 
-    async fn work(&self, job: &JobContext) -> Result<(), Failure> {
+    async fn work(&self, job: &JobContext) -> Ended {
+        if !self.may_start(job) {
+            return Ended::NotStarted;
+        }
         if let Some(check) = self.settings.already_done.as_ref()
             && job.is_redelivery()
-            && check.is_done(job.clone()).await?
         {
-            return Ok(());
+            match check.is_done(job.clone()).await {
+                Ok(false) if self.may_start(job) => {}
+                Ok(false) => return Ended::NotStarted,
+                answer => return Ended::Answered(answer.map(|_is_done| ())),
+            }
         }
-        self.handler.handle(job.clone()).await
+        Ended::Answered(self.handler.handle(job.clone()).await)
+    }
+
+    /// A job waits for a thread, and for its check, while its lease runs: when that may
+    /// be over, the job is another worker's to start (R6).
+    fn may_start(&self, job: &JobContext) -> bool {
+        let now = self.environment().clock().elapsed();
+        job.lease_end().is_none() && !job.may_be_over(now)
     }
 
     async fn time_out(&self, job: &JobContext) -> Failure {

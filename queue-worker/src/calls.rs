@@ -17,7 +17,7 @@ use queue_core::{
     At, ClaimRequest, Delivery, Error, Operation, ReliableQueue, Settled, Turn,
 };
 
-use crate::settling::Batch;
+use crate::{claim_size::Sent, settling::Batch};
 
 /// A call without an answer for so long is given up as lost. Backends have limits of
 /// their own (R21), far shorter; a worker that trusted one without would stall for
@@ -38,7 +38,7 @@ struct Call {
     batch: Option<Batch>,
     /// How many jobs it may bring, if it claims.
     asked: Option<NonZeroU32>,
-    sent: Duration,
+    sent: Sent,
     /// Whether it had no answer at the last look, although it was time.
     is_late: bool,
 }
@@ -53,8 +53,8 @@ struct Reply {
 pub(crate) struct Answer {
     pub(crate) settled: Option<(Batch, Result<Vec<Settled>, Error>)>,
     pub(crate) claimed: Option<Result<Vec<Delivery>, Error>>,
-    /// When the call was sent, by the worker's steady clock.
-    pub(crate) sent: Duration,
+    /// When the call was sent, by the worker's clock.
+    pub(crate) sent: Sent,
 }
 
 impl Calls {
@@ -89,7 +89,8 @@ impl Calls {
         self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
     }
 
-    pub(crate) fn turn(&mut self, batch: Batch, ask: ClaimRequest, sent: Duration) {
+    pub(crate) fn turn(&mut self, batch: Batch, ask: ClaimRequest, now: Duration) {
+        let sent = Sent { at: now, wait: Duration::ZERO };
         let asked = Some(ask.max);
         let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
         let reply = Box::pin(async move {
@@ -105,7 +106,8 @@ impl Calls {
         });
     }
 
-    pub(crate) fn settle(&mut self, batch: Batch, sent: Duration) {
+    pub(crate) fn settle(&mut self, batch: Batch, now: Duration) {
+        let sent = Sent { at: now, wait: Duration::ZERO };
         let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
         let reply = Box::pin(async move {
             let settled = queue.settle(&settlements).await;
@@ -121,7 +123,8 @@ impl Calls {
     }
 
     /// May wait, as long as `ask` says.
-    pub(crate) fn claim(&mut self, ask: ClaimRequest, sent: Duration) {
+    pub(crate) fn claim(&mut self, ask: ClaimRequest, now: Duration) {
+        let sent = Sent { at: now, wait: ask.wait };
         let asked = Some(ask.max);
         let queue = Arc::clone(&self.queue);
         let reply = Box::pin(async move {
@@ -162,7 +165,7 @@ impl Calls {
         };
         let is_late = |call: &mut Call| {
             let was_late = call.is_late;
-            call.is_late = call.sent.saturating_add(CALL_LIMIT) <= now;
+            call.is_late = call.sent.at.saturating_add(CALL_LIMIT) <= now;
             was_late
         };
         self.under_way

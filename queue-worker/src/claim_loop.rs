@@ -13,7 +13,8 @@
 //! While a call settles, what ends goes with the next: many handlers share a call when
 //! the store is busy, and a lone one never waits. A worker with many slots has two such
 //! calls under way, each for half of the slots, so that it runs the jobs of one while
-//! the store works on the other.
+//! the store works on the other. What is not started is the affair of
+//! [`claim_size`](crate::claim_size).
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -22,13 +23,15 @@ use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,
+    attempt::Ended,
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
+    claim_size::{ClaimSize, Late, Sent},
     failure::{Failure, Then},
     held::Held,
     settings::Settings,
     settling::Settling,
     shutdown::Shutdown,
-    slots::{Ended, Slots},
+    slots::Slots,
     trouble::{Sleep, Trouble},
 };
 
@@ -44,6 +47,7 @@ pub(crate) struct ClaimLoop<H> {
     held: Arc<Held>,
     progress: Progress,
     claiming: Trouble,
+    claim_size: ClaimSize,
     stage: Stage,
     /// When to look for calls that have no answer.
     patrol: Sleep,
@@ -80,6 +84,7 @@ impl<H: Handler> ClaimLoop<H> {
             ),
             patrol: environment.clock().sleep(CALL_LIMIT),
             claiming: Trouble::new("claiming", environment),
+            claim_size: ClaimSize::new(slots.capacity(), settings.wait()),
             stage: Stage::Untried,
             slots,
             calls,
@@ -173,7 +178,7 @@ impl<H: Handler> ClaimLoop<H> {
             }
         }
         if let Some(room) = self.room().filter(|_| !self.calls.is_claiming()) {
-            let ask = self.ask(room).wait(self.settings.wait());
+            let ask = self.ask(room).wait(self.claim_size.wait());
             self.calls.claim(ask, self.now());
         }
     }
@@ -211,7 +216,8 @@ impl<H: Handler> ClaimLoop<H> {
         if self.stage == Stage::Stopping || is_held_up || self.cannot_settle() {
             return None;
         }
-        let free = self.slots.free().saturating_sub(self.calls.asked());
+        let most = self.slots.capacity().min(self.claim_size.limit());
+        let free = most.saturating_sub(self.slots.running() + self.calls.asked());
         let free = u32::try_from(free).unwrap_or(u32::MAX);
         NonZeroU32::new(free.min(self.calls.max_batch().get()))
     }
@@ -254,21 +260,22 @@ impl<H: Handler> ClaimLoop<H> {
         late.into_iter().try_for_each(|answer| self.answered(answer))
     }
 
-    fn claimed(&mut self, deliveries: Vec<Delivery>, sent: Duration) {
+    fn claimed(&mut self, deliveries: Vec<Delivery>, sent: Sent) {
         self.claiming.is_over();
         if self.stage == Stage::Untried {
             self.stage = Stage::Working;
         }
         let now = self.now();
-        let jobs: Vec<_> = deliveries
-            .into_iter()
-            .map(|delivery| {
-                let until = surely_held_until(delivery.lease, sent, now);
-                JobContext::held_until(delivery, until)
-            })
-            .collect();
-        self.held.add(&jobs, sent);
-        for job in jobs {
+        // A lease is counted from when its claim was sent: the store counts from some
+        // moment after that.
+        let held = |delivery: Delivery| {
+            let until = sent.at.saturating_add(delivery.lease);
+            JobContext::held_until(delivery, until)
+        };
+        let (late, in_time): (Vec<_>, Vec<_>) =
+            deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
+        self.held.add(&in_time, sent.at);
+        for job in in_time {
             // A store that gives more than it was asked for gets the rest back.
             if self.stage == Stage::Stopping || self.slots.free() == 0 {
                 self.give_back(job);
@@ -276,6 +283,66 @@ impl<H: Handler> ClaimLoop<H> {
                 self.slots.start(job);
             }
         }
+        self.not_started(late, sent, now);
+    }
+
+    /// Gives up jobs whose leases may be over, without starting them (R6).
+    fn not_started(&mut self, late: Vec<JobContext>, sent: Sent, now: Duration) {
+        let took = now.saturating_sub(sent.at);
+        let Some(lease) = late.iter().map(JobContext::lease).min() else {
+            if took < sent.wait.saturating_add(self.settings.lease) {
+                self.claim_size.in_time();
+            }
+            return;
+        };
+        if self.stage == Stage::Stopping {
+            return late.into_iter().for_each(|job| self.give_back(job));
+        }
+        let of_all = self.claim_size.late(sent, lease, now);
+        tracing::info!(
+            jobs = late.len(),
+            ?took,
+            ?lease,
+            at_once = self.claim_size.limit(),
+            "jobs are not started: the answer to their claim took longer than their lease",
+        );
+        for job in late {
+            match of_all {
+                Late::GiveBack => self.give_back_unstarted(job),
+                Late::Retry => self.retry_unstarted(job),
+            }
+        }
+    }
+
+    fn give_back_unstarted(&mut self, job: JobContext) {
+        match self.claim_size.give_back(job.id()) {
+            Late::GiveBack => self.give_back(job),
+            Late::Retry => self.retry_unstarted(job),
+        }
+    }
+
+    /// The attempt counts although the job was not started, so that there is an end to
+    /// it (R11).
+    fn retry_unstarted(&mut self, job: JobContext) {
+        let (id, attempt, lease) = (job.id(), job.attempt(), job.lease());
+        let asked = job.until().saturating_sub(lease);
+        let took = self.now().saturating_sub(asked);
+        tracing::warn!(
+            %id,
+            attempt,
+            ?took,
+            ?lease,
+            "a job is not started and its attempt counts: answers take longer than its \
+             lease also with one job at a time; give it a longer lease, and keep handlers \
+             from blocking the runtime",
+        );
+        let error = format!(
+            "not started: it came {took:?} after its lease was asked for, and the lease \
+             is {lease:?}"
+        );
+        let random = self.settings.environment.random();
+        let after = self.settings.retry.delay(attempt, random);
+        self.settle(job, Verdict::Retry { after, error });
     }
 
     fn not_claimed(&mut self, error: Error) -> Result<(), WorkerError> {
@@ -312,6 +379,10 @@ impl<H: Handler> ClaimLoop<H> {
                 let verdict = self.verdict(&job, failure);
                 self.settle(job, verdict);
             }
+            Ended::NotStarted => {
+                self.held.remove([&job]);
+                self.give_back_unstarted(job);
+            }
             Ended::CutOff => self.give_back(job),
         }
     }
@@ -341,11 +412,4 @@ impl<H: Handler> ClaimLoop<H> {
     fn now(&self) -> Duration {
         self.settings.environment.clock().elapsed()
     }
-}
-
-/// A lease is counted from when its claim was sent: the store counts from some moment
-/// after that. A claim that waited may be older than a short lease; then the first
-/// heartbeat is due at once, and has a third of the lease to get through.
-fn surely_held_until(lease: Duration, sent: Duration, now: Duration) -> Duration {
-    sent.saturating_add(lease).max(now.saturating_add(lease / 3))
 }

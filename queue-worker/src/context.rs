@@ -22,7 +22,7 @@ struct Inner {
     token: CancellationToken,
     cancellation: OnceLock<Cancellation>,
     lease_end: OnceLock<LeaseEnd>,
-    /// When the lease may be over, in microseconds by the worker's own steady clock.
+    /// When the lease may be over, in microseconds by the worker's own clock.
     until_us: AtomicU64,
     /// Whether a call that settles it is under way.
     is_settling: AtomicBool,
@@ -159,6 +159,11 @@ impl JobContext {
 
     pub(crate) fn until(&self) -> Duration {
         Duration::from_micros(self.0.until_us.load(Relaxed))
+    }
+
+    /// Whether another worker may hold the job by now.
+    pub(crate) fn may_be_over(&self, now: Duration) -> bool {
+        self.until() <= now
     }
 
     /// An older answer that comes late does not shorten the lease.

@@ -4,6 +4,10 @@
 //! The thread also watches the leases' ends by the worker's own steady clock: when
 //! heartbeats cannot get through until a lease may be over, the job is treated as
 //! lost although nobody said so.
+//!
+//! After a suspend of the machine, or a step of its wall clock, leases may seem to be
+//! over that are not. Then the store is asked at once, and what it does not confirm in
+//! time is lost.
 
 use std::{future::pending, io, sync::Arc, thread, time::Duration};
 
@@ -19,8 +23,15 @@ use crate::{
     JobContext,
     context::LeaseEnd,
     held::{Beat, Held},
+    lease_clock::LeaseClock,
     trouble::{Sleep, Trouble},
 };
+
+/// How soon a suspend of the machine is noticed while a job is held.
+const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+/// How long the store has, after a suspend, to confirm that a lease still runs.
+const CONFIRMATION: Duration = Duration::from_secs(1);
 
 /// The thread; dropping this ends it.
 pub(crate) struct Heartbeat {
@@ -34,12 +45,13 @@ impl Heartbeat {
         worker: WorkerId,
         held: Arc<Held>,
         environment: Environment,
+        clock: LeaseClock,
     ) -> io::Result<Self> {
         let stopped = CancellationToken::new();
         let stop = Some(stopped.clone().drop_guard());
         let (alive, ended) = oneshot::channel();
         let (ready, started) = oneshot::channel();
-        let beats = Beats::new(queue, worker, held, environment);
+        let beats = Beats::new(queue, worker, held, environment, clock);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
             // Not made by the caller: a runtime must not be dropped inside another.
             match runtime::Builder::new_current_thread().enable_all().build() {
@@ -77,8 +89,13 @@ struct Beats {
     caller: Arc<Caller>,
     held: Arc<Held>,
     environment: Environment,
+    clock: LeaseClock,
     calls: JoinSet<Answer>,
     trouble: Trouble,
+    /// How long the machine was suspended, as far as was noticed.
+    missed: Duration,
+    /// Until when leases are not taken for over, after a suspend.
+    confirmed_by: Duration,
 }
 
 /// What a call needs. The connection is opened by the first one, in this runtime.
@@ -101,6 +118,7 @@ impl Beats {
         worker: WorkerId,
         held: Arc<Held>,
         environment: Environment,
+        clock: LeaseClock,
     ) -> Self {
         let caller = Caller {
             queue,
@@ -114,18 +132,19 @@ impl Beats {
             trouble: Trouble::new("the heartbeat", environment.clone()),
             environment,
             calls: JoinSet::new(),
+            missed: clock.missed(),
+            confirmed_by: Duration::ZERO,
+            clock,
         }
     }
 
     async fn run(mut self) {
         self.open();
         loop {
-            self.held.expire(self.now()).iter().for_each(|job| {
-                let id = job.id();
-                tracing::warn!(%id, "no heartbeat got through: the lease may be over");
-            });
+            self.notice_suspend();
+            self.expire();
             self.held.due(self.now()).into_iter().for_each(|beat| self.send(beat));
-            let next_event = self.sleep_until(self.held.next_event());
+            let next_event = self.sleep_until(self.next_event());
             tokio::select! {
                 () = next_event => {}
                 () = self.held.changed() => {}
@@ -135,6 +154,38 @@ impl Beats {
                 },
             }
         }
+    }
+
+    fn notice_suspend(&mut self) {
+        let missed = self.clock.missed();
+        if missed > self.missed {
+            let slept = missed.saturating_sub(self.missed);
+            tracing::info!(?slept, "the machine slept, or its clock was set forward");
+            self.missed = missed;
+            let now = self.now();
+            self.held.beat_all_by(now);
+            self.confirmed_by = now.saturating_add(CONFIRMATION);
+        }
+    }
+
+    fn expire(&self) {
+        let now = self.now();
+        if now < self.confirmed_by {
+            return;
+        }
+        self.held.expire(now).iter().for_each(|job| {
+            let id = job.id();
+            tracing::warn!(%id, "no heartbeat got through: the lease may be over");
+        });
+    }
+
+    /// When there is something to do, or a suspend to be noticed.
+    fn next_event(&self) -> Option<Duration> {
+        let now = self.now();
+        let next_end = self.held.next_end().map(|end| end.max(self.confirmed_by));
+        let next_nap = now.saturating_add(LONGEST_NAP);
+        let next_beat = self.held.next_beat()?.min(next_nap);
+        Some(next_end.map_or(next_beat, |end| end.min(next_beat)))
     }
 
     /// Connects now, so that the first heartbeat need not wait for it.

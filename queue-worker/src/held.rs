@@ -75,15 +75,18 @@ impl Held {
         self.changed.notified().await;
     }
 
-    /// When the next heartbeat is due, or a lease may be over.
-    pub(crate) fn next_event(&self) -> Option<Duration> {
+    /// When the next heartbeat is due.
+    pub(crate) fn next_beat(&self) -> Option<Duration> {
+        self.lock().values().map(|group| group.next_beat).min()
+    }
+
+    /// When the first lease may be over.
+    pub(crate) fn next_end(&self) -> Option<Duration> {
         let groups = self.lock();
-        let ends = |group: &Group| group.jobs.values().map(JobContext::until).min();
         groups
             .values()
-            .map(|group| {
-                ends(group).map_or(group.next_beat, |e| e.min(group.next_beat))
-            })
+            .flat_map(|group| group.jobs.values())
+            .map(JobContext::until)
             .min()
     }
 
@@ -107,6 +110,13 @@ impl Held {
     /// Brings the next beat of a group forward, after one that failed.
     pub(crate) fn beat_by(&self, lease: Duration, at: Duration) {
         if let Some(group) = self.lock().get_mut(&lease) {
+            group.next_beat = group.next_beat.min(at);
+        }
+    }
+
+    /// Brings the next beat of every group forward.
+    pub(crate) fn beat_all_by(&self, at: Duration) {
+        for group in self.lock().values_mut() {
             group.next_beat = group.next_beat.min(at);
         }
     }
@@ -173,9 +183,9 @@ mod tests {
             (job("long", LEASE, LEASE), job("short", LEASE / 10, LEASE));
         held.add(&[long, short], Duration::ZERO);
 
-        assert_eq!(held.next_event(), Some(BEAT / 10));
+        assert_eq!(held.next_beat(), Some(BEAT / 10));
         assert_eq!(lengths(&held.due(BEAT / 10)), [(LEASE / 10, 1)]);
-        assert_eq!(held.next_event(), Some(BEAT / 10 * 2));
+        assert_eq!(held.next_beat(), Some(BEAT / 10 * 2));
         assert_eq!(lengths(&held.due(BEAT)), [(LEASE / 10, 1), (LEASE, 1)]);
     }
 
@@ -195,9 +205,9 @@ mod tests {
         held.add(std::slice::from_ref(&brief), Duration::ZERO);
         held.remove([&brief]);
 
-        assert_eq!(held.next_event(), Some(BEAT));
+        assert_eq!(held.next_beat(), Some(BEAT));
         assert_eq!(lengths(&held.due(BEAT)), []);
-        assert_eq!(held.next_event(), None);
+        assert_eq!(held.next_beat(), None);
     }
 
     /// Where the lease is the worker's own, an idle one must beat too.
@@ -205,7 +215,7 @@ mod tests {
     fn a_shared_lease_beats_without_jobs() {
         let held = Held::new(Some(LEASE), Duration::ZERO);
         assert_eq!(lengths(&held.due(Duration::ZERO)), [(LEASE, 0)]);
-        assert_eq!(held.next_event(), Some(BEAT));
+        assert_eq!(held.next_beat(), Some(BEAT));
     }
 
     #[test]

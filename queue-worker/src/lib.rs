@@ -46,14 +46,17 @@
 //!
 //! A job is acknowledged after its handler answered `Ok`, and in no other case. An
 //! error, a panic, a time-out and an unreadable payload are failed attempts whose
-//! message is kept. A lease that was lost settles nothing (R7). A job may run more
-//! than once: after a crash, after a lost lease, after a lost answer. Handlers must
-//! bear that, or an [`already_done`](Worker::already_done) check must say so.
+//! message is kept. A lease that was lost settles nothing (R7). A job whose lease may be
+//! over by the worker's clock is not started (R6): it is given back, and the worker
+//! holds fewer jobs at once until answers come in time again. A job may run more than
+//! once: after a crash, after a lost lease, after a lost answer. Handlers must bear that,
+//! or an [`already_done`](Worker::already_done) check must say so.
 
 mod already_done;
 mod attempt;
 mod calls;
 mod claim_loop;
+mod claim_size;
 mod context;
 mod error;
 mod failure;
@@ -62,6 +65,7 @@ mod handler;
 mod heartbeat;
 mod held;
 mod json;
+mod lease_clock;
 mod progress;
 mod reaper;
 mod retry;

@@ -26,7 +26,8 @@ pub struct Summary {
     /// Not settled, or not for certain: the lease was lost, or the store was away
     /// until it ended. Such jobs come back.
     pub lost: u64,
-    /// Given back at shutdown, uncounted (R24).
+    /// Given back uncounted: at shutdown (R24), or because the answer to their claim
+    /// came after their lease may have been over.
     pub given_back: u64,
 }
 

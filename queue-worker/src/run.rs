@@ -13,6 +13,7 @@ use crate::{
     farewell::{Farewell, Leaving},
     heartbeat::Heartbeat,
     held::Held,
+    lease_clock::LeaseClock,
     reaper::Reaper,
     settings::Settings,
     shutdown::{Requests, Shutdown},
@@ -23,6 +24,7 @@ pub(crate) struct Run {
     pub(crate) queue: Arc<dyn ReliableQueue>,
     pub(crate) worker: WorkerId,
     pub(crate) settings: Settings,
+    pub(crate) clock: LeaseClock,
     pub(crate) progress: Progress,
 }
 
@@ -64,7 +66,8 @@ impl Run {
     async fn heartbeat(&self, held: &Arc<Held>) -> Result<Heartbeat, WorkerError> {
         let queue = Arc::clone(&self.queue);
         let (worker, environment) = (self.worker.clone(), self.environment().clone());
-        Heartbeat::start(queue, worker, Arc::clone(held), environment)
+        let clock = self.clock.clone();
+        Heartbeat::start(queue, worker, Arc::clone(held), environment, clock)
             .await
             .map_err(WorkerError::Heartbeat)
     }

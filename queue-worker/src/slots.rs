@@ -5,21 +5,16 @@ use std::{collections::HashMap, future::pending, sync::Arc};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument;
 
-use crate::{Cancellation, Failure, Handler, JobContext, Progress, attempt::Program};
-
-/// How an attempt ended.
-pub(crate) enum Ended {
-    /// With an answer; a panic is one.
-    Answered(Result<(), Failure>),
-    /// Its future was dropped at the end of the grace time.
-    CutOff,
-}
+use crate::{
+    Cancellation, Failure, Handler, JobContext, Progress,
+    attempt::{Ended, Program},
+};
 
 /// The running handlers, and how many more may run. Dropping it drops their futures.
 pub(crate) struct Slots<H> {
     capacity: usize,
     program: Arc<Program<H>>,
-    tasks: JoinSet<Result<(), Failure>>,
+    tasks: JoinSet<Ended>,
     jobs: HashMap<Id, JobContext>,
     progress: Progress,
 }
@@ -41,8 +36,12 @@ impl<H: Handler> Slots<H> {
         self.capacity
     }
 
+    pub(crate) fn running(&self) -> usize {
+        self.jobs.len()
+    }
+
     pub(crate) fn free(&self) -> usize {
-        self.capacity.saturating_sub(self.jobs.len())
+        self.capacity.saturating_sub(self.running())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -92,10 +91,10 @@ impl<H: Handler> Slots<H> {
 
     fn ended(
         &mut self,
-        joined: Result<(Id, Result<(), Failure>), JoinError>,
+        joined: Result<(Id, Ended), JoinError>,
     ) -> Option<(JobContext, Ended)> {
         let (id, ended) = match joined {
-            Ok((id, result)) => (id, Ended::Answered(result)),
+            Ok((id, ended)) => (id, ended),
             Err(error) => (error.id(), without_answer(error)),
         };
         let job = self.jobs.remove(&id)?;

@@ -9,6 +9,7 @@ use tracing::Instrument;
 use crate::{
     AlreadyDone, Handler, Progress, RetryPolicy, Summary, WorkerError,
     already_done::Check,
+    lease_clock::LeaseClock,
     run::Run,
     settings::Settings,
     shutdown::{Requests, Signals},
@@ -174,11 +175,13 @@ impl Worker {
     /// and [`WorkerError::Signals`] when the system refuses what they need, and
     /// [`WorkerError::Died`] when the backend panics in the background.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
-        let Self { queue, id, settings, requests, progress } = self;
+        let Self { queue, id, mut settings, requests, progress } = self;
         settings.check()?;
+        let clock = LeaseClock::new(settings.environment.clone());
+        settings.environment = settings.environment.with_clock(Arc::new(clock.clone()));
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
-        let run = Run { queue, worker, settings, progress };
+        let run = Run { queue, worker, settings, clock, progress };
         // A task, and not the caller's: on a runtime of many threads the future that it
         // is blocked on runs on a thread of its own, and each wake-up would cross over.
         let run = run.until_asked(handler, requests).in_current_span();

@@ -11,12 +11,13 @@ use std::{
 
 use relq::{
     Cancelled, ClaimRequest, Error, JobState, LeaseScope, NewJob, ReliableQueueExt,
-    WorkerId,
-    worker::{Cancellation, Failure, JobContext},
+    Settled, WorkerId,
+    worker::{Cancellation, CancellationToken, Failure, JobContext},
 };
 use tokio::runtime;
 
 use crate::{
+    clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{Fixture, LEASE, Running, eventually, queue_name, worker_on},
 };
@@ -206,4 +207,96 @@ pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixtur
 
     assert_eq!(worker.progress.running(), 0);
     worker.stop().await;
+}
+
+/// R7: what a handler says after a suspend that outlasted its lease changes nothing.
+pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture) {
+    fixture.push("contended").await;
+    let (clock, awake) = (PartingClock::default(), CancellationToken::new());
+    let running = Arc::new(AtomicUsize::new(0));
+    let (woken, entered) = (awake.clone(), Arc::clone(&running));
+
+    let worker = fixture.worker().concurrency(1).environment(clock.environment());
+    let worker = Running::start(worker, move |_: JobContext| {
+        entered.fetch_add(1, SeqCst);
+        let woken = woken.clone();
+        async move {
+            woken.cancelled().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| running.load(SeqCst) == 1).await;
+    clock.suspend();
+    let stolen = loop {
+        fixture.queue.recover(100.try_into().unwrap()).await.unwrap();
+        if let Some(stolen) = fixture.claim_one().await {
+            break stolen;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    clock.resume();
+    awake.cancel();
+    worker.until(|summary| summary.lost == 1).await;
+
+    assert_eq!(fixture.stats().await.leased, 1);
+    assert_eq!(fixture.queue.ack(&stolen.receipt).await.unwrap(), Settled::Applied);
+    assert_eq!(worker.stop().await.done, 0);
+    assert_eq!(fixture.stats().await.finished, 1);
+}
+
+/// R7: after a suspend the store is asked at once whether the lease still runs, and not
+/// when the next heartbeat would be due.
+pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture) {
+    fixture.push("contended").await;
+    let id = WorkerId::new("sleeper").unwrap();
+    let clock = PartingClock::default();
+
+    let worker = fixture.worker().worker_id(id.clone()).lease(Duration::from_secs(300));
+    let worker = worker.environment(clock.environment());
+    let running = Arc::new(AtomicUsize::new(0));
+    let entered = Arc::clone(&running);
+    let worker = Running::start(worker, move |job: JobContext| {
+        entered.fetch_add(1, SeqCst);
+        async move {
+            job.cancelled().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| running.load(SeqCst) == 1).await;
+    fixture.queue.pause().await.unwrap();
+    assert_eq!(fixture.queue.leave(&id).await.unwrap().jobs, 1);
+    clock.step_wall(Duration::from_secs(3600));
+    worker.until(|summary| summary.lost == 1).await;
+
+    assert_eq!(worker.stop().await.done, 0);
+}
+
+/// R18: a worker whose wall clock is set forward loses no job that runs.
+pub(crate) async fn set_clock_ends_no_lease(fixture: Fixture) {
+    fixture.push("running").await;
+    let clock = PartingClock::default();
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+
+    let worker = worker_on(counted.clone()).lease(Duration::from_secs(300));
+    let worker = worker.environment(clock.environment());
+    let running = Arc::new(AtomicUsize::new(0));
+    let entered = Arc::clone(&running);
+    let worker = Running::start(worker, move |job: JobContext| {
+        entered.fetch_add(1, SeqCst);
+        async move {
+            tokio::select! {
+                () = job.cancelled() => Err("the lease was taken for lost"),
+                // Longer than the store is given to confirm the lease.
+                () = tokio::time::sleep(Duration::from_secs(3)) => Ok(()),
+            }
+        }
+    });
+    eventually(|| running.load(SeqCst) == 1).await;
+    let before = counted.extensions.calls();
+    clock.step_wall(Duration::from_secs(7 * 3600));
+    eventually(|| counted.extensions.calls() > before).await;
+    fixture.until(|stats| stats.finished == 1).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done, summary.lost, summary.retried), (1, 0, 0));
 }

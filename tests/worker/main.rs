@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod clocks;
 mod faulty;
 mod fixture;
+mod late_answers;
 mod leases;
 mod outcomes;
 mod settings;
@@ -71,7 +73,17 @@ on_every_backend! {
         cancelled_job_fires_the_token_and_acks_nothing,
         unheard_heartbeats_end_the_lease,
         own_lease_of_a_job_is_kept,
-        deaf_handler_is_dropped_after_the_grace_time;
+        deaf_handler_is_dropped_after_the_grace_time,
+        settlement_after_a_suspend_changes_nothing,
+        suspend_that_lost_the_lease_fires_the_token,
+        set_clock_ends_no_lease;
+    late_answers:
+        late_answer_starts_nothing,
+        answer_from_before_a_suspend_starts_nothing,
+        late_answers_halve_the_claims,
+        job_that_always_comes_late_is_buried,
+        own_short_lease_costs_a_waiting_worker_no_attempt,
+        lease_lost_during_the_check_starts_nothing;
     shutdown:
         running_handlers_get_their_grace_time,
         handler_over_its_grace_time_is_given_back_uncounted,

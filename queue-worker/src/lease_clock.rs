@@ -1,0 +1,188 @@
+//! The clock by which a worker judges its leases.
+//!
+//! A steady clock stands still while the machine is suspended, and the store's clock
+//! goes on. The wall clock shows the time that was missed, so the larger progress of
+//! the two counts. A wall clock may also be set by somebody: then a worker takes leases
+//! for older than they are, and asks the store (see `heartbeat`), so that no running
+//! job is lost to a clock that was set (R18).
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use queue_core::{Clock, Environment, Timestamp};
+
+/// A smaller lead of the wall clock is noise: its reading has whole milliseconds.
+const LEAST_LEAD: Duration = Duration::from_millis(20);
+
+/// Two readings of the steady clock around one of the wall clock lie no further apart,
+/// or the thread was interrupted between them.
+const TOGETHER: Duration = Duration::from_millis(2);
+
+/// How often clocks are read to find a moment without an interruption.
+const READINGS: usize = 4;
+
+/// A clock whose `elapsed` counts the time that its machine was suspended.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseClock {
+    machine: Environment,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How long the steady clock has missed, as far as is known.
+    missed: Duration,
+    /// The smallest distance of the two clocks since the last time that was missed.
+    distance_ms: Option<i64>,
+}
+
+impl LeaseClock {
+    pub(crate) fn new(machine: Environment) -> Self {
+        let state = State { missed: Duration::ZERO, distance_ms: None };
+        Self { machine, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// How long the machine was suspended, or its wall clock set forward, until now.
+    pub(crate) fn missed(&self) -> Duration {
+        // Read under the lock: an older reading must not follow a newer one.
+        let mut state = self.lock();
+        if let Some(found) = self.distance_ms() {
+            let known = *state.distance_ms.get_or_insert(found);
+            let lead_ms = u64::try_from(found.saturating_sub(known)).unwrap_or(0);
+            let lead = Duration::from_millis(lead_ms);
+            if lead >= LEAST_LEAD {
+                state.missed = state.missed.saturating_add(lead);
+                state.distance_ms = Some(found);
+            } else {
+                state.distance_ms = Some(found.min(known));
+            }
+        }
+        state.missed
+    }
+
+    /// The wall clock less the steady clock; none when no reading was undisturbed.
+    fn distance_ms(&self) -> Option<i64> {
+        let clock = self.machine.clock();
+        (0..READINGS).find_map(|_| {
+            let before = clock.elapsed();
+            let wall = clock.now();
+            let after = clock.elapsed();
+            let is_undisturbed = after.saturating_sub(before) <= TOGETHER;
+            let steady_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+            is_undisturbed.then(|| wall.unix_ms().saturating_sub(steady_ms))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A clock may panic under the lock, but not half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for LeaseClock {
+    fn now(&self) -> Timestamp {
+        self.machine.clock().now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        // The missed time is read last: it never goes back, and so this does not.
+        let steady = self.machine.clock().elapsed();
+        steady.saturating_add(self.missed())
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.machine.clock().sleep(duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use queue_core::OsRandomness;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Clocks that show what a test sets.
+    #[derive(Debug, Clone, Default)]
+    struct SetClocks(Arc<Mutex<(Duration, Duration)>>);
+
+    impl SetClocks {
+        fn lease_clock(&self) -> LeaseClock {
+            let clock = Arc::new(self.clone());
+            let clock =
+                LeaseClock::new(Environment::new(clock, Arc::new(OsRandomness)));
+            clock.elapsed();
+            clock
+        }
+
+        fn advance(&self, steady: Duration, wall: Duration) {
+            let mut clocks = self.0.lock().unwrap();
+            clocks.0 += steady;
+            clocks.1 += wall;
+        }
+
+        fn set_wall_back(&self, by: Duration) {
+            self.0.lock().unwrap().1 -= by;
+        }
+    }
+
+    impl Clock for SetClocks {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_unix_ms(0).plus(self.0.lock().unwrap().1)
+        }
+
+        fn elapsed(&self) -> Duration {
+            self.0.lock().unwrap().0
+        }
+
+        fn sleep(
+            &self,
+            _duration: Duration,
+        ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    #[test]
+    fn a_suspended_machine_has_missed_what_its_wall_clock_shows() {
+        let machine = SetClocks::default();
+        let clock = machine.lease_clock();
+
+        machine.advance(Duration::from_secs(1), HOUR);
+
+        assert_eq!(clock.elapsed(), HOUR);
+        machine.advance(HOUR, HOUR);
+        assert_eq!(clock.elapsed(), HOUR * 2);
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_back_hides_no_later_suspend() {
+        let machine = SetClocks::default();
+        machine.advance(HOUR, HOUR * 2);
+        let clock = machine.lease_clock();
+
+        machine.set_wall_back(HOUR);
+        assert_eq!(clock.elapsed(), HOUR);
+        machine.advance(Duration::ZERO, HOUR / 2);
+
+        assert_eq!(clock.elapsed(), HOUR + HOUR / 2);
+    }
+
+    /// Many readings add nothing to the time, whatever their rounding.
+    #[test]
+    fn readings_in_a_row_are_not_added_up() {
+        let machine = SetClocks::default();
+        let clock = machine.lease_clock();
+        for _ in 0..10_000 {
+            machine.advance(Duration::from_micros(1300), Duration::from_micros(1300));
+            clock.elapsed();
+        }
+
+        assert_eq!(clock.missed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,211 @@
+//! A claim whose answer is read after its leases may be over: nothing is started.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use relq::{
+    LeaseScope, NewJob, ReliableQueueExt,
+    worker::{Failure, JobContext},
+};
+use tokio::sync::Notify;
+
+use crate::{
+    clocks::PartingClock,
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, LEASE, Running, eventually, worker_on},
+};
+
+/// Longer than any test takes: leases of this length end by a moved clock only.
+const LONG_LEASE: Duration = Duration::from_secs(300);
+
+/// The attempts that ran, by payload.
+#[derive(Clone, Default)]
+struct Runs(Arc<Mutex<Vec<(String, u32)>>>);
+
+impl Runs {
+    fn note(&self, job: &JobContext) {
+        let payload = String::from_utf8(job.payload().to_vec()).unwrap();
+        self.0.lock().unwrap().push((payload, job.attempt()));
+    }
+
+    fn of(&self, payload: &str) -> Vec<u32> {
+        let runs = self.0.lock().unwrap();
+        runs.iter().filter(|(p, _)| p == payload).map(|(_, attempt)| *attempt).collect()
+    }
+
+    fn attempts(&self) -> Vec<u32> {
+        let mut attempts: Vec<_> =
+            self.0.lock().unwrap().iter().map(|(_, attempt)| *attempt).collect();
+        attempts.sort_unstable();
+        attempts
+    }
+}
+
+/// A handler that notes its job and succeeds.
+fn noting(
+    runs: &Runs,
+) -> impl Fn(JobContext) -> std::future::Ready<Result<(), Failure>> + Send + Sync + use<>
+{
+    let runs = runs.clone();
+    move |job: JobContext| {
+        runs.note(&job);
+        std::future::ready(Ok(()))
+    }
+}
+
+/// Lets leases end, takes the one job as another worker, and finishes it.
+async fn finish_as_another(fixture: &Fixture) {
+    loop {
+        fixture.queue.recover(100.try_into().unwrap()).await.unwrap();
+        if let Some(stolen) = fixture.claim_one().await {
+            fixture.queue.ack(&stolen.receipt).await.unwrap();
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// R6: a job that ran elsewhere, because its lease ended before the answer was read, is
+/// not started here.
+pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
+    fixture.push("contended").await;
+    let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
+    let held_back = Arc::clone(&release);
+
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
+    let worker = Running::start(worker_on(Arc::new(slow)), noting(&runs));
+    fixture.until(|stats| stats.leased == 1).await;
+    finish_as_another(&fixture).await;
+    release.notify_one();
+    fixture.push("next").await;
+    fixture.until(|stats| stats.finished == 2).await;
+
+    worker.stop().await;
+    assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
+}
+
+/// R6: so it is where the machine was suspended: the worker's steady clock has stood
+/// still, and the store's has not.
+pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture) {
+    fixture.push("contended").await;
+    let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
+    let (held_back, clock) = (Arc::clone(&release), PartingClock::default());
+
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
+    let worker = worker_on(Arc::new(slow)).environment(clock.environment());
+    let worker = Running::start(worker, noting(&runs));
+    fixture.until(|stats| stats.leased == 1).await;
+    clock.suspend();
+    finish_as_another(&fixture).await;
+    clock.resume();
+    release.notify_one();
+    fixture.push("next").await;
+    fixture.until(|stats| stats.finished == 2).await;
+
+    worker.stop().await;
+    assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
+}
+
+/// R11: jobs of late answers go back uncounted, and fewer are claimed each time; with
+/// one at a time the attempt counts, so that there is an end to it.
+pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
+    fixture.push_many(8).await;
+    let (runs, asks) = (Runs::default(), Arc::new(Mutex::new(Vec::new())));
+    let (asked, clock) = (Arc::clone(&asks), PartingClock::default());
+    let moved = clock.clone();
+
+    let slow = Faulty::new(fixture.queue.clone()).on_claim(move |call, jobs| {
+        asked.lock().unwrap().push(jobs);
+        let moved = moved.clone();
+        let past_lease = move || moved.advance(LONG_LEASE * 2);
+        (call < 4).then(|| Fault::Overtaken(Arc::new(past_lease)))
+    });
+    let worker = worker_on(Arc::new(slow)).concurrency(8).lease(LONG_LEASE);
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, noting(&runs));
+    fixture.until(|stats| stats.finished == 8).await;
+    let in_trouble = asks.lock().unwrap().clone();
+    eventually(|| asks.lock().unwrap().last() == Some(&8)).await;
+
+    let summary = worker.stop().await;
+    assert_eq!(in_trouble[..4], [8, 4, 2, 1]);
+    assert_eq!(runs.attempts(), [1, 1, 1, 1, 1, 1, 1, 2]);
+    assert_eq!((summary.done, summary.given_back, summary.retried), (8, 14, 1));
+}
+
+/// R11: a job that no answer brings in time ends dead, and says why.
+pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
+    fixture.push(NewJob::new("cursed").max_attempts(3.try_into().unwrap())).await;
+    let (runs, clock) = (Runs::default(), PartingClock::default());
+    let moved = clock.clone();
+
+    let slow = Faulty::new(fixture.queue.clone()).on_claim(move |_, _| {
+        let moved = moved.clone();
+        let past_lease = move || moved.advance(LONG_LEASE * 2);
+        Some(Fault::Overtaken(Arc::new(past_lease)))
+    });
+    let worker = worker_on(Arc::new(slow)).lease(LONG_LEASE);
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, noting(&runs));
+    fixture.until(|stats| stats.dead == 1).await;
+
+    worker.halt();
+    worker.end().await.unwrap();
+    assert!(runs.attempts().is_empty());
+    let error = fixture.dead().await[0].last_error.clone().unwrap();
+    assert!(error.contains("lease is 300s"), "{error}");
+}
+
+/// R11: a lease that is shorter than a claim waits costs no attempt.
+pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
+    fixture: Fixture,
+) {
+    if fixture.queue.capabilities().lease_scope == LeaseScope::Worker {
+        return;
+    }
+    let runs = Runs::default();
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let worker = worker_on(counted.clone()).concurrency(1);
+    let worker = worker.lease(Duration::from_secs(60));
+    let worker = Running::start(worker, noting(&runs));
+    eventually(|| counted.claims.calls() == 1).await;
+    // The claim waits for five seconds.
+    tokio::time::sleep(LEASE * 2).await;
+    let short = NewJob::new("short").lease(LEASE).max_attempts(1.try_into().unwrap());
+    fixture.push(short).await;
+    fixture.until(|stats| stats.unfinished() == 0).await;
+
+    assert_eq!((worker.stop().await.done, runs.attempts()), (1, vec![1]));
+}
+
+/// R6: a job whose check took longer than its lease is not started.
+pub(crate) async fn lease_lost_during_the_check_starts_nothing(fixture: Fixture) {
+    fixture.push("contended").await;
+    let first = fixture.claim_one().await.unwrap();
+    fixture.queue.retry(&first.receipt, Duration::ZERO, "again").await.unwrap();
+    let (runs, checks) = (Runs::default(), Arc::new(AtomicUsize::new(0)));
+    let asked = Arc::clone(&checks);
+
+    let deaf =
+        Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable));
+    let worker = worker_on(Arc::new(deaf)).already_done(move |_: JobContext| {
+        let is_first = asked.fetch_add(1, SeqCst) == 0;
+        async move {
+            let takes = if is_first { LEASE * 2 } else { Duration::ZERO };
+            tokio::time::sleep(takes).await;
+            Ok::<_, Failure>(false)
+        }
+    });
+    let worker = Running::start(worker, noting(&runs));
+    fixture.until(|stats| stats.finished == 1).await;
+
+    assert_eq!(worker.stop().await.lost, 1);
+    assert_eq!(runs.of("contended"), [3]);
+}
