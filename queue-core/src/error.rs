@@ -194,6 +194,15 @@ pub enum Error {
         /// What the client library said.
         source: BoxError,
     },
+    /// The store takes no writes: a replica that was not promoted. Nothing was done. A
+    /// promotion mends it, so it may be tried again, but not for ever.
+    #[error("{at}: the store takes no writes")]
+    ReadOnly {
+        /// Where it arose.
+        at: At,
+        /// What the client library said.
+        source: BoxError,
+    },
     /// Wrong password, missing permission, a file that may not be written. Nothing
     /// was done.
     #[error("{at}: access is denied")]
@@ -212,6 +221,15 @@ pub enum Error {
         /// What is wrong with the store.
         source: BoxError,
     },
+    /// The server is of a kind that keeps no queue of relq's: a sentinel, or a cluster
+    /// node that leads elsewhere. Nothing was done, and only another address mends it.
+    #[error("{at}: the server is the wrong one")]
+    WrongServer {
+        /// Where it arose.
+        at: At,
+        /// Which kind of server it is, and which one is needed.
+        source: BoxError,
+    },
 }
 
 impl Error {
@@ -224,10 +242,19 @@ impl Error {
         }
     }
 
+    /// Whether only somebody's help mends it: permissions, another file, a promotion. A
+    /// program that runs by itself stops after it has tried for a while.
+    pub fn needs_help(&self) -> bool {
+        matches!(self, Self::ReadOnly { .. })
+            || self.retry_advice() == RetryAdvice::Never
+    }
+
     /// Whether the same call may be made again.
     pub fn retry_advice(&self) -> RetryAdvice {
         match self {
-            Self::Unavailable { .. } | Self::Full { .. } => RetryAdvice::Safe,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::ReadOnly { .. } => {
+                RetryAdvice::Safe
+            }
             Self::Interrupted { at, .. } | Self::Unreadable { at, .. } => {
                 if at.operation.is_repeatable() {
                     RetryAdvice::Safe
@@ -249,7 +276,9 @@ impl Error {
             | Self::Unreadable { at, .. }
             | Self::Full { at, .. }
             | Self::Denied { at, .. }
-            | Self::Unusable { at, .. } => *at,
+            | Self::ReadOnly { at, .. }
+            | Self::Unusable { at, .. }
+            | Self::WrongServer { at, .. } => *at,
         }
     }
 

@@ -24,10 +24,7 @@ use queue_core::{At, Environment, Error, Operation};
 use redis::{Cmd, RedisError, Value};
 use tokio::runtime::{self, Handle};
 
-use crate::{RedisConfig, Reply, error, link::Link};
-
-/// The oldest server that has what the scripts need (`allow-oom`, 7.0).
-const MINIMUM_MAJOR_VERSION: u32 = 7;
+use crate::{RedisConfig, Reply, error, link::Link, server_info::ServerInfo};
 
 /// The connections of one opened queue. Clones share them.
 #[derive(Clone)]
@@ -79,8 +76,8 @@ impl Conn {
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the server cannot be reached, [`Error::Denied`]
-    /// when it refuses the user, [`Error::Unusable`] when it is too old or the
-    /// database does not exist.
+    /// when it refuses the user, [`Error::WrongServer`] for a sentinel, and
+    /// [`Error::Unusable`] when it is too old or the database does not exist.
     pub async fn open(
         backend: &'static str,
         config: RedisConfig,
@@ -174,11 +171,9 @@ impl Conn {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("memory");
         let info = self.call(Operation::Connect, &info).await?.text()?;
-        let field = |name: &str| {
-            info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        };
-        check_version(self.at(Operation::Connect), field("redis_version"))?;
-        warn_of_eviction(field("maxmemory_policy"), self);
+        let info = ServerInfo::read(&info);
+        info.check(self.at(Operation::Connect))?;
+        warn_of_eviction(info.evicts_by(), self);
         Ok(())
     }
 }
@@ -248,20 +243,8 @@ pub fn command(name: &'static str) -> Cmd {
     redis::cmd(name)
 }
 
-fn check_version(at: At, version: Option<&str>) -> Result<(), Error> {
-    let version = version.unwrap_or("unknown");
-    let major: u32 =
-        version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(0);
-    if major < MINIMUM_MAJOR_VERSION {
-        let source =
-            format!("the server's version is {version}, and 7.0 is the oldest");
-        return Err(Error::Unusable { at, source: source.into() });
-    }
-    Ok(())
-}
-
 fn warn_of_eviction(policy: Option<&str>, conn: &Conn) {
-    if let Some(policy) = policy.filter(|policy| *policy != "noeviction") {
+    if let Some(policy) = policy {
         tracing::warn!(
             server = %conn.0.config,
             policy,
@@ -279,30 +262,5 @@ impl fmt::Display for Conn {
 impl fmt::Debug for Conn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Conn({self})")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn checked(version: &str) -> Result<(), Error> {
-        let at = At { backend: "test", operation: Operation::Connect };
-        check_version(at, Some(version))
-    }
-
-    #[test]
-    fn a_server_older_than_7_is_refused_by_its_version() {
-        let error = checked("6.2.14").unwrap_err();
-
-        assert!(matches!(error, Error::Unusable { .. }));
-        assert!(error.full_message().contains("6.2.14"), "{}", error.full_message());
-    }
-
-    #[test]
-    fn newer_servers_are_taken() {
-        for version in ["7.0.0", "7.0.15", "8.6.3", "10.0.0"] {
-            assert!(checked(version).is_ok(), "{version}");
-        }
     }
 }

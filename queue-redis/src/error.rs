@@ -1,17 +1,15 @@
 //! What a failed command means for the caller: did it happen, may it be retried.
 
+use std::fmt;
+
 use queue_core::{At, BoxError, Error};
 use redis::{ErrorKind, RedisError};
 
 /// Answers that say the command was not carried out and that a later one may be.
 const NOT_NOW: &[&str] = &[
     "LOADING",
-    "READONLY",
     "MASTERDOWN",
     "BUSY",
-    "CLUSTERDOWN",
-    "MOVED",
-    "ASK",
     "TRYAGAIN",
     "NOREPLICAS",
     "UNBLOCKED",
@@ -24,18 +22,47 @@ const NOT_NOW: &[&str] = &[
 const DENIED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM"];
 
 /// Answers that say the keys are not what they should be.
-const UNUSABLE: &[&str] = &["WRONGTYPE", "CROSSSLOT"];
+const UNUSABLE: &[&str] = &["WRONGTYPE"];
+
+/// Answers of a cluster's node that leads to another one. What a plain server or a
+/// cluster's only node is asked, it does.
+const ELSEWHERE: &[&str] = &["MOVED", "ASK", "CROSSSLOT"];
+
+const NODE_ELSEWHERE: &str = "the server is a node of a Redis Cluster, and keys of this \
+    queue are on another node; relq needs a plain server, so name one";
+const NODE_WITHOUT_SLOT: &str = "the server is a node of a Redis Cluster, and does not \
+    serve this queue's keys; relq needs a plain server, so name one";
+const UNKNOWN_COMMAND: &str = "the server does not know a command that every Redis 7.0 \
+    has: it is a Redis Sentinel, a proxy, or has renamed it; relq needs a plain server, \
+    so name one";
+
+/// An answer, and what it says of the server that gave it.
+#[derive(Debug)]
+struct Explained {
+    words: &'static str,
+    source: RedisError,
+}
 
 /// What the failure of a command that was sent means.
 pub(crate) fn after_send(at: At, error: RedisError) -> Error {
     match error.code() {
         Some("OOM") => Error::Full { at, source: Box::new(error) },
+        Some("READONLY") => Error::ReadOnly { at, source: Box::new(error) },
+        Some("CLUSTERDOWN") => {
+            Error::Unusable { at, source: explained(NODE_WITHOUT_SLOT, error) }
+        }
+        Some(code) if ELSEWHERE.contains(&code) => {
+            Error::WrongServer { at, source: explained(NODE_ELSEWHERE, error) }
+        }
         Some(code) if NOT_NOW.contains(&code) => unavailable(at, error),
         Some(code) if DENIED.contains(&code) => denied(at, error),
         Some(code) if UNUSABLE.contains(&code) => unusable(at, error),
         // A script that failed after its first write left it done.
         Some(_) if is_raised_in_script(&error) => interrupted(at, error),
         Some(_) if says_not_now(&error) => unavailable(at, error),
+        Some(_) if is_unknown_command(&error) => {
+            Error::WrongServer { at, source: explained(UNKNOWN_COMMAND, error) }
+        }
         Some(_) => unusable(at, error),
         None => interrupted(at, error),
     }
@@ -73,6 +100,14 @@ fn says_not_now(error: &RedisError) -> bool {
     error.detail().is_some_and(|detail| detail.contains("max number of clients"))
 }
 
+fn is_unknown_command(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.starts_with("unknown command"))
+}
+
+fn explained(words: &'static str, source: RedisError) -> BoxError {
+    Box::new(Explained { words, source })
+}
+
 fn unavailable(at: At, error: RedisError) -> Error {
     Error::Unavailable { at, source: Box::new(error) }
 }
@@ -87,4 +122,16 @@ fn unusable(at: At, error: RedisError) -> Error {
 
 fn interrupted(at: At, error: RedisError) -> Error {
     Error::Interrupted { at, source: Box::new(error) }
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words)
+    }
+}
+
+impl std::error::Error for Explained {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
 }

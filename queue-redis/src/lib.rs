@@ -16,6 +16,7 @@ mod parts;
 mod progress;
 mod reply;
 mod script;
+mod server_info;
 pub mod shelf;
 mod socket;
 #[cfg(feature = "tls")]

@@ -62,7 +62,8 @@ async fn forward_some(
 }
 
 fn is_out_of_reach(answer: &Result<(), Error>) -> bool {
-    matches!(answer, Err(Error::Unavailable { .. } | Error::Interrupted { .. }))
+    use Error::{Interrupted, ReadOnly, Unavailable};
+    matches!(answer, Err(Unavailable { .. } | ReadOnly { .. } | Interrupted { .. }))
 }
 
 async fn forward_one(

@@ -1,0 +1,103 @@
+//! What a server tells about itself when a connection is opened: whether relq can work
+//! on it.
+
+use queue_core::{At, Error};
+
+/// The oldest server that has what the scripts need (`allow-oom`, 7.0).
+const MINIMUM_MAJOR_VERSION: u32 = 7;
+
+const SENTINEL: &str = "the server is a Redis Sentinel, which keeps no data; relq needs a \
+    plain server, so name the master that the sentinel watches";
+
+/// The fields of INFO that concern relq.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerInfo<'a> {
+    version: Option<&'a str>,
+    mode: Option<&'a str>,
+    eviction_policy: Option<&'a str>,
+}
+
+impl<'a> ServerInfo<'a> {
+    /// Reads the answer to `INFO server memory`.
+    pub(crate) fn read(info: &'a str) -> Self {
+        let field = |name: &str| {
+            info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        };
+        Self {
+            version: field("redis_version"),
+            mode: field("redis_mode"),
+            eviction_policy: field("maxmemory_policy"),
+        }
+    }
+
+    /// Refuses a server that relq does not work on.
+    ///
+    /// A node of a cluster is taken: one that serves all slots works, and another says
+    /// so when it is asked for a key.
+    pub(crate) fn check(&self, at: At) -> Result<(), Error> {
+        if self.mode == Some("sentinel") {
+            return Err(Error::WrongServer { at, source: SENTINEL.into() });
+        }
+        let version = self.version.unwrap_or("unknown");
+        let major: u32 =
+            version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(0);
+        if major < MINIMUM_MAJOR_VERSION {
+            let source =
+                format!("the server's version is {version}, and 7.0 is the oldest");
+            return Err(Error::Unusable { at, source: source.into() });
+        }
+        Ok(())
+    }
+
+    /// The policy by which the server may evict jobs, if it may.
+    pub(crate) fn evicts_by(&self) -> Option<&'a str> {
+        self.eviction_policy.filter(|policy| *policy != "noeviction")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use queue_core::Operation;
+
+    use super::*;
+
+    fn checked(info: &str) -> Result<(), Error> {
+        ServerInfo::read(info)
+            .check(At { backend: "test", operation: Operation::Connect })
+    }
+
+    #[test]
+    fn a_server_older_than_7_is_refused_by_its_version() {
+        let error = checked("redis_version:6.2.14\r\n").unwrap_err();
+
+        assert!(matches!(error, Error::Unusable { .. }));
+        assert!(error.full_message().contains("6.2.14"), "{}", error.full_message());
+    }
+
+    #[test]
+    fn newer_servers_are_taken() {
+        for version in ["7.0.0", "7.0.15", "8.6.3", "10.0.0"] {
+            let info = format!("redis_version:{version}\r\nredis_mode:standalone\r\n");
+            assert!(checked(&info).is_ok(), "{version}");
+        }
+    }
+
+    #[test]
+    fn a_sentinel_is_refused_and_a_node_of_a_cluster_is_not() {
+        let of_mode = |mode| format!("redis_version:7.0.15\r\nredis_mode:{mode}\r\n");
+
+        let error = checked(&of_mode("sentinel")).unwrap_err();
+
+        assert!(matches!(error, Error::WrongServer { .. }), "{error:?}");
+        assert!(checked(&of_mode("cluster")).is_ok());
+    }
+
+    #[test]
+    fn a_policy_that_evicts_is_told() {
+        let policy = |info| ServerInfo::read(info).evicts_by();
+
+        assert_eq!(policy("maxmemory_policy:allkeys-lru\r\n"), Some("allkeys-lru"));
+        assert_eq!(policy("maxmemory_policy:noeviction\r\n"), None);
+        assert_eq!(policy(""), None);
+    }
+}
