@@ -5,7 +5,8 @@
 //! calls that were sent are done.
 
 use std::{
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, Sender},
     thread,
 };
@@ -30,6 +31,9 @@ const GROUP_WEIGHT: usize = 4096;
 pub(crate) struct Site {
     /// None for memory.
     pub(crate) file: Option<PathBuf>,
+    /// Which file the first connection opened. Later ones open no other: the path may
+    /// name another file by then, or none.
+    opened: Option<FileIdentity>,
     pub(crate) queue: QueueName,
     pub(crate) bell: Bell,
     pub(crate) config: SqliteConfig,
@@ -47,7 +51,34 @@ impl Site {
             Some(file) => Bell::of(file, &queue),
             None => Bell::alone(),
         };
-        Ok(Self { file, queue, bell, config })
+        Ok(Self { file, opened: None, queue, bell, config })
+    }
+
+    /// A file that was deleted or replaced under an open connection takes writes that
+    /// nobody will ever read: an Ok for them would be a lie (R1). To open the new file
+    /// would be none the better: SQLite might write the log of the old one into it.
+    fn check_file(&self) -> Result<(), Failure> {
+        let (Some(path), Some(opened)) = (&self.file, self.opened) else {
+            return Ok(());
+        };
+        let path_name = path.display();
+        match FileIdentity::of(path) {
+            Ok(Some(found)) if found == opened => Ok(()),
+            Ok(_) => Err(Failure::unusable(format!(
+                "{path_name} was replaced while it was open and names another file now; \
+                 put the old one back, or open the queue again to use the new one",
+            ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Failure::unusable(format!(
+                    "{path_name} was deleted or moved while it was open; put it back, \
+                     or open the queue again to begin with an empty one",
+                )))
+            }
+            Err(error) => Err(Failure::unusable(format!(
+                "{path_name} was open and cannot be looked at any more: {error}; make \
+                 its folder readable again",
+            ))),
+        }
     }
 }
 
@@ -116,21 +147,26 @@ fn ended() -> Failure {
     Failure::interrupted("the database thread ended before it answered")
 }
 
-/// The thread's side: the connection, and the file it was opened on.
+/// The thread's side: the connection, and the site it was opened on.
 struct Keeper {
     desk: Desk,
-    file: Option<(PathBuf, Option<FileIdentity>)>,
+    site: Site,
 }
 
 impl Keeper {
-    fn open(site: Site) -> Result<(Self, Site), Failure> {
+    fn open(mut site: Site) -> Result<(Self, Site), Failure> {
+        site.check_file()?;
         let conn = connection::open(site.file.as_deref(), &site.config)?;
         let queue = statements::queue_key(&conn, &site.config.steps, &site.queue)?;
-        let file = site.file.clone().map(with_identity).transpose()?;
+        // It may have been replaced while it was opened.
+        site.check_file()?;
+        if let (Some(path), None) = (&site.file, site.opened) {
+            site.opened = identity(path)?;
+        }
         let environment = site.config.environment.clone();
         let (bell, steps) = (site.bell.clone(), site.config.steps.clone());
         let desk = Desk { conn, queue, environment, bell, steps };
-        Ok((Self { desk, file }, site))
+        Ok((Self { desk, site: site.clone() }, site))
     }
 
     fn serve(&self, inbox: &Receiver<Vec<Box<dyn Pending>>>) {
@@ -139,7 +175,7 @@ impl Keeper {
             // all of them instead of the first, and half as much again done.
             thread::yield_now();
             gather(&mut group, inbox);
-            if let Err(failure) = self.check_file() {
+            if let Err(failure) = self.site.check_file() {
                 for call in group {
                     call.finish(Err(failure.clone()));
                 }
@@ -150,29 +186,13 @@ impl Keeper {
             }
         }
     }
-
-    /// A file that was deleted or replaced under an open connection takes writes
-    /// that nobody will ever read: an Ok for them would be a lie (R1).
-    fn check_file(&self) -> Result<(), Failure> {
-        let Some((path, Some(opened))) = &self.file else { return Ok(()) };
-        if matches!(FileIdentity::of(path), Ok(Some(found)) if found == *opened) {
-            return Ok(());
-        }
-        Err(Failure::unusable(format!(
-            "{} was deleted, moved or replaced while it was open; open the queue again",
-            path.display(),
-        )))
-    }
 }
 
-fn with_identity(path: PathBuf) -> Result<(PathBuf, Option<FileIdentity>), Failure> {
-    match FileIdentity::of(&path) {
-        Ok(identity) => Ok((path, identity)),
-        Err(error) => Err(Failure::unusable(format!(
-            "{} was deleted while it was opened: {error}",
-            path.display(),
-        ))),
-    }
+fn identity(path: &Path) -> Result<Option<FileIdentity>, Failure> {
+    FileIdentity::of(path).map_err(|error| {
+        let path = path.display();
+        Failure::unusable(format!("{path} was deleted while it was opened: {error}"))
+    })
 }
 
 /// Takes what waits already, up to the weight of a group.

@@ -4,7 +4,9 @@
 use std::{fs, path::Path};
 
 use backend_sqlite::SqliteConfig;
-use queue_core::{Error, Operator as _, ReliableQueueExt as _, RetryAdvice};
+use queue_core::{
+    Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, RetryAdvice,
+};
 
 use crate::fixture::{Folder, open, raw};
 
@@ -161,7 +163,65 @@ async fn a_file_deleted_under_an_open_queue_takes_no_jobs() {
 
     let error = queue.push_one("lost".into()).await.unwrap_err();
 
-    assert_unusable(&error, "was deleted, moved or replaced");
+    assert_unusable(&error, "was deleted or moved");
+}
+
+/// R1: a file that was put in the place of the open one is another, and the error says
+/// what to do.
+#[tokio::test]
+async fn a_file_replaced_under_an_open_queue_takes_no_jobs() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let queue = folder.queue().await;
+    drop(other.queue().await);
+    fs::rename(other.file(), folder.file()).unwrap();
+
+    let error = queue.push_one("lost".into()).await.unwrap_err();
+
+    assert_unusable(&error, "names another file now");
+    assert_unusable(&error, &folder.file().display().to_string());
+}
+
+/// R23: figures of another file are not those of the queue that is open, also where the
+/// connection that reads them is opened later.
+#[tokio::test]
+async fn figures_of_a_replaced_file_are_refused() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let queue = folder.queue().await;
+    queue.push_one("kept".into()).await.unwrap();
+    drop(other.queue().await);
+    fs::rename(other.file(), folder.file()).unwrap();
+
+    let error = queue.stats().await.unwrap_err();
+
+    assert_unusable(&error, "names another file now");
+}
+
+/// R1: no new and empty file takes the place of one that was deleted.
+#[tokio::test]
+async fn a_sibling_of_a_deleted_file_makes_no_new_one() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    fs::remove_file(folder.file()).unwrap();
+
+    let error = queue.sibling().await.unwrap_err();
+
+    assert_unusable(&error, "was deleted or moved");
+    assert!(!folder.file().exists());
+}
+
+/// A file that is put back is the same one, and the queue goes on.
+#[tokio::test]
+async fn a_file_that_is_put_back_is_used_again() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let aside = folder.path().join("aside.db");
+    fs::rename(folder.file(), &aside).unwrap();
+    queue.push_one("refused".into()).await.unwrap_err();
+    fs::rename(&aside, folder.file()).unwrap();
+
+    queue.push_one("kept".into()).await.unwrap();
+
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
 }
 
 /// R3: a job that was tampered with is buried with its bytes, and those behind it
