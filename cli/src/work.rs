@@ -187,7 +187,9 @@ impl Args {
 
 fn explain_worker(error: WorkerError) -> Failure {
     match error {
-        WorkerError::Claim(error) => Failure::Failed(explain(&error)),
+        WorkerError::Claim(error) | WorkerError::Store(error) => {
+            Failure::Failed(explain(&error))
+        }
         WorkerError::Setting(error) => Failure::Usage(error.to_string()),
         other => match std::error::Error::source(&other) {
             Some(cause) => Failure::Failed(format!("{other}: {cause}")),

@@ -55,7 +55,7 @@ pub(crate) struct ClaimLoop<H> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No claim has succeeded yet: an error that no retry mends ends the worker.
+    /// No claim has succeeded yet: an error that no retry mends ends the worker at once.
     Untried,
     Working,
     /// What is claimed from now on is given back.
@@ -235,21 +235,21 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn answered(&mut self, answer: Answer) -> Result<(), WorkerError> {
         let Answer { settled, claimed, sent } = answer;
-        if let Some((batch, result)) = settled {
-            self.settling.answered(batch, result);
-        }
+        let settled = settled.map_or(Ok(()), |(batch, result)| {
+            self.settling.answered(batch, result, self.settings.give_up_after)
+        });
         match claimed {
             Some(Ok(deliveries)) => self.claimed(deliveries, sent),
-            Some(Err(error)) => return self.not_claimed(error),
+            Some(Err(error)) => self.not_claimed(error)?,
             None => {}
         }
-        Ok(())
+        settled
     }
 
     /// Takes an answer while stopping, when a claim that failed is not made again.
     fn answered_late(&mut self, answer: Answer) {
         if let Err(error) = self.answered(answer) {
-            tracing::debug!(%error, "a claim failed while stopping");
+            tracing::debug!(%error, "a call failed while stopping");
         }
     }
 
@@ -351,7 +351,8 @@ impl<H: Handler> ClaimLoop<H> {
             Stage::Working => true,
             Stage::Stopping => false,
         };
-        if !is_tried_again {
+        let limit = self.settings.give_up_after;
+        if !is_tried_again || self.claiming.is_hopeless(&error, limit) {
             return Err(WorkerError::Claim(error));
         }
         self.claiming.failed(&error);

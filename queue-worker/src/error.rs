@@ -23,13 +23,17 @@ pub enum WorkerError {
     /// A setting makes no sense.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// The first claim failed in a way that no retry mends: wrong password, a store
-    /// that is not relq's, a lease that the backend refuses.
+    /// A claim failed in a way that no retry mends: wrong password, a store that is not
+    /// relq's, a lease that the backend refuses.
     ///
-    /// Once a claim has succeeded, such an error is retried like any other, because
-    /// an operator may mend what broke.
+    /// Once a claim has succeeded, such an error is retried for a while, because an
+    /// operator may mend what broke.
     #[error("the worker cannot claim from this queue")]
     Claim(#[source] queue_core::Error),
+    /// A settlement, heartbeat or recovery was refused, for so long that the worker gave
+    /// up, in a way that no retry mends.
+    #[error("the store refuses what the worker needs")]
+    Store(#[source] queue_core::Error),
     /// The thread for heartbeats, or its runtime, cannot be started.
     #[error("the heartbeat thread cannot be started")]
     Heartbeat(#[source] io::Error),

@@ -20,10 +20,11 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    JobContext,
+    JobContext, WorkerError,
     context::LeaseEnd,
     held::{Beat, Held},
     lease_clock::LeaseClock,
+    settings::Settings,
     trouble::{Sleep, Trouble},
 };
 
@@ -36,7 +37,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 /// The thread; dropping this ends it.
 pub(crate) struct Heartbeat {
     stop: Option<DropGuard>,
-    ended: oneshot::Receiver<()>,
+    ended: oneshot::Receiver<Error>,
 }
 
 impl Heartbeat {
@@ -44,43 +45,49 @@ impl Heartbeat {
         queue: Arc<dyn ReliableQueue>,
         worker: WorkerId,
         held: Arc<Held>,
-        environment: Environment,
+        settings: Settings,
         clock: LeaseClock,
     ) -> io::Result<Self> {
         let stopped = CancellationToken::new();
         let stop = Some(stopped.clone().drop_guard());
         let (alive, ended) = oneshot::channel();
         let (ready, started) = oneshot::channel();
-        let beats = Beats::new(queue, worker, held, environment, clock);
+        let beats = Beats::new(queue, worker, held, &settings, clock);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
             // Not made by the caller: a runtime must not be dropped inside another.
             match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     drop(ready.send(Ok(())));
-                    runtime.block_on(stopped.run_until_cancelled(beats.run()));
+                    let ended =
+                        runtime.block_on(stopped.run_until_cancelled(beats.run()));
+                    if let Some(error) = ended {
+                        // Nobody hears it where the worker has ended meanwhile.
+                        drop(alive.send(error));
+                    }
                     // Does not wait for a call that the backend left on a thread.
                     runtime.shutdown_background();
                 }
                 Err(error) => drop(ready.send(Err(error))),
             }
-            drop(alive);
         })?;
         started.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
         Ok(Self { stop, ended })
     }
 
-    /// Completes when the thread has ended, which it does not by itself.
-    pub(crate) async fn died(&mut self) {
-        if !self.ended.is_terminated() {
-            // Nothing is ever sent: the answer is that the other end is gone.
-            let _gone = (&mut self.ended).await;
-        }
+    /// Completes when the thread has ended: it has given up, or a panic ended it.
+    pub(crate) async fn died(&mut self) -> WorkerError {
+        (&mut self.ended)
+            .await
+            .map_or(WorkerError::Died("heartbeat"), WorkerError::Store)
     }
 
     /// Ends the thread and waits until it is gone.
     pub(crate) async fn stop(mut self) {
         self.stop = None;
-        self.died().await;
+        if !self.ended.is_terminated() {
+            // Where the thread gave up, another reason has ended the worker before.
+            let _ended = (&mut self.ended).await;
+        }
     }
 }
 
@@ -89,6 +96,7 @@ struct Beats {
     caller: Arc<Caller>,
     held: Arc<Held>,
     environment: Environment,
+    give_up_after: Duration,
     clock: LeaseClock,
     calls: JoinSet<Answer>,
     trouble: Trouble,
@@ -117,9 +125,10 @@ impl Beats {
         queue: Arc<dyn ReliableQueue>,
         worker: WorkerId,
         held: Arc<Held>,
-        environment: Environment,
+        settings: &Settings,
         clock: LeaseClock,
     ) -> Self {
+        let environment = settings.environment.clone();
         let caller = Caller {
             queue,
             sibling: OnceCell::new(),
@@ -131,6 +140,7 @@ impl Beats {
             held,
             trouble: Trouble::new("the heartbeat", environment.clone()),
             environment,
+            give_up_after: settings.give_up_after,
             calls: JoinSet::new(),
             missed: clock.missed(),
             confirmed_by: Duration::ZERO,
@@ -138,7 +148,8 @@ impl Beats {
         }
     }
 
-    async fn run(mut self) {
+    /// Ends with an error that nothing has mended.
+    async fn run(mut self) -> Error {
         self.open();
         loop {
             self.notice_suspend();
@@ -149,7 +160,11 @@ impl Beats {
                 () = next_event => {}
                 () = self.held.changed() => {}
                 Some(answer) = self.calls.join_next() => match answer {
-                    Ok(answer) => self.answered(answer),
+                    Ok(answer) => {
+                        if let Err(error) = self.answered(answer) {
+                            return error;
+                        }
+                    }
                     Err(panic) => tracing::error!(%panic, "a heartbeat panicked"),
                 },
             }
@@ -216,7 +231,7 @@ impl Beats {
         }
     }
 
-    fn answered(&mut self, answer: Answer) {
+    fn answered(&mut self, answer: Answer) -> Result<(), Error> {
         let Answer { beat: Beat { lease, jobs }, sent, result } = answer;
         match result {
             Ok(extended) => {
@@ -226,11 +241,15 @@ impl Beats {
                     .zip(extended)
                     .for_each(|(job, e)| self.extended(job, e, until));
             }
+            Err(error) if self.trouble.is_hopeless(&error, self.give_up_after) => {
+                return Err(error);
+            }
             Err(error) => {
                 let pause = self.trouble.failed(&error);
                 self.held.beat_by(lease, self.now().saturating_add(pause));
             }
         }
+        Ok(())
     }
 
     fn extended(&self, job: &JobContext, extended: Extended, until: Duration) {

@@ -88,7 +88,7 @@ pub use json::{Json, json, json_job};
 pub use progress::{Progress, Summary};
 pub use retry::RetryPolicy;
 pub use settings::{
-    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, LONGEST_REAP_INTERVAL,
-    LONGEST_WAIT, SHORTEST_REAP_INTERVAL,
+    DEFAULT_CONCURRENCY, DEFAULT_GIVE_UP_AFTER, DEFAULT_GRACE, DEFAULT_LEASE,
+    LONGEST_REAP_INTERVAL, LONGEST_WAIT, SHORTEST_REAP_INTERVAL,
 };
 pub use worker::Worker;

@@ -2,9 +2,12 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use queue_core::{Environment, ReliableQueue};
+use queue_core::{Environment, Error, ReliableQueue};
 
-use crate::{settings::SHORTEST_REAP_INTERVAL, trouble::Trouble};
+use crate::{
+    settings::{SHORTEST_REAP_INTERVAL, Settings},
+    trouble::Trouble,
+};
 
 /// Jobs of one call: short enough that the store's other users do not notice.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
@@ -13,23 +16,30 @@ pub(crate) struct Reaper {
     queue: Arc<dyn ReliableQueue>,
     environment: Environment,
     interval: Duration,
+    give_up_after: Duration,
     trouble: Trouble,
 }
 
 impl Reaper {
-    pub(crate) fn new(
-        queue: Arc<dyn ReliableQueue>,
-        environment: Environment,
-        interval: Duration,
-    ) -> Self {
-        let trouble = Trouble::new("recovery", environment.clone());
-        Self { queue, environment, interval, trouble }
+    pub(crate) fn new(queue: Arc<dyn ReliableQueue>, settings: &Settings) -> Self {
+        let environment = settings.environment.clone();
+        Self {
+            queue,
+            interval: settings.reap_interval(),
+            give_up_after: settings.give_up_after,
+            trouble: Trouble::new("recovery", environment.clone()),
+            environment,
+        }
     }
 
-    /// Begins at once, then comes at least once an interval.
-    pub(crate) async fn run(mut self) {
+    /// Begins at once, then comes at least once an interval. Ends with an error that
+    /// nothing has mended.
+    pub(crate) async fn run(mut self) -> Error {
         loop {
-            let next_in = self.recover_all().await;
+            let next_in = match self.recover_all().await {
+                Ok(next_in) => next_in,
+                Err(error) => return error,
+            };
             let pause = self.pause(next_in);
             self.environment.clock().sleep(pause).await;
         }
@@ -37,7 +47,7 @@ impl Reaper {
 
     /// Page after page until there is no more; answers when the next lease or delay
     /// ends.
-    async fn recover_all(&mut self) -> Option<Duration> {
+    async fn recover_all(&mut self) -> Result<Option<Duration>, Error> {
         loop {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
@@ -46,10 +56,13 @@ impl Reaper {
                         tracing::info!(?recovered, "recovered jobs of lost workers");
                     }
                     if !recovered.more {
-                        return recovered.next_in;
+                        return Ok(recovered.next_in);
                     }
                 }
                 Err(error) => {
+                    if self.trouble.is_hopeless(&error, self.give_up_after) {
+                        return Err(error);
+                    }
                     self.trouble.failed(&error);
                     self.trouble.pause_over().await;
                 }

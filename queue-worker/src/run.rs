@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use queue_core::{Environment, LeaseScope, ReliableQueue, WorkerId};
+use queue_core::{Environment, Error, LeaseScope, ReliableQueue, WorkerId};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -43,8 +43,11 @@ impl Run {
         let served = tokio::select! {
             biased;
             served = claim_loop.serve(&mut shutdown) => served,
-            () = heartbeat.died() => Err(WorkerError::Died("heartbeat")),
-            _ = reaping.join_next() => Err(WorkerError::Died("reaper")),
+            error = heartbeat.died() => Err(error),
+            ended = reaping.join_next() => Err(match ended {
+                Some(Ok(error)) => WorkerError::Store(error),
+                _ => WorkerError::Died("reaper"),
+            }),
         };
         if served.is_err() {
             shutdown.halt();
@@ -65,17 +68,15 @@ impl Run {
 
     async fn heartbeat(&self, held: &Arc<Held>) -> Result<Heartbeat, WorkerError> {
         let queue = Arc::clone(&self.queue);
-        let (worker, environment) = (self.worker.clone(), self.environment().clone());
+        let (worker, settings) = (self.worker.clone(), self.settings.clone());
         let clock = self.clock.clone();
-        Heartbeat::start(queue, worker, Arc::clone(held), environment, clock)
+        Heartbeat::start(queue, worker, Arc::clone(held), settings, clock)
             .await
             .map_err(WorkerError::Heartbeat)
     }
 
-    fn reaping(&self) -> JoinSet<()> {
-        let interval = self.settings.reap_interval();
-        let environment = self.environment().clone();
-        let reaper = Reaper::new(Arc::clone(&self.queue), environment, interval);
+    fn reaping(&self) -> JoinSet<Error> {
+        let reaper = Reaper::new(Arc::clone(&self.queue), &self.settings);
         let mut reaping = JoinSet::new();
         reaping.spawn(reaper.run());
         reaping

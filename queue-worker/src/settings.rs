@@ -16,6 +16,10 @@ pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 /// otherwise. Service managers commonly kill after 30 seconds.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(25);
 
+/// How long a worker that does not say otherwise tries again what only somebody's help
+/// mends. A replica is promoted in less.
+pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(60);
+
 /// The longest wait of one claim. A waiting claim is answered as soon as a job is
 /// ready; its end only bounds how long a lost wake-up can go unnoticed.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -33,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Duration,
     pub(crate) reap_every: Option<Duration>,
+    pub(crate) give_up_after: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) already_done: Option<Check>,
     pub(crate) environment: Environment,
@@ -46,6 +51,7 @@ impl Default for Settings {
             timeout: None,
             grace: DEFAULT_GRACE,
             reap_every: None,
+            give_up_after: DEFAULT_GIVE_UP_AFTER,
             retry: RetryPolicy::default(),
             already_done: None,
             environment: Environment::default(),
@@ -64,6 +70,7 @@ impl Settings {
         let millisecond = Duration::from_millis(1);
         check_range("the lease", self.lease, millisecond)?;
         check_range("the grace time", self.grace, Duration::ZERO)?;
+        check_range("the time to give up", self.give_up_after, Duration::ZERO)?;
         if let Some(timeout) = self.timeout {
             check_range("the time-out", timeout, millisecond)?;
         }

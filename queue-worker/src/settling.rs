@@ -6,11 +6,13 @@
 //! fails again goes by turns with what is new, and each verdict by itself: a store that
 //! takes no retries, say, still takes what is done.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use queue_core::{Environment, Error, Happened, Settled, Settlement, Verdict};
 
-use crate::{JobContext, Progress, context::LeaseEnd, held::Held, trouble::Trouble};
+use crate::{
+    JobContext, Progress, WorkerError, context::LeaseEnd, held::Held, trouble::Trouble,
+};
 
 /// Settlements that go out in one call, and the jobs that they are of.
 #[derive(Default)]
@@ -93,11 +95,20 @@ impl Settling {
         &mut self,
         batch: Batch,
         result: Result<Vec<Settled>, Error>,
-    ) {
+        give_up_after: Duration,
+    ) -> Result<(), WorkerError> {
         match result {
             Ok(settled) => self.settled(&batch, &settled),
-            Err(error) => self.not_settled(batch, &error),
+            Err(error) => {
+                self.not_settled(batch, &error);
+                // A request that is refused for what it asks is let go of.
+                let is_kept = !is_refused(&error);
+                if is_kept && self.trouble.is_hopeless(&error, give_up_after) {
+                    return Err(WorkerError::Store(error));
+                }
+            }
         }
+        Ok(())
     }
 
     /// Gives up what is left, and what calls that were abandoned carried; says so.
@@ -111,6 +122,7 @@ impl Settling {
     }
 
     fn settled(&mut self, batch: &Batch, settled: &[Settled]) {
+        self.trouble.works_in_part();
         // Another call may have failed meanwhile.
         if self.failed.is_empty() {
             self.trouble.is_over();
@@ -146,13 +158,13 @@ impl Settling {
     fn not_settled(&mut self, mut batch: Batch, error: &Error) {
         batch.is_uncertain |= error.happened() != Happened::No;
         // Of a store that is away each would fail as all did.
-        let is_away = matches!(error, Error::Unavailable { .. });
+        let is_away =
+            matches!(error, Error::Unavailable { .. } | Error::ReadOnly { .. });
         let has_failed_again =
             std::mem::replace(&mut batch.has_failed, true) && !is_away;
         batch.jobs.iter().for_each(JobContext::settling_failed);
         self.trouble.failed(error);
-        let is_refused =
-            matches!(error, Error::Invalid { .. } | Error::Unsupported { .. });
+        let is_refused = is_refused(error);
         if batch.jobs.len() > 1 && (is_refused || has_failed_again) {
             // One settlement must not spoil the others.
             self.failed.extend(batch.into_singles());
@@ -228,6 +240,11 @@ impl Batch {
     }
 }
 
+/// Whether a call was refused for what it asks.
+fn is_refused(error: &Error) -> bool {
+    matches!(error, Error::Invalid { .. } | Error::Unsupported { .. })
+}
+
 fn lost(progress: &Progress, job: &JobContext, why: &str) {
     progress.ended(LeaseEnd::Lost);
     let (id, attempt) = (job.id(), job.attempt());
@@ -236,8 +253,6 @@ fn lost(progress: &Progress, job: &JobContext, why: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use queue_core::{At, Delivery, JobId, Operation, Receipt};
 
     use super::*;
@@ -261,8 +276,9 @@ mod tests {
 
         let at = At { backend: "test", operation: Operation::Settle };
         let away = Error::Unavailable { at, source: "away".into() };
-        settling.answered(fails.unwrap(), Err(away));
-        settling.answered(works.unwrap(), Ok(vec![Settled::Applied]));
+        let limit = Duration::ZERO;
+        settling.answered(fails.unwrap(), Err(away), limit).unwrap();
+        settling.answered(works.unwrap(), Ok(vec![Settled::Applied]), limit).unwrap();
 
         assert!(settling.trouble.is_pausing());
         assert!(settling.next_batch(1).is_none());

@@ -24,18 +24,44 @@ pub(crate) struct Trouble {
     what: &'static str,
     environment: Environment,
     failures: u32,
+    /// Since when only somebody's help would mend it.
+    needs_help_since: Option<Duration>,
     pause: Option<Sleep>,
 }
 
 impl Trouble {
     pub(crate) fn new(what: &'static str, environment: Environment) -> Self {
-        Self { what, environment, failures: 0, pause: None }
+        Self { what, environment, failures: 0, needs_help_since: None, pause: None }
+    }
+
+    /// A call failed. Says whether to give up: when nothing but somebody's help mends it
+    /// and none has come for `limit`, or when the server is the wrong one.
+    pub(crate) fn is_hopeless(&mut self, error: &Error, limit: Duration) -> bool {
+        if !error.needs_help() {
+            self.needs_help_since = None;
+            return false;
+        }
+        if matches!(error, Error::WrongServer { .. }) {
+            return true;
+        }
+        let now = self.environment.clock().elapsed();
+        let since = *self.needs_help_since.get_or_insert_with(|| {
+            let (what, error) = (self.what, error.full_message());
+            tracing::warn!(error, "{what} is refused; giving up in {limit:?}");
+            now
+        });
+        now.saturating_sub(since) >= limit
+    }
+
+    /// A call succeeded, though others of its kind may have failed.
+    pub(crate) fn works_in_part(&mut self) {
+        self.needs_help_since = None;
     }
 
     /// A call failed: begins a pause, drawn between half its length and the whole.
     /// Answers how long it is.
     pub(crate) fn failed(&mut self, error: &Error) -> Duration {
-        if self.failures == 0 {
+        if self.failures == 0 && !error.needs_help() {
             let (what, error) = (self.what, error.full_message());
             tracing::warn!(error, "{what} fails; trying again until it works");
         }
@@ -48,6 +74,7 @@ impl Trouble {
 
     /// A call succeeded.
     pub(crate) fn is_over(&mut self) {
+        self.works_in_part();
         if self.failures > 0 {
             tracing::info!(
                 "{} works again after {} failures",
@@ -132,6 +159,23 @@ mod tests {
             trouble.is_over();
         });
         assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::INFO]);
+    }
+
+    #[test]
+    fn what_needs_help_is_hopeless_after_a_while_without_a_break() {
+        let denied = || {
+            let at = At { backend: "zset", operation: Operation::Claim };
+            Error::Denied { at, source: "refused".into() }
+        };
+        let mut trouble = Trouble::new("claiming", Environment::default());
+        let limit = Duration::from_millis(1);
+
+        assert!(!trouble.is_hopeless(&denied(), limit));
+        std::thread::sleep(limit);
+        assert!(!trouble.is_hopeless(&unavailable(), limit));
+        assert!(!trouble.is_hopeless(&denied(), limit));
+        std::thread::sleep(limit);
+        assert!(trouble.is_hopeless(&denied(), limit));
     }
 
     #[test]

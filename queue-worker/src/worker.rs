@@ -88,6 +88,18 @@ impl Worker {
         self
     }
 
+    /// How long the worker goes on while the store refuses it in a way that only
+    /// somebody's help mends ([`Error::needs_help`]): permissions taken away, a file
+    /// that was replaced, a replica that is not promoted; 60 seconds when not set. Then
+    /// it ends with that error. A server of the wrong kind ends it at once.
+    ///
+    /// [`Error::needs_help`]: queue_core::Error::needs_help
+    #[must_use]
+    pub fn give_up_after(mut self, time: Duration) -> Self {
+        self.settings.give_up_after = time;
+        self
+    }
+
     /// Asks `check`, for jobs that are delivered again and for no others, whether the
     /// work was done by an earlier attempt; then they are acknowledged without
     /// running. The time-out covers the check too.
@@ -170,8 +182,10 @@ impl Worker {
     /// called on a tokio runtime.
     ///
     /// # Errors
-    /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] when
-    /// the first claim fails in a way that no retry mends, [`WorkerError::Heartbeat`]
+    /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] and
+    /// [`WorkerError::Store`] when the store refuses the worker in a way that no retry
+    /// mends: the first claim at once, a later call after
+    /// [`give_up_after`](Self::give_up_after), [`WorkerError::Heartbeat`]
     /// and [`WorkerError::Signals`] when the system refuses what they need, and
     /// [`WorkerError::Died`] when the backend panics in the background.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {

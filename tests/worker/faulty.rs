@@ -27,6 +27,10 @@ pub(crate) enum Fault {
     AnswerLost,
     /// It is not done, and trying again does not help.
     Denied,
+    /// It is not done: the store takes no writes for now.
+    ReadOnly,
+    /// It is not done: the server is of another kind.
+    WrongServer,
     /// It is refused for what it asks.
     Refused,
     /// The backend has a bug.
@@ -75,6 +79,8 @@ impl Faults {
                 Err(Error::Interrupted { at, source })
             }
             Some(Fault::Denied) => Err(Error::Denied { at, source }),
+            Some(Fault::ReadOnly) => Err(Error::ReadOnly { at, source }),
+            Some(Fault::WrongServer) => Err(Error::WrongServer { at, source }),
             Some(Fault::Refused) => {
                 Err(Error::Invalid { at, reason: "as the test wants it".into() })
             }

@@ -109,5 +109,11 @@ on_every_backend! {
         verdict_that_is_never_taken_spoils_no_other,
         worker_whose_reaper_dies_ends_and_gives_back,
         worker_whose_heartbeat_dies_ends_and_gives_back,
-        later_trouble_with_claims_passes;
+        later_trouble_with_claims_passes,
+        lasting_refusal_of_claims_ends_the_worker,
+        lasting_refusal_of_settlements_ends_the_worker,
+        lasting_refusal_of_heartbeats_ends_the_worker,
+        lasting_refusal_of_recovery_ends_the_worker,
+        store_that_takes_no_writes_is_waited_for,
+        wrong_server_ends_the_worker_at_once;
 }

@@ -7,11 +7,11 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use relq::{
-    Clock, Environment, OsRandomness, Timestamp,
+    Clock, Environment, Error, OsRandomness, Timestamp,
     worker::{Failure, JobContext, WorkerError},
 };
 
@@ -205,6 +205,166 @@ pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     fixture.until(|stats| stats.finished == 2).await;
 
     assert_eq!(worker.stop().await.done, 2);
+}
+
+/// How long the workers of these tests wait for help.
+const GIVE_UP: Duration = Duration::from_millis(400);
+
+/// R21: what nobody mends ends the worker after the stated time, with that error.
+pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) {
+    let locked = Faulty::new(fixture.queue.clone()).on_claim(|call, _| match call {
+        0 => None,
+        1 | 2 => Some(Fault::Unavailable),
+        _ => Some(Fault::Denied),
+    });
+    let start = Instant::now();
+    let worker =
+        Running::start(worker_on(Arc::new(locked)).give_up_after(GIVE_UP), succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Claim(Error::Denied { .. })), "{error:?}");
+    assert!(start.elapsed() >= GIVE_UP, "{:?}", start.elapsed());
+}
+
+/// R21: so it is where claims wait for settlements, which the store refuses.
+pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixture) {
+    fixture.push("refused").await;
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_settle(|_, _| Some(Fault::Denied));
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = Running::start(worker.lease(Duration::from_secs(60)), succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R21: a worker that may not extend its leases ends, and does not lose job after job.
+pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixture) {
+    fixture.push("endless").await;
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Denied));
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = Running::start(worker, async |_: JobContext| {
+        std::future::pending::<Result<(), Failure>>().await
+    });
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R9, R21: a worker that may not recover ends, and does not leave the dead to others.
+pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture) {
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_recover(|_, _| Some(Fault::Denied));
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = Running::start(worker, succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R21: a replica is promoted in time or not; the worker that has not claimed yet waits
+/// for it, too.
+pub(crate) async fn store_that_takes_no_writes_is_waited_for(fixture: Fixture) {
+    fixture.push("kept").await;
+    let demoted = Faulty::new(fixture.queue.clone())
+        .on_claim(|call, _| (call < 3).then_some(Fault::ReadOnly));
+    let worker = Running::start(worker_on(Arc::new(demoted)), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+    assert_eq!(worker.stop().await.done, 1);
+
+    let replica =
+        Faulty::new(fixture.queue.clone()).on_claim(|_, _| Some(Fault::ReadOnly));
+    let worker = worker_on(Arc::new(replica)).give_up_after(GIVE_UP);
+    let error = Running::start(worker, succeeds).end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Claim(Error::ReadOnly { .. })), "{error:?}");
+}
+
+/// R21: nobody mends a server of another kind: the worker does not wait.
+pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
+    let moved = Arc::new(
+        Faulty::new(fixture.queue.clone())
+            .on_claim(|call, _| (call > 0).then_some(Fault::WrongServer)),
+    );
+    let worker = worker_on(moved.clone()).give_up_after(Duration::from_secs(3600));
+    let worker = Running::start(worker, succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(
+        matches!(error, WorkerError::Claim(Error::WrongServer { .. })),
+        "{error:?}"
+    );
+    assert_eq!(moved.claims.calls(), 2);
+}
+
+/// R1, R21: a worker whose file was replaced neither works on a file that nobody can
+/// open, nor tries for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worker_on_a_replaced_file_ends() {
+    let (fixture, other) = (Fixture::sqlite().await, Fixture::sqlite().await);
+    let worker = Running::start(fixture.worker().give_up_after(GIVE_UP), succeeds);
+    fixture.push("before").await;
+    worker.until(|summary| summary.done == 1).await;
+    let path = |url: &str| url.strip_prefix("sqlite:").unwrap().to_owned();
+    std::fs::rename(path(&other.url), path(&fixture.url)).unwrap();
+
+    let error = worker.end().await.unwrap_err();
+    let (WorkerError::Claim(cause) | WorkerError::Store(cause)) = error else {
+        panic!("{error}");
+    };
+    let message = cause.full_message();
+    assert!(message.contains("names another file now"), "{message}");
+}
+
+/// R21: a worker whose rights were taken away ends with what the server said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worker_without_its_rights_ends() {
+    let fixture = Fixture::zset().await;
+    let worker = Running::start(fixture.worker().give_up_after(GIVE_UP), succeeds);
+    fixture.push("before").await;
+    worker.until(|summary| summary.done == 1).await;
+    let Place::Server(server) = &fixture.store else { unreachable!() };
+    let taken =
+        server.command(&[b"ACL", b"SETUSER", b"default", b"-evalsha", b"-eval"]);
+    assert_eq!(taken, b"+OK\r\n");
+
+    let error = worker.end().await.unwrap_err();
+    let (WorkerError::Claim(cause) | WorkerError::Store(cause)) = error else {
+        panic!("{error}");
+    };
+    assert!(matches!(cause, Error::Denied { .. }), "{cause:?}");
+}
+
+/// R21: a worker on a server that was demoted goes on after a promotion, and ends
+/// without one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worker_on_a_replica_waits_for_its_promotion() {
+    let fixture = Fixture::zset().await;
+    let Place::Server(server) = &fixture.store else { unreachable!() };
+    // Port 1 listens nowhere, so that no data is copied from there.
+    let demote = || server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let worker = Running::start(
+        worker_on(counted.clone()).give_up_after(Duration::from_secs(4)),
+        succeeds,
+    );
+    fixture.push("before").await;
+    worker.until(|summary| summary.done == 1).await;
+
+    demote();
+    let claims = counted.claims.calls();
+    eventually(|| counted.claims.calls() > claims + 2).await;
+    server.command(&[b"REPLICAOF", b"NO", b"ONE"]);
+    fixture.until(|stats| stats.finished == 1).await;
+    fixture.push("after").await;
+    worker.until(|summary| summary.done == 2).await;
+    demote();
+
+    let error = worker.end().await.unwrap_err();
+    let (WorkerError::Claim(cause) | WorkerError::Store(cause)) = error else {
+        panic!("{error}");
+    };
+    assert!(matches!(cause, Error::ReadOnly { .. }), "{cause:?}");
 }
 
 /// R1, R21: a server that dies and comes back with its append-only file finds the
