@@ -54,7 +54,7 @@ local function free_id(id)
   local free, number = id, 1
   while redis.call('EXISTS', ITEM .. free) == 1 do
     number = number + 1
-    free = id:sub(1, 120) .. '~' .. number
+    free = id_of_another(id, number)
   end
   return free
 end

@@ -35,7 +35,7 @@ local due_in_ms = -1
 if not is_plain then
   if redis.call('EXISTS', paused) == 1 then return {now_us, 1, -1} end
   local due = redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
-  if due then due_in_ms = math.max(0, math.ceil(due - now_ms)) end
+  if due then due_in_ms = math.max(0, math.floor(due) - now_ms) end
 end
 
 local elements, ranked_ids = {}, {}

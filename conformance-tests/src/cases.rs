@@ -227,6 +227,9 @@ macro_rules! __with_cases {
                 pages_of_recovery_keep_the_order: R13 R9 => Order;
                 a_retried_job_goes_to_the_back: R13 => Order;
                 a_redriven_job_goes_to_the_back: R13 => Order;
+                redriven_jobs_keep_their_order: R13 R23 => Order;
+                many_recovered_jobs_keep_their_order: R13 R9 => Order;
+                many_given_back_jobs_keep_their_order: R13 => Order;
                 a_peek_shows_the_order: R13 => Order;
                 the_more_urgent_is_first: R15 => Order Priority;
                 one_claim_spans_levels: R15 => Order Priority;
@@ -243,6 +246,10 @@ macro_rules! __with_cases {
                 thousands_fall_due_at_once: R14 => Delay;
                 a_delayed_job_blocks_nobody: R14 => Delay;
                 due_jobs_come_in_order_of_time: R14 => Delay Fifo;
+                jobs_due_together_come_in_order: R13 R14 => Delay Order;
+                calls_due_together_come_in_order: R13 R14 => Delay Order;
+                a_rescheduled_job_comes_after_its_equals: R13 R14 R16 => Delay Unique Order;
+                jobs_retried_together_come_in_order: R13 R14 => Order;
                 a_retry_waits_its_time: R14;
                 a_retry_comes_in_time: R14;
                 a_retry_at_once_is_ready: R14;
@@ -316,6 +323,7 @@ macro_rules! __with_cases {
                 plain_pushes_are_given_back: R20 R24 @ redis;
                 plain_pushes_show: R20 R23 @ redis;
                 malformed_entries_are_buried: R3 R20 @ redis;
+                copies_of_an_entry_are_two_jobs: R3 R20 @ redis;
                 plain_pushes_share_no_id: R20 => ClientIds @ redis;
                 plain_pushes_are_operated: R20 R3 @ redis;
                 plain_pushes_are_purged: R20 R23 @ redis;

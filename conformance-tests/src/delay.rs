@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use queue_core::{JobState, NewJob};
+use queue_core::{JobState, NewJob, OnDuplicate};
 
 use crate::{
     checks::{
-        assert_in_line, delivers, drain, expect_exactly, numbered, payloads,
-        retry_after,
+        assert_in_line, delivers, drain, expect_exactly, key, listed, numbered,
+        payloads, retry_after, settle_all,
     },
     line::Line,
     store::{BRIEF, HELD, PAST_BRIEF, Store, WOKEN},
@@ -99,6 +99,73 @@ pub(crate) async fn due_jobs_come_in_order_of_time(store: &Store) {
     actor.recover_all().await;
 
     assert_eq!(payloads(&drain(&actor).await), ["first", "second", "third"]);
+}
+
+/// R13, R14: jobs of one call that fall due together are ready in the order of the call.
+/// They are enough for the order of numbers to differ from that of their text.
+pub(crate) async fn jobs_due_together_come_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = actor.limits().max_batch.get() as usize;
+    let delayed = numbered(many).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(delayed).await;
+    let scheduled = listed(&actor.list(JobState::Scheduled, 300).await);
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(scheduled, numbered(many));
+    let line = Line::default().and_then(numbered(many));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+/// R13, R14: so are the jobs of several calls, one after the other.
+pub(crate) async fn calls_due_together_come_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    for batch in numbered(40).chunks(3) {
+        actor
+            .store(batch.iter().map(|one| NewJob::new(one.clone()).delay(BRIEF)))
+            .await;
+    }
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    let line = Line::default().and_then(numbered(40));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+/// R13, R14, R16: a holder that takes a new delay waits behind those that are due at the
+/// same time.
+pub(crate) async fn a_rescheduled_job_comes_after_its_equals(store: &Store) {
+    let actor = store.actor("worker").await;
+    let unique = key("k");
+    actor.store_one(NewJob::new("moved").unique(unique.clone()).delay(HELD)).await;
+    let delayed = numbered(20).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(delayed).await;
+
+    let again = NewJob::new("again").unique_or(unique, OnDuplicate::Reschedule);
+    actor.offer(again.delay(BRIEF)).await;
+
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let line =
+        Line::default().and_then(numbered(20).into_iter().chain(["moved".into()]));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+/// R13, R14: jobs that failed together are tried again in the order in which that was
+/// said.
+pub(crate) async fn jobs_retried_together_come_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(30)).await;
+    let held = actor.take(30).await;
+    settle_all(&actor, &held, &retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    let line = Line::default().and_then(payloads(&held));
+    assert_in_line(&actor, &drain(&actor).await, &line);
 }
 
 /// R14: a retried job is not early.

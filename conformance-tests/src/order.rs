@@ -145,6 +145,48 @@ pub(crate) async fn a_redriven_job_goes_to_the_back(store: &Store) {
     serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
 }
 
+/// R13, R23: jobs that died together are listed in the order in which they died, page by
+/// page, and are redriven in that order.
+pub(crate) async fn redriven_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(30)).await;
+    let held = actor.take(30).await;
+    settle_all(&actor, &held, &dead("no")).await;
+
+    let letters = listed(&actor.list(JobState::Dead, 7).await);
+    actor.redrive(&Which::All).await.expect("answered");
+
+    assert_eq!(letters, payloads(&held));
+    serves(&actor, Line::default().and_then(payloads(&held))).await;
+}
+
+/// R13, R9: many jobs whose leases end together keep their order, over several claims of
+/// one worker.
+pub(crate) async fn many_recovered_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(39)).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.extend(actor.take_briefly(13).await);
+    }
+    store.outlast_brief_leases().await;
+
+    actor.recover_all().await;
+
+    serves(&actor, Line::default().and_back(&actor.class(), payloads(&held))).await;
+}
+
+/// R13: many jobs that are given back in one call keep their order.
+pub(crate) async fn many_given_back_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(39)).await;
+    let held = actor.take(39).await;
+
+    settle_all(&actor, &held, &Verdict::GiveBack).await;
+
+    serves(&actor, Line::default().and_back(&actor.class(), payloads(&held))).await;
+}
+
 /// R13: a peek shows what is served next, first.
 pub(crate) async fn a_peek_shows_the_order(store: &Store) {
     let actor = store.actor("worker").await;

@@ -113,6 +113,25 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_sound(&queue).await;
 }
 
+/// R3: the second job of a long id gets an id that is whole text, wherever it is cut.
+#[tokio::test]
+async fn a_long_id_set_again_is_cut_between_letters() {
+    for before in 116..=121 {
+        let server = Server::start();
+        let queue = open(&server).await;
+        let long = format!("{}{}", "x".repeat(before), "\u{1f600}");
+        say(&server, &format!("SET item_{long} old"));
+        take_all(&queue).await;
+        say(&server, &format!("SET item_{long} new"));
+
+        assert_eq!(queue.leave(&ask("w").worker).await.unwrap().jobs, 1);
+
+        assert_eq!(take_all(&queue).await.len(), 2, "cut after {before} bytes");
+        assert_eq!(the_dead(&queue).await, []);
+        assert_sound(&queue).await;
+    }
+}
+
 /// R4: an id that a plain SET has taken is known while its job is ready, whatever the
 /// second push asks for.
 #[tokio::test]

@@ -95,7 +95,7 @@ local function push_completion(keys, record, now_ms)
   if expires_ms > 0 then entry = with_expiry(entry, job, now_ms + expires_ms) end
   if delay_ms > 0 then
     keep(keys, job, entry)
-    redis.call('ZADD', keys.later, now_ms + delay_ms, job.id)
+    redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + delay_ms), job.id)
   else
     add(stream_of(keys, job), entry)
   end

@@ -1,13 +1,16 @@
 //! Plain producers count (R20).
 
+use std::collections::BTreeSet;
+
 use queue_core::{Cancelled, DuplicateOf, JobState, NewJob, Pushed, Verdict, Which};
 
 use crate::{
     checks::{
-        assert_in_line, dead, delivers, drain, expect_exactly, id, payloads, retry_now,
+        assert_in_line, dead, delivers, drain, expect_exactly, id, payloads,
+        retry_after, retry_now, settle_all,
     },
     line::Line,
-    store::Store,
+    store::{HELD, Store},
 };
 
 /// R20: what any client pushed is delivered, with an id and attempt 1.
@@ -138,6 +141,36 @@ pub(crate) async fn malformed_entries_are_buried(store: &Store) {
     let buried = actor.list(JobState::Dead, 10).await;
     let bytes = buried.iter().map(|one| one.payload.to_vec());
     expect_exactly(bytes, nasty.map(<[u8]>::to_vec));
+}
+
+/// An entry of relq's of that id, as any client can copy it.
+fn entry_of(id: &str, payload: &str) -> Vec<u8> {
+    let id_bytes = u8::try_from(id.len()).expect("a valid id");
+    let head = b"\xf5RQ\x01\x00\x05\x00\x00\x00\x19";
+    [&head[..], &[id_bytes], id.as_bytes(), payload.as_bytes()].concat()
+}
+
+/// R3, R20: an entry that a client copied is two jobs of one id, or two dead letters where
+/// the pattern keeps ids elsewhere, too. Wherever one of them has to get another id, that
+/// is a valid id.
+pub(crate) async fn copies_of_an_entry_are_two_jobs(store: &Store) {
+    for before in 116..=121 {
+        let long = format!("{}{}", "x".repeat(before), "\u{1f600}");
+        let actor = store.actor("operator").await;
+        store.push_raw(&entry_of(&long, "copied")).await;
+        store.push_raw(&entry_of(&long, "copied")).await;
+        settle_all(&actor, &actor.take(10).await, &dead("no")).await;
+        let moved = actor.redrive(&Which::All).await.expect("answered").moved;
+        assert_eq!(moved, 2, "cut after {before} bytes");
+
+        settle_all(&actor, &actor.take(10).await, &retry_after(HELD)).await;
+
+        let mut kept = actor.list(JobState::Scheduled, 10).await;
+        kept.extend(actor.list(JobState::Dead, 10).await);
+        let ids: BTreeSet<_> = kept.into_iter().filter_map(|one| one.id).collect();
+        assert_eq!(ids.len(), 2, "cut after {before} bytes");
+        actor.purge().await.expect("answered");
+    }
 }
 
 /// R20: a duplicate by id is not a matter of plain pushes: both are jobs.

@@ -53,6 +53,35 @@ local function is_ready()
   return false
 end
 
+-- The score of one more member of a sorted set of times: behind all members of the same
+-- millisecond. A score's whole part is the time. Its fraction is the member's place among
+-- those of that time, in the smallest steps of a double: 4,096 of them until the year 2039,
+-- half as many after that. Members beyond these share the last step.
+local function behind_equals(set, time_ms)
+  local last = redis.call('ZRANGE', set, '(' .. time_ms + 1, time_ms, 'BYSCORE', 'REV',
+    'LIMIT', 0, 1, 'WITHSCORES')[2]
+  if not last then return time_ms end
+  local _, exponent = math.frexp(time_ms)
+  local score = last + math.ldexp(1, exponent - 53)
+  return score < time_ms + 1 and score or last
+end
+
+-- The start of a text of UTF-8, of so many bytes at most: it ends with a whole character.
+local function start_of(text, most_bytes)
+  local next_byte = text:byte(most_bytes + 1) or 0
+  while next_byte >= 128 and next_byte < 192 do
+    most_bytes = most_bytes - 1
+    next_byte = text:byte(most_bytes + 1) or 0
+  end
+  return text:sub(1, most_bytes)
+end
+
+-- The id by which the job of that number is kept, of several that have got one id. It is no
+-- longer than an id may be.
+local function id_of_another(id, number)
+  return start_of(id, 120) .. '~' .. number
+end
+
 -- Keeps an entry by its job's id in `jobs`. Two jobs can have got one id, by a client's
 -- own choice or by a token that was used again after its time: then the one that comes
 -- second is kept by another id, and none is lost.
@@ -60,7 +89,7 @@ local function keep(keys, job, entry)
   local id, number = job.id, 1
   while redis.call('HEXISTS', keys.jobs, id) == 1 do
     number = number + 1
-    id = job.id:sub(1, 120) .. '~' .. number
+    id = id_of_another(job.id, number)
   end
   if number > 1 then
     if holds_key(keys.unique, job) then
@@ -76,7 +105,7 @@ end
 -- Buries a job that is in no place any more. `why` is a letter and the last error.
 local function bury(keys, job, entry, why, now_ms)
   keep(keys, job, entry)
-  redis.call('ZADD', keys.dead, now_ms, job.id)
+  redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), job.id)
   redis.call('HSET', keys.errors, job.id, why)
   free_unique(keys.unique, job)
 end

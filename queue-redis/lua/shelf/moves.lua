@@ -18,7 +18,7 @@ end
 -- has to hear of an earlier one.
 local function schedule(keys, job, entry, due_ms)
   keep(keys, job, entry)
-  redis.call('ZADD', keys.later, due_ms, job.id)
+  redis.call('ZADD', keys.later, behind_equals(keys.later, due_ms), job.id)
   if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys) end
 end
 
@@ -35,10 +35,11 @@ local function recover_job(keys, job, entry, now_ms)
   return 'requeued'
 end
 
--- Whole milliseconds until the first member of a sorted set of times, or -1.
+-- Whole milliseconds until the first time of a sorted set of times, or -1. A score's
+-- fraction is no part of its time: see `behind_equals`.
 local function next_in_ms(set, now_ms)
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
-  return first and math.max(0, math.ceil(first - now_ms)) or -1
+  return first and math.max(0, math.floor(first) - now_ms) or -1
 end
 
 -- The figures that every pattern's stats end with: scheduled, dead, finished,

@@ -9,8 +9,9 @@ local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
-local due =
-  redis.call('ZRANGE', keys.later, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
+-- A score's whole part is the time: see `behind_equals`.
+local due = redis.call('ZRANGE', keys.later, '-inf', '(' .. now_ms + 1, 'BYSCORE',
+  'LIMIT', 0, page + 1)
 for i = 1, math.min(#due, page) do
   local entry = redis.call('HGET', keys.jobs, due[i])
   local job = read_entry(entry or '')

@@ -45,7 +45,7 @@ local function is_duplicate(job)
   local holder = job.unique_key ~= '' and holder_of(keys.unique, job.unique_key, now_ms)
   if not holder then return nil end
   if job.on_duplicate == 'reschedule' and redis.call('ZSCORE', keys.later, holder.id) then
-    redis.call('ZADD', keys.later, now_ms + job.delay_ms, holder.id)
+    redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + job.delay_ms), holder.id)
     ring(keys)
   end
   return 'unique', holder.id

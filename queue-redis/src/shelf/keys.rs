@@ -1,10 +1,10 @@
 //! The keys of the shelf, which mean the same in every pattern.
 //!
 //! ```text
-//!  later      ZSET    id -> due (ms): scheduled jobs
+//!  later      ZSET    id -> due (ms), place among those due then: scheduled jobs
 //!  jobs       HASH    id -> entry, of scheduled and dead jobs; a pattern may keep
 //!                     ready jobs there too
-//!  dead       ZSET    id -> since (ms): dead letters
+//!  dead       ZSET    id -> since (ms), place among those since then: dead letters
 //!  errors     HASH    id -> a letter for why it died, and its last error
 //!  unique     HASH    unique key -> when it expires (ms, 0 never), holder's id
 //!  ids        ZSET    client-made id -> when it may be forgotten (ms)
@@ -15,6 +15,13 @@
 //!  paused     STRING  there while claims are paused
 //!  wake       LIST    at most one token, for the doorbells
 //! ```
+//!
+//! A score of `later` and `dead` is a time and a place. Its whole part is the time in
+//! milliseconds. Its fraction orders the members of one millisecond: each new one is the
+//! smallest step of a double behind the last. There are 4,096 steps in a millisecond until
+//! the year 2039, and 2,048 until 2109; members beyond that share the last one, and are in
+//! no order among each other. A queue that an earlier version wrote has whole scores, which
+//! mean the same.
 //!
 //! The shelf's scripts get all of them in this order, and then the pattern's own.
 
