@@ -12,8 +12,7 @@ local element, window_ms, remember_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARG
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
-redis.call('ZCARD', keys.cancelled)
+check_keys(keys)
 local token, entry = read_in_process(element)
 local mark = mark_of(keys, token)
 if mark == OVER then return false end

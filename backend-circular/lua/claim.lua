@@ -24,8 +24,13 @@ local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local due_in_ms = next_in_ms(keys.later, now_ms)
-if redis.call('EXISTS', keys.paused) == 1 then
-  return {now_us, 'paused', due_in_ms, -1, 0, 0}
+-- Most queues most of the time have none of these: one question for all.
+if redis.call('EXISTS', keys.paused, keys.unique, keys.jobs, keys.dead, keys.errors) > 0 then
+  if redis.call('EXISTS', keys.paused) == 1 then
+    return {now_us, 'paused', due_in_ms, -1, 0, 0}
+  end
+  -- Keys of another type fail here, before the first write.
+  check_shelf(keys)
 end
 
 -- Each mark stands for one element, so that what can be claimed is counted and not

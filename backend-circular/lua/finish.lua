@@ -31,11 +31,22 @@ local take_out = how == 'remove' and remove
 -- Keys of another type fail here, before the first write.
 redis.call('HLEN', keys.totals)
 check_ready(keys)
+local function is_tied(element)
+  local _, entry = read_in_process(element)
+  return entry and has_ties(entry)
+end
+for i = FIRST, #ARGV do
+  if is_tied(ARGV[i]) then
+    check_books(keys)
+    break
+  end
+end
 local lost, ended = {}, 0
 for i = FIRST, #ARGV do
   local entry = find_leased(keys, ARGV[i])
   if entry then
-    if has_ties(entry) then close_books(keys, read_entry(entry), now_ms, window_ms) end
+    local job = has_ties(entry) and read_entry(entry)
+    if job then close_books(keys, job, now_ms, window_ms) end
     take_out(ARGV[i])
     ended = ended + 1
   else

@@ -17,8 +17,7 @@ local now_ms = server_ms()
 local counts = {requeued = 0, buried = 0}
 
 -- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('LLEN', keys.wake)
+check_keys(keys)
 
 local function is_full() return counts.requeued + counts.buried >= page end
 

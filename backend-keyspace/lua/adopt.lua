@@ -16,6 +16,10 @@ local page = redis.call('SCAN', cursor, 'MATCH', PROCESSING .. '*', 'COUNT', cou
   'TYPE', 'string')
 local words = {}
 for i, name in ipairs(page[2]) do words[2 * i - 1], words[2 * i] = end_ms, name end
+-- A key of another type fails here, before the first write.
+redis.call('ZCARD', leased)
+-- A client's time to live would end the job in the hands of its worker.
+for _, name in ipairs(page[2]) do redis.call('PERSIST', name) end
 -- One that has a lease keeps it.
 local adopted = #words > 0 and redis.call('ZADD', leased, 'NX', unpack(words)) or 0
 return {adopted, page[1]}

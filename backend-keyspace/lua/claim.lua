@@ -32,6 +32,8 @@ local function count_delivery(processing, value, job, id)
   end
   -- While it is leased it cannot expire, so its key is not free then either.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  -- A client's time to live would end the job in the hands of its worker.
+  redis.call('PERSIST', processing)
   redis.call('SETRANGE', processing, 6, struct.pack('>H', job.attempt + 1))
   return with_attempt(value, job.attempt + 1)
 end

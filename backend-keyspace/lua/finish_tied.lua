@@ -16,7 +16,8 @@ for _, key in ipairs({keys.totals, keys.unique, keys.errors}) do redis.call('HLE
 redis.call('ZCARD', keys.ids)
 
 local function finish(processing)
-  local job = read_entry(redis.call('GETRANGE', processing, 0, LONGEST_HEAD))
+  local head = redis.pcall('GETRANGE', processing, 0, LONGEST_HEAD)
+  local job = type(head) == 'string' and read_entry(head)
   if job then close_books(keys, job, now_ms, window_ms) end
   redis.call('UNLINK', processing)
   redis.call('HINCRBY', keys.totals, total, 1)

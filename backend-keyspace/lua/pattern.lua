@@ -45,8 +45,10 @@ local function ring(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
--- A ready job has a key of its own, so there is no key of another type to fail on.
-local function check_ready()
+-- Fails before the first write where a key has another type. Those of jobs are looked at
+-- one by one.
+local function check_ready(keys)
+  redis.call('ZCARD', keys.leased)
 end
 
 -- An id that no ready job has: the given one, unless some client has set it meanwhile.
@@ -79,11 +81,19 @@ local function append(keys, entries)
   for _, entry in ipairs(entries) do make_ready(keys, read_entry(entry), entry) end
 end
 
+-- The id in the name of a processing key, whoever made it: see lease.rs.
+local function id_of_lease(name)
+  return name:match('^' .. PROCESSING .. '(.*)_[^_/]*/%d+/[^/]*$') or name:sub(#PROCESSING + 1)
+end
+
 -- A lease is the name of its processing key.
 local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end
-  return redis.call('GET', lease) or '', end_ms
+  local entry = redis.pcall('GET', lease) or ''
+  -- Another type of value is nobody's job.
+  if type(entry) ~= 'string' then return nil end
+  return entry, end_ms
 end
 
 local function drop_leased(keys, lease)

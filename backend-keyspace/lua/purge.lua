@@ -16,6 +16,8 @@ local function is_job(name)
     or name:sub(1, #PROCESSING) == PROCESSING and redis.call('TYPE', name).ok == 'string'
 end
 
+-- A key of another type fails here, before the first write.
+check_ready(keys)
 local removed = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
 redis.call('UNLINK', keys.later, keys.dead, keys.jobs, keys.errors, keys.unique, keys.ids,
   keys.calls, keys.answers, keys.cancelled, keys.totals, keys.wake)

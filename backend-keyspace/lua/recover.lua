@@ -10,11 +10,14 @@
 local keys = bind_keys()
 local now_ms = server_ms()
 
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
 local counts = {requeued = 0, buried = 0}
 
 -- What some other client renamed to a processing key goes back as it is. Another may
 -- have set its item key meanwhile: then it gets another id, and neither is lost.
 local function put_back(processing, item)
+  redis.call('PERSIST', processing)
   if redis.call('RENAMENX', processing, item) == 0 then
     redis.call('RENAMENX', processing, ITEM .. free_id(item:sub(#ITEM + 1)))
   end
@@ -38,7 +41,8 @@ for i = first_job_key(), #KEYS, 2 do
   -- It may have been extended or settled since it was seen.
   local lease_end = redis.call('ZSCORE', keys.leased, KEYS[i])
   if lease_end and tonumber(lease_end) <= now_ms then
-    if redis.call('EXISTS', KEYS[i]) == 1 then
+    -- Another type of value is nobody's job.
+    if redis.call('TYPE', KEYS[i]).ok == 'string' then
       local outcome = recover(KEYS[i], KEYS[i + 1])
       counts[outcome] = counts[outcome] + 1
     end

@@ -21,7 +21,7 @@ use crate::{
     database, lease,
     lease::Lease,
     pick::Finder,
-    recover::Adoption,
+    recover::{Adoption, Freeing},
     scripts::Store,
     wait::{Bells, RECHECK, Woken},
 };
@@ -59,6 +59,7 @@ pub struct KeyspaceQueue {
     pub(crate) strangers: Strangers,
     pub(crate) finder: Finder,
     pub(crate) adoption: Adoption,
+    pub(crate) freeing: Freeing,
     bells: Bells,
 }
 
@@ -91,6 +92,7 @@ impl KeyspaceQueue {
             bells: Bells::new(&store),
             finder: Finder::new(),
             adoption: Adoption::new(),
+            freeing: Freeing::new(),
             store,
             strangers,
         })

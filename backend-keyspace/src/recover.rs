@@ -8,6 +8,11 @@
 //! kind makes one, by `RENAME item_5 processing_5`; if it dies, nobody else would know.
 //! So each call also looks at a page of the database, round and round, and gives what it
 //! finds there a lease, at whose end the job is recovered like any other.
+//!
+//! A client may also end a job by `DEL item_5`, or let it vanish by a time to live. What the
+//! job had bound (its unique key, its id, its last error) would stay bound to no job (R16),
+//! so each call frees it for a page of them. One script decides: between any two scripts a
+//! job that lives is ready, leased, scheduled or dead.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -47,18 +52,45 @@ impl Adoption {
     }
 }
 
+/// Where the look for deleted jobs goes on: in the unique keys, the ids and the errors.
+#[derive(Debug)]
+pub(crate) struct Freeing(Mutex<[Bytes; 3]>);
+
+impl Freeing {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new([const { Bytes::from_static(b"0") }; 3]))
+    }
+
+    fn cursors(&self) -> [Bytes; 3] {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at the next page of each.
+    async fn look_on(&self, store: &Store) -> Result<(), Error> {
+        let (freed, next) = store.free_deleted(&self.cursors()).await?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        if freed > 0 {
+            tracing::info!(freed, "some other client deleted jobs");
+        }
+        Ok(())
+    }
+}
+
 impl KeyspaceQueue {
     /// Recovers, promotes and forgets up to a page of each.
     pub(crate) async fn recover_page(&self, page: u32) -> Result<Recovered, Error> {
         let expired = async {
-            let (expired, adopted) = tokio::join!(
+            let (expired, adopted, freed) = tokio::join!(
                 recover_expired(&self.store, page),
                 self.adoption.look_on(&self.store),
+                self.freeing.look_on(&self.store),
             );
             let mut parts = Parts::default();
             parts.add(&expired);
             parts.add(&adopted);
+            parts.add(&freed);
             adopted.map_err(|error| parts.whole(error))?;
+            freed.map_err(|error| parts.whole(error))?;
             expired.map_err(|error| parts.whole(error))
         };
         self.store.shelf.recover(page, Box::pin(expired)).await

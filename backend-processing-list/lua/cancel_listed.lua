@@ -16,8 +16,8 @@ local window_ms, remember_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
-redis.call('ZCARD', keys.cancelled)
+check_keys(keys)
+redis.call('LLEN', list)
 local name, entry = read_element(list, element)
 local end_ms = name and (redis.call('ZSCORE', keys.leased, name)
   or redis.call('ZSCORE', keys.workers, session))

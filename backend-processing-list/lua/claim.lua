@@ -37,14 +37,18 @@ if scope == 'worker' then
   moved = count > 0 and unseen(list, wanted) or moved
 end
 
--- Most queues most of the time have none of these: one question for all three.
-local is_plain = redis.call('EXISTS', paused, later, handed) == 0
+-- Most queues most of the time have none of these: one question for all.
+local is_plain = redis.call('EXISTS', paused, later, handed, unique, leased, retired) == 0
 local due_in_ms = -1
 if not is_plain then
   if redis.call('EXISTS', paused) == 1 then
+    redis.call('LLEN', ready)
     put_back({ready = ready}, list, moved)
     return {now_us, 1, -1}
   end
+  -- Keys of another type fail here, before the first write.
+  for _, key in ipairs({leased, retired}) do redis.call('ZCARD', key) end
+  redis.call('HLEN', unique)
   due_in_ms = next_in_ms(later, now_ms)
 end
 

@@ -23,6 +23,8 @@ local names = {}
 for i = FIRST, #ARGV do names[#names + 1] = read_element(list, ARGV[i]) end
 -- Keys of another type fail here, before the first write. What is lost has no end.
 redis.call('HLEN', totals)
+redis.call('LLEN', list)
+if window_ms > 0 then check_books(books) end
 if #names > 0 then redis.call('ZREM', leased, unpack(names)) end
 
 local lost, ended = {}, 0
@@ -30,7 +32,8 @@ for i = FIRST, #ARGV do
   local name, entry = read_element(list, ARGV[i])
   if name and redis.call('LREM', list, -1, ARGV[i]) == 1 then
     ended = ended + 1
-    if window_ms > 0 then close_books(books, read_entry(entry), now_ms, window_ms) end
+    local job = window_ms > 0 and read_entry(entry)
+    if job then close_books(books, job, now_ms, window_ms) end
   else
     lost[#lost + 1] = i - FIRST
   end

@@ -24,6 +24,7 @@ end
 -- Fails before the first write where a key has another type.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)
+  for _, key in ipairs({keys.leased, keys.workers, keys.retired}) do redis.call('ZCARD', key) end
 end
 
 local function append(keys, entries)
@@ -90,6 +91,10 @@ end
 -- have one name.
 local function list_of(position)
   return KEYS[SHELF_KEYS + PATTERN_KEYS + position]
+end
+
+local function check_lease(_, _, position)
+  redis.call('LLEN', list_of(position))
 end
 
 local function find_leased(_, lease, position)

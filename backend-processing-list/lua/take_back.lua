@@ -21,11 +21,8 @@ local FIRST_LEASE, FIRST_SESSION = 5, 5 + 2 * leases
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('HLEN', keys.jobs)
-for _, key in ipairs({keys.leased, keys.workers, keys.retired, keys.dead}) do
-  redis.call('ZCARD', key)
-end
+check_keys(keys)
+for i = 1, #KEYS - SHELF_KEYS - PATTERN_KEYS do redis.call('LLEN', list_of(i)) end
 local counts, room, has_more, next_ms = {requeued = 0, buried = 0}, page, 0, -1
 
 local function is_over(end_ms)

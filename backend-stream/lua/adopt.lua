@@ -10,6 +10,8 @@
 local keys = bind_keys()
 local page, idle_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
 local requeued, buried, more = 0, 0, 0
 
 -- There is no lease, so what counts is the idle time that the server keeps.

@@ -12,7 +12,9 @@ local word, sid, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local stream, batch = stream_by(keys, word)
 local now_ms = server_ms()
 
-redis.call('HLEN', keys.totals)
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+if batch then check_batch(keys, batch) end
 local _, job = read_at(stream, sid)
 if not job then return 0 end
 if #in_group('XPENDING', stream, GROUP, sid, sid, 1, LEASED) > 0 then return 0 end

@@ -33,11 +33,17 @@ end
 -- Keys of another type fail here, before the first write. What is not there is of none,
 -- and of a single stream the first look at it comes before any write.
 redis.call('ZCARD', keys.leased)
-redis.call('HLEN', keys.unique)
 redis.call('LLEN', keys.wake)
+if redis.call('EXISTS', keys.unique, keys.jobs, keys.dead, keys.errors) > 0 then
+  check_shelf(keys)
+end
+local is_checked = {}
 if not is_plain then
-  redis.call('ZCARD', claimable)
   check_ready(keys)
+  for _, id in ipairs(redis.call('ZRANGE', claimable, 0, wanted - 1)) do
+    check_batch(keys, id)
+    is_checked[id] = true
+  end
 end
 
 local answer, ends, buried, is_more = {now_ms, 0, due_in_ms, 0}, {}, 0, false
@@ -109,8 +115,9 @@ end
 -- Each turn takes a piece at least, finds one deleted, or takes the batch out of those
 -- with something.
 while not is_plain and count() < wanted do
-  local id = redis.call('ZRANGE', claimable, 0, 0)[1]
-  if not id then break end
+  local id = redis.call('ZRANGE', claimable, 0, 0)[1] or ''
+  -- One that was not looked at before the first write is left to the next claim.
+  if not is_checked[id] then break end
   local stream, room = batch_key(keys, 'pieces', id), wanted - count()
   local leased_before, buried_before = #ends, buried
   local limit = tonumber(redis.call('HGET', batch_key(keys, 'record', id), 'limit') or 0)

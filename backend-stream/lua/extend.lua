@@ -20,6 +20,16 @@ end
 
 -- Keys of another type fail here, before the first write.
 redis.call('ZCARD', keys.cancelled)
+local function has_pieces()
+  for i = FIRST, #ARGV do
+    if ARGV[i]:find('/b:', 1, true) then return true end
+  end
+  return false
+end
+if has_pieces() then
+  check_keys(keys)
+  for i = FIRST, #ARGV do check_lease(keys, ARGV[i]) end
+end
 local ends = redis.call('ZMSCORE', keys.leased, unpack(ARGV, FIRST))
 local held, lost, stopped = {}, {}, {}
 for i, lease_end in ipairs(ends) do

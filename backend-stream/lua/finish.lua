@@ -15,8 +15,8 @@ local held = redis.call('ZMSCORE', keys.leased, unpack(ARGV, 2))
 local lost, ended, leases, taken = {}, {}, {}, {}
 for i, end_ms in ipairs(held) do
   local lease = ARGV[i + 1]
-  if end_ms and not taken[lease] then
-    local stream, sid = place_of(keys, lease)
+  local stream, sid = place_of(keys, lease)
+  if end_ms and stream and not taken[lease] then
     local sids = ended[stream] or {}
     sids[#sids + 1], ended[stream] = sid, sids
     leases[#leases + 1], taken[lease] = lease, true

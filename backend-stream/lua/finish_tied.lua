@@ -13,14 +13,14 @@ local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('HLEN', keys.totals)
+check_keys(keys)
+for i = 3, #ARGV do check_lease(keys, ARGV[i]) end
 
 local lost = {}
 for i = 3, #ARGV do
   local lease = ARGV[i]
-  if redis.call('ZSCORE', keys.leased, lease) then
-    local stream, sid = place_of(keys, lease)
+  local stream, sid = place_of(keys, lease)
+  if stream and redis.call('ZSCORE', keys.leased, lease) then
     local _, job = read_at(stream, sid)
     keys.outcome = total == 'finished' and 'done' or 'dropped'
     drop_leased(keys, lease)

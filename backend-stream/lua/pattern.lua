@@ -35,6 +35,7 @@ end
 -- Fails before the first write where a key has another type.
 local function check_ready(keys)
   for _, level in ipairs(LEVELS) do redis.call('XLEN', keys.streams[level]) end
+  redis.call('ZCARD', keys.leased)
 end
 
 -- Calls a command that needs the group of a stream. Where it is missing it is made, and
@@ -103,10 +104,11 @@ local function stream_by(keys, word)
 end
 
 -- Where a lease says that its job is: the stream and the id there, its attempt, and the
--- batch of a piece.
+-- batch of a piece. Nothing where the name is no lease of relq's.
 local function place_of(keys, lease)
   local attempt, word, sid =
     lease:match('^[^/]*/[^/]*/[^/]*/%a(%d+)%.%d+/([^/]*):([^/:]*)/')
+  if not sid then return nil end
   local stream, batch = stream_by(keys, word)
   return stream, sid, tonumber(attempt), batch
 end

@@ -8,8 +8,9 @@ local keys = bind_keys()
 
 local jobs = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
 for _, level in ipairs(LEVELS) do jobs = jobs + redis.call('XLEN', keys.streams[level]) end
-for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'ids'), 0, -1)) do
-  jobs = jobs + redis.call('XLEN', batch_key(keys, 'pieces', id))
+local ids = redis.call('ZRANGE', batch_key(keys, 'ids'), 0, -1)
+for _, id in ipairs(ids) do jobs = jobs + redis.call('XLEN', batch_key(keys, 'pieces', id)) end
+for _, id in ipairs(ids) do
   for _, what in ipairs({'record', 'pieces', 'live'}) do
     redis.call('UNLINK', batch_key(keys, what, id))
   end

@@ -12,9 +12,12 @@ local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
 local counts = {requeued = 0, buried = 0}
 local overdue =
   redis.call('ZRANGE', keys.leased, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
+for i = 1, math.min(#overdue, page) do check_lease(keys, overdue[i]) end
 for i = 1, math.min(#overdue, page) do
   local entry = find_leased(keys, overdue[i])
   local batch, outcome = keys.found and keys.found.batch, 'buried'

@@ -15,8 +15,11 @@ local books = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
+-- Keys of another type fail here, before the first write.
 redis.call('HLEN', totals)
+check_books(books)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
-close_books(books, read_entry(element), now_ms, window_ms)
+local job = read_entry(element)
+if job then close_books(books, job, now_ms, window_ms) end
 redis.call('HINCRBY', totals, 'cancelled', 1)
 return 1

@@ -38,7 +38,7 @@ if not is_plain then
   if due then due_in_ms = math.max(0, math.floor(due) - now_ms) end
 end
 
-local elements, ranked_ids = {}, {}
+local elements, ranked_ids, expiring = {}, {}, {}
 
 local function look_at_ranked(from, to)
   local room = wanted - #elements
@@ -65,6 +65,8 @@ local from_handed = is_plain and 0 or look_at_list(handed)
 local from_ready = look_at_list(ready)
 look_at_ranked(NORMAL_RANKS, '+inf')
 if #elements == 0 then return {now_us, 0, due_in_ms} end
+-- A key of another type fails here, before the first write.
+if #ranked_ids > 0 then redis.call('LLEN', wake) end
 
 -- How an element is leased: {id, entry, kind, lease (ms)} as several results, which
 -- costs no table. This is for a job without options on its first delivery, as most are.
@@ -81,8 +83,9 @@ local function lease_any(element, number)
     local id = nonce .. '-bare-' .. number
     return id, bare_header .. string.char(#id) .. id .. element, 'p', lease_ms
   end
-  -- While it is leased it cannot expire, so its key is not free then either.
-  if (job.expires_at or 0) > 0 then hold_until(unique, job, 0) end
+  if (job.expires_at or 0) > 0 and holds_key(unique, job) then
+    expiring[#expiring + 1] = job
+  end
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
   return job.id, element, kind, job.lease_ms or lease_ms
 end
@@ -117,6 +120,8 @@ if type(written) == 'table' and written.err then
   redis.call('HDEL', held, unpack(leases))
   return written
 end
+-- While a job is leased it cannot expire, so its key is not free then either.
+for _, job in ipairs(expiring) do hold_until(unique, job, 0) end
 if #ranked_ids > 0 then
   redis.call('ZREM', ranked, unpack(ranked_ids))
   redis.call('HDEL', jobs, unpack(ranked_ids))

@@ -19,6 +19,11 @@ local keys = {
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
+-- Keys of another type fail here, before the first write.
+redis.call('ZCARD', keys.leased)
+redis.call('HLEN', keys.held)
+redis.call('HLEN', keys.totals)
+check_books(keys)
 local lost = {}
 for i = 3, #ARGV do
   local lease = ARGV[i]

@@ -10,6 +10,8 @@
 local handed, ready, wake = KEYS[1], KEYS[2], KEYS[3]
 local most = tonumber(ARGV[1])
 
+-- A key of another type fails here, before the first write.
+redis.call('LLEN', wake)
 local moved = 0
 while moved < most and redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT') do
   moved = moved + 1

@@ -21,6 +21,8 @@ end
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)
   redis.call('ZCARD', keys.ranked)
+  redis.call('ZCARD', keys.leased)
+  redis.call('HLEN', keys.held)
 end
 
 local function append(keys, entries)

@@ -10,6 +10,8 @@ local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
 local counts = {requeued = 0, buried = 0}
 
 -- From the last to the first, over all pages, so that the one whose lease ended first

@@ -13,8 +13,8 @@ pub(crate) use worker::{Ask, PAGE, Picked, Swept, Wanted};
 
 queue_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";
-    adopt, append, cancel_ready, claim, finish, finish_tied, open, overdue, pick,
-    purge, recover, ring, stats, sweep,
+    adopt, append, cancel_ready, claim, finish, finish_tied, free_deleted, open,
+    overdue, pick, purge, recover, ring, stats, sweep,
 }
 
 /// The names of all scripts that a queue of this backend sends, for who watches the

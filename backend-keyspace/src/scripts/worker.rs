@@ -18,6 +18,14 @@ use crate::{keys, lease};
 /// How many keys the server looks at for a page: some tenths of a millisecond.
 pub(crate) const PAGE: u32 = 1000;
 
+/// How many unique keys, ids and errors a look for deleted jobs goes over: errors may be
+/// long.
+const FREED_PAGE: u32 = 100;
+
+/// With more leases than these nobody looks for deleted jobs: all leases are read for it,
+/// while the server does nothing else.
+const MOST_LEASES: u32 = 1000;
+
 /// How many keys of others a page names.
 const NAMED: u32 = 10;
 
@@ -259,6 +267,21 @@ impl Store {
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         Ok((part().count()?, part().bytes()?))
+    }
+
+    /// Frees what is bound to jobs that somebody else has deleted, a page from each of
+    /// these cursors on; answers how many jobs those were, and the next cursors.
+    pub(crate) async fn free_deleted(
+        &self,
+        cursors: &[Bytes; 3],
+    ) -> Result<(u64, [Bytes; 3]), Error> {
+        let mut call = self.call(&SCRIPTS.free_deleted, &[]);
+        cursors.iter().for_each(|cursor| call.push_arg(&cursor[..]));
+        let call = call.arg(FREED_PAGE).arg(MOST_LEASES).arg(Shelf::memory_ms());
+        let reply = call.run(&self.conn, Operation::Recover).await?;
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        Ok((part().count()?, [part().bytes()?, part().bytes()?, part().bytes()?]))
     }
 
     /// Lets another worker's doorbell ring.

@@ -193,6 +193,126 @@ async fn a_stray_processing_key_is_given_a_lease() {
     assert_eq!((back[0].job().as_str(), &back[0].payload[..]), ("5", &b"hello"[..]));
 }
 
+/// A job that holds a unique key by an id of the client's, `mine`.
+fn bound() -> NewJob {
+    let key = UniqueKey::new("k").unwrap();
+    NewJob::new("bound").unique(key).id(JobId::new("mine").unwrap())
+}
+
+/// A job of another id that wants the same unique key.
+fn rival() -> NewJob {
+    NewJob::new("rival").unique(UniqueKey::new("k").unwrap())
+}
+
+/// R16, R4: a job that an operator ends with DEL holds nothing any more; its id is
+/// remembered for as long as any.
+#[tokio::test]
+async fn a_deleted_item_frees_its_key_and_its_id() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.push_one(bound()).await.unwrap();
+    let held = take_all(&queue).await.remove(0);
+    queue.retry(&held.receipt, std::time::Duration::ZERO, "no").await.unwrap();
+    queue.recover(many(100)).await.unwrap();
+    assert_eq!(say(&server, "DEL item_mine"), ":1\r\n");
+
+    queue.recover(many(100)).await.unwrap();
+
+    assert_sound(&queue).await;
+    let again = queue.push_one(bound()).await.unwrap();
+    assert!(
+        matches!(again, Pushed::Duplicate { by: DuplicateOf::Id, .. }),
+        "{again:?}"
+    );
+    let rival = queue.push_one(rival()).await.unwrap();
+    assert!(matches!(rival, Pushed::Stored(_)), "{rival:?}");
+    say(&server, "ZADD {q}:ids 1 mine");
+    let cancelled = queue.cancel(rival.job()).await.unwrap();
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    assert!(matches!(queue.push_one(bound()).await.unwrap(), Pushed::Stored(_)));
+}
+
+/// R16: so does one whose processing key somebody deletes, once its lease has ended.
+#[tokio::test]
+async fn a_deleted_processing_key_frees_its_key() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.push_one(bound()).await.unwrap();
+    take_all(&queue).await;
+    let leased = keys(&server).into_iter().find(|key| key.starts_with("processing_"));
+    let leased = leased.unwrap();
+    say(&server, &format!("DEL {leased}"));
+    say(&server, &format!("ZADD {{q}}:leased 1 {leased}"));
+
+    for _ in 0..2 {
+        queue.recover(many(100)).await.unwrap();
+    }
+
+    assert_sound(&queue).await;
+    assert!(matches!(queue.push_one(rival()).await.unwrap(), Pushed::Stored(_)));
+}
+
+/// R16: what lives keeps its key and its id, wherever it is, also in the hands of a client
+/// of the author's kind.
+#[tokio::test]
+async fn recovery_frees_nothing_of_a_job_that_lives() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let keeps = async |place: &str| {
+        for _ in 0..3 {
+            queue.recover(many(100)).await.unwrap();
+        }
+        let rival = queue.push_one(rival()).await.unwrap();
+        assert!(matches!(rival, Pushed::Duplicate { .. }), "{place}: {rival:?}");
+        assert_eq!(say(&server, "ZSCORE {q}:ids mine"), "$3\r\ninf\r\n", "{place}");
+    };
+    queue.push_one(bound().delay(LEASE)).await.unwrap();
+    keeps("scheduled").await;
+    say(&server, "ZADD {q}:later 1 mine");
+    queue.recover(many(100)).await.unwrap();
+    keeps("ready").await;
+    let held = take_all(&queue).await.remove(0);
+    keeps("leased").await;
+    queue.retry(&held.receipt, LEASE, "no").await.unwrap();
+    keeps("retried").await;
+    say(&server, "ZADD {q}:later 1 mine");
+    queue.recover(many(100)).await.unwrap();
+    say(&server, "RENAME item_mine processing_mine");
+    keeps("renamed").await;
+}
+
+/// R1: no time to live that a client gave a job of relq's ends it in the hands of a worker.
+#[tokio::test]
+async fn a_time_to_live_of_an_entry_ends_with_the_lease() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.push_one(bound()).await.unwrap();
+    say(&server, "EXPIRE item_mine 1000");
+
+    take_all(&queue).await;
+
+    let leased = keys(&server).into_iter().find(|key| key.starts_with("processing_"));
+    let leased = leased.unwrap();
+    assert_eq!(say(&server, &format!("TTL {leased}")), ":-1\r\n");
+    say(&server, &format!("EXPIRE {leased} 1000"));
+    say(&server, &format!("ZADD {{q}}:leased 1 {leased}"));
+    assert_eq!(queue.recover(many(100)).await.unwrap().requeued, 1);
+    assert_eq!(say(&server, "TTL item_mine"), ":-1\r\n");
+}
+
+/// R1: nor does one of what a client renamed and left behind.
+#[tokio::test]
+async fn a_time_to_live_of_a_stray_ends_with_its_adoption() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_5 hello EX 1000");
+    say(&server, "RENAME item_5 processing_5");
+
+    queue.recover(many(100)).await.unwrap();
+
+    assert_eq!(say(&server, "TTL processing_5"), ":-1\r\n");
+}
+
 /// R18: what was leased does not vanish by a time to live that some client gave it.
 #[tokio::test]
 async fn a_time_to_live_ends_with_the_lease() {

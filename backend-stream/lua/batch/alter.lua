@@ -11,6 +11,9 @@ local keys = bind_keys()
 local id, priority, limit = ARGV[1], ARGV[2], ARGV[3]
 local record = batch_key(keys, 'record', id)
 
+-- Keys of another type fail here, before the first write.
+check_batch(keys, id)
+redis.call('LLEN', keys.wake)
 if redis.call('ZSCORE', batch_key(keys, 'running'), id) then
   if limit ~= '' then redis.call('HSET', record, 'limit', limit) end
   if priority ~= '' then

@@ -12,6 +12,33 @@
 --   pieces:ID  STREAM  its pieces that are ready or leased, as `streams` keep jobs
 --   live:ID    SET     ids of the jobs of its pieces that have not ended
 
+-- Fails before the first write where a key that all batches share has another type.
+local function check_batches(keys)
+  for _, what in ipairs({'running', 'claimable', 'ids', 'ended'}) do
+    redis.call('ZCARD', batch_key(keys, what))
+  end
+  for _, what in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, what)) end
+  redis.call('XLEN', batch_key(keys, 'told'))
+end
+
+-- The same of the keys of one batch, and of those that all share.
+local function check_batch(keys, id)
+  check_batches(keys)
+  redis.call('HLEN', batch_key(keys, 'record', id))
+  redis.call('XLEN', batch_key(keys, 'pieces', id))
+  redis.call('SCARD', batch_key(keys, 'live', id))
+end
+
+local function check_lease(keys, lease)
+  if not redis.call('ZSCORE', keys.leased, lease) then return end
+  local _, _, _, batch = place_of(keys, lease)
+  if batch then check_batch(keys, batch) end
+end
+
+local function check_job(keys, job)
+  if job and job.batch then check_batch(keys, job.batch) end
+end
+
 local function state_of(keys, id)
   return redis.call('HGET', batch_key(keys, 'record', id), 'state')
 end

@@ -12,9 +12,8 @@ local keys = bind_keys()
 local id, page = ARGV[1], tonumber(ARGV[2])
 
 -- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('LLEN', keys.wake)
-redis.call('HLEN', keys.totals)
+check_keys(keys)
+check_batch(keys, id)
 local state, has_more = state_of(keys, id), false
 if not state then return false end
 if state == 'open' or state == 'sealed' then

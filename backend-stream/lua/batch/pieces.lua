@@ -37,6 +37,10 @@ local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end
   local stream, sid, attempt, batch = place_of(keys, lease)
+  if not stream then
+    redis.call('ZREM', keys.leased, lease)
+    return nil
+  end
   local entry, job = read_at(stream, sid)
   if not entry then
     bury_deleted(keys, stream, sid, job_of(lease))

@@ -10,8 +10,8 @@ local id = ARGV[1]
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('LLEN', keys.wake)
+check_keys(keys)
+check_batch(keys, id)
 if state_of(keys, id) == 'open' then
   redis.call('HSET', batch_key(keys, 'record', id), 'state', 'sealed', 'sealed_ms', now_ms)
   complete_if_over(keys, id, now_ms)

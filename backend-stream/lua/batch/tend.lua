@@ -13,15 +13,16 @@ local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-check_ready(keys)
-redis.call('LLEN', keys.wake)
-redis.call('HLEN', keys.totals)
-local id = redis.call('SRANDMEMBER', batch_key(keys, 'cancelling'))
-if id then cancel_page(keys, id, page) end
-
+check_keys(keys)
+check_batches(keys)
 -- Looked at by chance: whatever is not found now is found by a later call.
 local FEW, has_lost = 10, false
-for _, running in ipairs(redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)) do
+local some = redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)
+local id = redis.call('SRANDMEMBER', batch_key(keys, 'cancelling'))
+for _, one in ipairs({id or nil, unpack(some)}) do check_batch(keys, one) end
+if id then cancel_page(keys, id, page) end
+
+for _, running in ipairs(some) do
   has_lost = bury_lost_pieces(keys, running, FEW) or has_lost
   complete_if_over(keys, running, now_ms)
   local stream = batch_key(keys, 'pieces', running)

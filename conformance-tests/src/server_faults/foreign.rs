@@ -1,12 +1,20 @@
 //! Keys of another type where the queue's should be.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use queue_core::{Error, NewJob, Queue, Settlement, Verdict};
 
-use super::stage::{
-    Stage, ask, eventually, fill, is_sound, many, push_plain, token, with_options,
-    worker_id,
+use super::{
+    calls,
+    script_calls::{ScriptCall, State},
+    stage::{
+        Stage, ask, eventually, fill, is_sound, many, push_plain, token, with_options,
+        worker_id,
+    },
+    tape::Tape,
 };
 use crate::{room::strings, server::Server};
 
@@ -22,6 +30,120 @@ pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
         judged += usize::from(is_told(stage, &key).await);
     }
     assert!(judged >= 5, "only {judged} keys could be judged");
+}
+
+/// R21, R23: a script that meets a key of another type fails before its first write, or
+/// does not mind. Each script that any call sends is tried on each key that it declares and
+/// on each key that the queue has, in the state that it met.
+pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(stage: &Stage) {
+    fails_whole(stage, put_another_type).await;
+}
+
+/// R3, R23: the same of an element, field or member that is marked as relq's and cannot be
+/// read, in each place of each key.
+pub(super) async fn every_script_fails_whole_on_a_malformed_entry(stage: &Stage) {
+    fails_whole(stage, put_malformed).await;
+}
+
+/// In so many states each script is tried.
+const OFTEN_ENOUGH: usize = 8;
+
+/// How a key is spoilt, in each of some ways; answers whether there was that way.
+type Spoil = fn(&Server, key: &[u8], way: usize) -> bool;
+
+/// How many ways of spoiling one key are tried.
+const WAYS: usize = 4;
+
+async fn fails_whole(stage: &Stage, spoil: Spoil) {
+    let mut tape = Tape::start(stage).await;
+    calls::play(&mut tape).await;
+    let scratch = Server::start();
+    let _loads_scripts = stage.connect(&scratch).await;
+    let (mut tried, mut spoilt) = (BTreeMap::<&[u8], usize>::new(), 0);
+    let mut wrong = BTreeSet::new();
+    for pair in tape.marks.windows(2) {
+        for call in &pair[1].scripts {
+            let times = tried.entry(call.digest()).or_default();
+            *times += 1;
+            if *times > OFTEN_ENOUGH {
+                continue;
+            }
+            let met = &pair[0].state;
+            let keys: BTreeSet<_> = call.keys().iter().chain(met.keys()).collect();
+            for key in keys {
+                for way in 0..WAYS {
+                    met.put_on(&scratch);
+                    if spoil(&scratch, key, way) {
+                        spoilt += 1;
+                        wrong.extend(fails_in_parts(&scratch, call, key));
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried.len() >= 12, "only {} scripts were sent", tried.len());
+    assert!(spoilt > 200, "only {spoilt} states were spoilt");
+    let wrong: Vec<_> = wrong.into_iter().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a call changed that failed because of one key.
+fn fails_in_parts(scratch: &Server, call: &ScriptCall, key: &[u8]) -> Option<String> {
+    let before = State::of(scratch);
+    let answer = call.send(scratch);
+    let changed = before.differences(&State::of(scratch));
+    let is_part = answer.starts_with(b"-") && !changed.is_empty();
+    is_part.then(|| {
+        format!("{} by {}: changed {changed:?}", name_of(&answer), key.escape_ascii())
+    })
+}
+
+/// A string where there is another type, and a list where there is a string; where there
+/// is nothing, first the one and then the other.
+fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
+    let kind = scratch.command(&[b"TYPE", key]);
+    let is_new = kind.starts_with(b"+none");
+    let is_string = kind.starts_with(b"+string");
+    if way > usize::from(is_new) {
+        return false;
+    }
+    scratch.command(&[b"DEL", key]);
+    let command = if is_string || way == 1 { b"RPUSH".as_slice() } else { b"SET" };
+    scratch.command(&[command, key, b"foreign"]);
+    true
+}
+
+/// Puts what is marked as relq's and cannot be read in the place of an element. Totals are
+/// numbers, and no entries.
+const SPOIL_AN_ELEMENT: &[u8] =
+    b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
+    local kind = redis.call('TYPE', key).ok \
+    if key:sub(-7) == ':totals' then return 0 end \
+    if kind == 'string' and at == 0 then redis.call('SET', key, broken) return 1 end \
+    if kind == 'list' and at < redis.call('LLEN', key) then \
+      redis.call('LSET', key, at, broken) return 1 end \
+    if kind == 'hash' then \
+      local field = redis.call('HKEYS', key)[at + 1] \
+      if field then redis.call('HSET', key, field, broken) return 1 end end \
+    if kind == 'zset' then \
+      local found = redis.call('ZRANGE', key, at, at, 'WITHSCORES') \
+      if found[1] then redis.call('ZREM', key, found[1]) \
+        redis.call('ZADD', key, found[2], broken) return 1 end end \
+    if kind == 'stream' and at == 0 then \
+      redis.call('XADD', key, '*', 'job', broken) return 1 end \
+    return 0";
+
+fn put_malformed(scratch: &Server, key: &[u8], way: usize) -> bool {
+    let at = way.to_string();
+    let words: [&[u8]; 6] =
+        [b"EVAL", SPOIL_AN_ELEMENT, b"1", key, at.as_bytes(), b"\xf5RQ\x01broken"];
+    scratch.command(&words) == b":1\r\n"
+}
+
+/// An error names the script by its digest and the line.
+fn name_of(answer: &[u8]) -> String {
+    let answer = String::from_utf8_lossy(answer);
+    answer.trim_end().chars().take(300).collect()
 }
 
 /// The keys that a queue has for its structures, without those that hold a job.

@@ -57,6 +57,48 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
     .await;
 }
 
+/// OOM-DRAIN, R1, R23: of a server that takes not one job more, a worker of any number of
+/// slots gets every job out: none is left behind, and none runs twice.
+pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(stage: &Stage) {
+    for slots in [1, 16, 64] {
+        let server = Server::start();
+        let queue = stage.connect(&server).await;
+        server.command(&[b"CONFIG", b"SET", b"maxmemory", b"20mb"]);
+        let stored = fill_to_the_brim(&*queue).await;
+        assert!(stored > 500, "there is room for {stored} jobs");
+
+        let worker = stage.work_with(&server, slots).await;
+        eventually("an empty queue", async || {
+            let stats = queue.stats().await.expect("answered");
+            stats.ready + stats.leased == 0
+        })
+        .await;
+
+        assert_eq!(worker.done(), stored, "with {slots} slots");
+        worker.end().await;
+        assert_eq!(queue.stats().await.expect("answered").finished, stored);
+        is_sound(&*queue).await;
+    }
+}
+
+/// Pushes until not even one job is taken; answers how many were.
+async fn fill_to_the_brim(queue: &dyn Queue) -> u64 {
+    let mut stored = 0;
+    for at_once in [100, 10, 1] {
+        let jobs = vec![NewJob::new("x".repeat(8000)); at_once];
+        loop {
+            match queue.push(&jobs, None).await {
+                Ok(pushed) => stored += pushed.len() as u64,
+                Err(error) => {
+                    assert!(matches!(error, Error::Full { .. }), "{error}");
+                    break;
+                }
+            }
+        }
+    }
+    stored
+}
+
 /// OOM-DRAIN, B5, R21: it refuses new batches and pieces whole, works off those that it
 /// has, and tells of their completions, another queue as soon as there is room.
 pub(super) async fn a_full_server_completes_batches(stage: &Stage) {

@@ -25,6 +25,7 @@ mod memory;
 mod outages;
 mod power;
 mod replica;
+mod script_calls;
 mod scripts;
 mod stage;
 mod tape;
@@ -68,8 +69,13 @@ macro_rules! __with_server_faults {
             memory {
                 a_full_server_is_drained_and_refuses_pushes
                 a_full_server_completes_batches
+                a_server_full_to_the_brim_is_drained_by_any_worker
             }
-            foreign { a_foreign_key_in_the_way_is_an_error_and_loses_nothing }
+            foreign {
+                a_foreign_key_in_the_way_is_an_error_and_loses_nothing
+                every_script_fails_whole_on_a_key_of_another_type
+                every_script_fails_whole_on_a_malformed_entry
+            }
         }
     };
 }

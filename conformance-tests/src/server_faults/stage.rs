@@ -12,7 +12,9 @@ use queue_core::{
     JobState, NewJob, PeekRequest, PushToken, Queue, QueueName, ReliableQueueExt,
     UniqueKey, WorkerId,
 };
-use queue_worker::{CancellationToken, Failure, JobContext, Progress, Worker};
+use queue_worker::{
+    CancellationToken, DEFAULT_CONCURRENCY, Failure, JobContext, Progress, Worker,
+};
 use tokio::task::JoinHandle;
 
 use super::batch::{submit, telling};
@@ -53,7 +55,12 @@ impl Stage {
     /// Starts a worker on a queue of its own, which finishes whatever it is given.
     /// Claims of it wait for a third of `lease`.
     pub(super) async fn work(&self, server: &Server, lease: Duration) -> RunningWorker {
-        RunningWorker::start(self.connect(server).await, lease)
+        RunningWorker::start(self.connect(server).await, lease, DEFAULT_CONCURRENCY)
+    }
+
+    /// The same of so many slots.
+    pub(super) async fn work_with(&self, server: &Server, slots: u32) -> RunningWorker {
+        RunningWorker::start(self.connect(server).await, LEASE, slots)
     }
 }
 
@@ -219,16 +226,23 @@ pub(super) struct RunningWorker {
 }
 
 impl RunningWorker {
-    fn start(queue: Arc<dyn Queue>, lease: Duration) -> Self {
+    fn start(queue: Arc<dyn Queue>, lease: Duration, slots: u32) -> Self {
         let stop = CancellationToken::new();
-        let worker =
-            Worker::new(queue).lease(lease).stop_on(stop.clone().cancelled_owned());
+        let worker = Worker::new(queue)
+            .lease(lease)
+            .concurrency(slots)
+            .stop_on(stop.clone().cancelled_owned());
         let progress = worker.progress();
         let task = tokio::spawn(async {
             let done = async |_: JobContext| Ok::<_, Failure>(());
             Box::pin(worker.run(done)).await.expect("the worker ends well");
         });
         Self { progress, stop, task }
+    }
+
+    /// How many jobs it has done.
+    pub(super) fn done(&self) -> u64 {
+        self.progress.summary().done
     }
 
     /// Pushes a job by a queue of another's, and waits until the worker has done it.

@@ -7,6 +7,7 @@ use queue_core::{Delivery, Queue, Settlement};
 use super::{
     append_only_file::Recorded,
     batch::elsewhere,
+    script_calls::{Monitor, ScriptCall, State},
     stage::{Places, Stage, ask, places},
 };
 use crate::server::Server;
@@ -17,6 +18,9 @@ pub(super) struct Mark {
     pub(super) end: usize,
     pub(super) places: Places,
     pub(super) digest: Vec<u8>,
+    pub(super) state: State,
+    /// The calls of scripts since the mark before.
+    pub(super) scripts: Vec<ScriptCall>,
 }
 
 /// Claims that may find less than there is.
@@ -28,6 +32,7 @@ pub(super) struct Tape<'a> {
     pub(super) recorded: Recorded,
     pub(super) queue: Arc<dyn Queue>,
     pub(super) marks: Vec<Mark>,
+    monitor: Monitor,
 }
 
 impl<'a> Tape<'a> {
@@ -35,9 +40,11 @@ impl<'a> Tape<'a> {
         let recorded = Recorded::start();
         let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
         let (call, places) = ("the start", Places::default());
-        let nothing = Mark { call, end: 0, places, digest };
+        let (state, scripts) = (State::of(&recorded.server), Vec::new());
+        let nothing = Mark { call, end: 0, places, digest, state, scripts };
         let queue = stage.connect(&recorded.server).await;
-        let mut tape = Self { stage, recorded, queue, marks: vec![nothing] };
+        let monitor = Monitor::start(&recorded.server);
+        let mut tape = Self { stage, recorded, queue, marks: vec![nothing], monitor };
         tape.mark("connect").await;
         tape
     }
@@ -46,7 +53,9 @@ impl<'a> Tape<'a> {
         let places = look(self.stage, &self.recorded.server, &*self.queue).await;
         let digest = self.recorded.server.command(&[b"DEBUG", b"DIGEST"]);
         let end = self.recorded.writes().len();
-        self.marks.push(Mark { call, end, places, digest });
+        let state = State::of(&self.recorded.server);
+        let scripts = self.monitor.script_calls(&self.recorded.server);
+        self.marks.push(Mark { call, end, places, digest, state, scripts });
     }
 
     /// As many claims as it takes: a ring may have to come round.

@@ -9,6 +9,32 @@ local function bind_shelf(keys)
   return keys
 end
 
+-- Fails where what `close_books` changes has another type: before the first write, because
+-- a script that fails is not undone.
+local function check_books(keys)
+  redis.call('HLEN', keys.unique)
+  redis.call('ZCARD', keys.ids)
+  redis.call('HLEN', keys.errors)
+end
+
+-- The same of all that the shelf keeps.
+local function check_shelf(keys)
+  check_books(keys)
+  for _, key in ipairs({keys.jobs, keys.answers, keys.totals}) do redis.call('HLEN', key) end
+  for _, key in ipairs({keys.later, keys.dead, keys.calls, keys.cancelled}) do
+    redis.call('ZCARD', key)
+  end
+  redis.call('LLEN', keys.wake)
+end
+
+-- The same of what only this lease or job has. Most patterns have no such keys; one that
+-- has them has functions of these names of its own.
+local function check_lease()
+end
+
+local function check_job()
+end
+
 -- The holder of a unique key as {expires_at, id}, or nil when it is free.
 local function holder_of(unique, key, now_ms)
   local expires_at, id = (redis.call('HGET', unique, key) or ''):match('^(%d+) (.*)$')

@@ -30,8 +30,12 @@ local function take_out()
 end
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
-redis.call('HLEN', keys.jobs)
+check_keys(keys)
+if lease ~= '' then
+  check_lease(keys, lease, 1)
+else
+  check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))
+end
 local entry, place = take_out()
 if not place then return false end
 local job = read_entry(entry)

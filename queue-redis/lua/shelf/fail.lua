@@ -28,6 +28,10 @@ local function fail(job, entry, delay_ms, why, text)
   hold_until_expiry(keys.unique, job)
 end
 
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for i = 1, #ARGV, FIELDS do check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1) end
+
 local lost = {}
 for i = 1, #ARGV, FIELDS do
   local number = (i - 1) / FIELDS

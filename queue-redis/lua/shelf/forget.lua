@@ -9,6 +9,9 @@ local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
+-- A key of another type fails here, before the first write.
+check_shelf(keys)
+
 local has_more = 0
 for _, key in ipairs({keys.ids, keys.calls, keys.cancelled}) do
   local old = redis.call('ZRANGE', key, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page)

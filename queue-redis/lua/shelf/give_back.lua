@@ -7,6 +7,10 @@
 -- Returns the positions, from 0, of the leases that were lost.
 local keys = bind_keys()
 
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for i, lease in ipairs(ARGV) do check_lease(keys, lease, i) end
+
 local lost = {}
 for i = #ARGV, 1, -1 do
   local entry = find_leased(keys, ARGV[i], i)

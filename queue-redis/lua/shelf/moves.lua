@@ -6,6 +6,12 @@ local function bind_keys()
   return bind_shelf(pattern_keys(SHELF_KEYS + 1))
 end
 
+-- Fails before the first write where a key of the shelf or the pattern has another type.
+local function check_keys(keys)
+  check_shelf(keys)
+  check_ready(keys)
+end
+
 -- Makes a job ready whose entry is in `jobs`.
 local function make_kept_ready(keys, job, entry)
   job.is_kept = true

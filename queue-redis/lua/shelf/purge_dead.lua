@@ -10,6 +10,9 @@ local keys = bind_keys()
 local window_ms = tonumber(ARGV[1])
 local now_ms = server_ms()
 
+-- Keys of another type fail here, before the first write.
+check_shelf(keys)
+
 local removed = 0
 for i = 2, #ARGV do
   local id = ARGV[i]

@@ -8,7 +8,11 @@
 local keys = bind_keys()
 local now_ms = server_ms()
 
-check_ready(keys)
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for _, id in ipairs(ARGV) do
+  check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))
+end
 local moved, duplicates = 0, 0
 
 local function redrive(id, job, entry)

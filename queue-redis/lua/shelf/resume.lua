@@ -6,6 +6,8 @@
 -- Returns 1 if the queue was paused, else 0.
 local keys = bind_keys()
 
+-- A key of another type fails here, before the first write.
+redis.call('LLEN', keys.wake)
 local was_paused = redis.call('DEL', keys.paused)
 ring(keys)
 return was_paused
