@@ -116,6 +116,8 @@ local function push_completion(keys, record, now_ms)
   local times = redis.call('HMGET', record, 'completion_delay_ms', 'completion_expires_ms')
   local delay_ms, expires_ms = tonumber(times[1]), tonumber(times[2])
   local job = read_entry(entry)
+  -- What cannot be read can be told to nobody; the record says that the batch is over.
+  if not job then return end
   local forget_at = redis.call('ZSCORE', keys.ids, job.id)
   if forget_at and tonumber(forget_at) > now_ms then return end
   redis.call('ZADD', keys.ids, '+inf', job.id)

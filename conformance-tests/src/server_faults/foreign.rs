@@ -113,12 +113,15 @@ fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
     true
 }
 
-/// Puts what is marked as relq's and cannot be read in the place of an element. Totals are
-/// numbers, and no entries.
+/// Puts what is marked as relq's and cannot be read in the place of an element. Totals and
+/// records of batches are numbers, and no entries, but for the completion of a record.
 const SPOIL_AN_ELEMENT: &[u8] =
     b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
     local kind = redis.call('TYPE', key).ok \
     if key:sub(-7) == ':totals' then return 0 end \
+    if key:find(':record:', 1, true) then \
+      if at > 0 or redis.call('HEXISTS', key, 'completion') == 0 then return 0 end \
+      redis.call('HSET', key, 'completion', broken) return 1 end \
     if kind == 'string' and at == 0 then redis.call('SET', key, broken) return 1 end \
     if kind == 'list' and at < redis.call('LLEN', key) then \
       redis.call('LSET', key, at, broken) return 1 end \

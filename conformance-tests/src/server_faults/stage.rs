@@ -240,11 +240,6 @@ impl RunningWorker {
         Self { progress, stop, task }
     }
 
-    /// How many jobs it has done.
-    pub(super) fn done(&self) -> u64 {
-        self.progress.summary().done
-    }
-
     /// Pushes a job by a queue of another's, and waits until the worker has done it.
     pub(super) async fn works(&self, queue: &dyn Queue) {
         let done = self.progress.summary().done;

@@ -6,6 +6,10 @@ const LONG_WAY: &str =
     "such a job then goes the long way of `lease_any`, to the same end";
 const ANOTHER_TYPE: &str = "of use where a key has another type, which no case puts \
                             there: `src/server_faults/foreign.rs` does";
+const NO_KEYS_OF_ITS_OWN: &str = "zset has no keys of one lease or job: the server faults of stream and \
+     processing-list try it";
+const UNREADABLE: &str = "of use where an entry cannot be read, which no case puts \
+                          there: `src/server_faults/foreign.rs` does";
 const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the ring that \
                          follows wakes who waits";
 
@@ -22,7 +26,6 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("shelf/moves: without `ring(keys)`", LATE),
     ("shelf/push: without `ring(keys)`", LATE),
     ("shelf/push: without `check_ready(keys)`", ANOTHER_TYPE),
-    ("shelf/redrive: without `check_ready(keys)`", ANOTHER_TYPE),
     ("zset/claim: without `redis.call('HDEL', held, unpack(leases))`", ANOTHER_TYPE),
     (
         "zset/claim: `~=` for `==` in `if element:sub(1, 8) ~= '\\245RQ\\1\\0\\5\\0\\0' or element:sub(9, 10) == '\\0\\0'`",
@@ -44,6 +47,48 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         "zset/pass_on: 0 for `redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT')`",
         PASSED_ON,
     ),
+    ("shelf/books: without `check_books(keys)`", ANOTHER_TYPE),
+    ("shelf/cancel: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("shelf/cancel: `==` for `~=` in `if lease ~= '' then` (2)", NO_KEYS_OF_ITS_OWN),
+    ("shelf/cancel: without `check_lease(keys, lease, 1)`", NO_KEYS_OF_ITS_OWN),
+    (
+        "shelf/cancel: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
+        NO_KEYS_OF_ITS_OWN,
+    ),
+    ("shelf/fail: without `check_keys(keys)`", ANOTHER_TYPE),
+    (
+        "shelf/fail: without `check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1)`",
+        NO_KEYS_OF_ITS_OWN,
+    ),
+    ("shelf/forget: without `check_shelf(keys)`", ANOTHER_TYPE),
+    ("shelf/give_back: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("shelf/give_back: without `check_lease(keys, lease, i)`", NO_KEYS_OF_ITS_OWN),
+    ("shelf/moves: without `check_shelf(keys)`", ANOTHER_TYPE),
+    ("shelf/moves: without `check_ready(keys)`", ANOTHER_TYPE),
+    ("shelf/promote: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("shelf/promote: without `check_job(keys, jobs[i])`", NO_KEYS_OF_ITS_OWN),
+    (
+        "shelf/promote: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])`",
+        UNREADABLE,
+    ),
+    (
+        "shelf/promote: without `redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')`",
+        UNREADABLE,
+    ),
+    ("shelf/purge_dead: without `check_shelf(keys)`", ANOTHER_TYPE),
+    ("shelf/redrive: without `check_keys(keys)`", ANOTHER_TYPE),
+    (
+        "shelf/redrive: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
+        NO_KEYS_OF_ITS_OWN,
+    ),
+    ("zset/cancel_listed: without `check_books(books)`", ANOTHER_TYPE),
+    ("zset/cancel_ranked: without `check_books(keys)`", ANOTHER_TYPE),
+    (
+        "zset/claim: `<=` for `>` in `if #ranked_ids > 0 then redis.call('LLEN', wake) end`",
+        ANOTHER_TYPE,
+    ),
+    ("zset/finish_tied: without `check_books(keys)`", ANOTHER_TYPE),
+    ("zset/recover: without `check_keys(keys)`", ANOTHER_TYPE),
 ];
 
 const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`";
