@@ -37,11 +37,19 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     let _open = actor.opens();
     let number = actor.next_connection();
     // A server that is down shows to the client as a connection that closes.
-    let Ok(upstream) = Upstream::open(&shared.server.address).await else { return };
-    let mut connection = Connection::new(client, upstream);
+    let Ok(mut upstream) = Upstream::open(&shared.server.address).await else { return };
+    let Ok(id) = id_at_server(&mut upstream).await else { return };
+    let mut connection = Connection::new(client, upstream, Session::new(id));
     let end = connection.run(&shared, &actor, number, &mut life).await;
     say_goodbye(&shared, &actor, &end, &mut connection.client).await;
     connection.end(&shared, &actor, end).await;
+}
+
+/// How the server calls this connection. Only the gate's own user is sure to be allowed
+/// to ask, so it is asked before the client can say who it is.
+async fn id_at_server(upstream: &mut Upstream) -> io::Result<String> {
+    let reply = upstream.ask(&["CLIENT", "ID"]).await?;
+    Ok(String::from_utf8_lossy(&reply).trim_start_matches(':').trim().to_owned())
 }
 
 struct Connection {
@@ -53,11 +61,10 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(client: Stream, upstream: Upstream) -> Self {
+    fn new(client: Stream, upstream: Upstream, session: Session) -> Self {
         let (reader, client) = client.split();
         let requests = Requests::new(reader);
-        let (wire, session) = (Wire::new(), Session::default());
-        Self { requests, client, upstream, wire, session }
+        Self { requests, client, upstream, wire: Wire::new(), session }
     }
 
     async fn run(

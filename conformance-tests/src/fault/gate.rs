@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     fmt, io,
     os::unix::net::UnixListener as StdUnixListener,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
@@ -26,6 +26,7 @@ use super::{
     ledger::Ledger,
     patch::{Fitted, Patch},
     record::{Fault, StepRecord},
+    request::Request,
     script::{Scripts, digest},
     server::Server,
     stream::{Address, Stream},
@@ -52,7 +53,11 @@ pub(crate) struct Shared {
     scripts: Mutex<Scripts>,
     actors: Mutex<HashMap<String, Endpoint>>,
     pub(crate) afterlife: Afterlife,
+    listener: OnceLock<Listener>,
 }
+
+/// What is called with each request of each actor.
+type Listener = Box<dyn Fn(&Request) + Send + Sync>;
 
 /// How an actor reaches the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,6 +250,17 @@ impl Gate {
         self.on_gate(async move { shared.afterlife.release(&shared).await }).await
     }
 
+    /// Calls `listener` with each request of each actor, those that are no steps among
+    /// them. Only the first listener is called.
+    pub(crate) fn listen(&self, listener: impl Fn(&Request) + Send + Sync + 'static) {
+        self.shared.listener.get_or_init(|| Box::new(listener));
+    }
+
+    /// Where the server is that the gate stands before.
+    pub(crate) fn server(&self) -> &Address {
+        &self.shared.server.address
+    }
+
     /// Says something to the server past the gate, as a stranger would, and gets its
     /// answer.
     ///
@@ -340,6 +356,14 @@ impl Shared {
             scripts: Mutex::default(),
             actors: Mutex::default(),
             afterlife: Afterlife::default(),
+            listener: OnceLock::new(),
+        }
+    }
+
+    /// Shows a request to the listener, if there is one.
+    pub(crate) fn show(&self, request: &Request) {
+        if let Some(listener) = self.listener.get() {
+            listener(request);
         }
     }
 

@@ -109,6 +109,7 @@ impl Inbound<'_> {
 
     async fn take(&mut self, request: Request) -> Result<(), Ended> {
         let kind = Kind::of(&request);
+        self.shared.show(&request);
         if let Kind::Refused(why) = kind {
             self.wire.expect(Reply::Made(format!("-ERR {why}\r\n").into()));
             return Ok(());

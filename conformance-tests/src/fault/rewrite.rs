@@ -14,9 +14,10 @@ use super::{
 };
 
 /// What the gate knows of one connection, from what the client sent on it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Session {
-    id: Option<String>,
+    /// How the server calls it.
+    id: String,
     /// The labels of what is queued, between MULTI and EXEC.
     transaction: Option<Vec<String>>,
     /// What it listens to, by kind of subscription.
@@ -24,6 +25,10 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    pub(crate) fn new(id: String) -> Self {
+        Self { id, transaction: None, subscriptions: BTreeMap::new() }
+    }
+
     pub(crate) fn is_queueing(&self) -> bool {
         self.transaction.is_some()
     }
@@ -36,12 +41,8 @@ impl Session {
         self.transaction = None;
     }
 
-    pub(crate) fn id(&self) -> Option<&str> {
-        self.id.as_deref()
-    }
-
-    pub(crate) fn set_id(&mut self, id: &str) {
-        self.id = Some(id.to_owned());
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 
     /// Takes note of what a request does to the connection; answers the reply to
@@ -192,8 +193,4 @@ fn time(shared: &Shared) -> Bytes {
 
 pub(crate) fn discard() -> Bytes {
     encode([b"DISCARD".as_slice()].into_iter())
-}
-
-pub(crate) fn client_id() -> Bytes {
-    encode([b"CLIENT".as_slice(), b"ID"].into_iter())
 }

@@ -140,7 +140,7 @@ impl Inbound<'_> {
             self.run_unheard(kind, request).await?;
             return Err(died);
         };
-        let id = self.id_at_server().await?;
+        let id = self.session.id().to_owned();
         let mut reply = self.send_keeping(&blocking.without_limit(request)).await?;
         tokio::select! {
             _ = &mut reply => {}

@@ -9,7 +9,6 @@ use super::{
     gate::Shared,
     inbound::{Answer, Ended, Inbound, gone},
     request::Request,
-    rewrite,
 };
 
 impl Inbound<'_> {
@@ -20,7 +19,7 @@ impl Inbound<'_> {
         blocking: Blocking,
         request: &Request,
     ) -> Result<Bytes, Ended> {
-        let id = self.id_at_server().await?;
+        let id = self.session.id().to_owned();
         let deadline = blocking.limit().map(|limit| self.shared.deadline(limit));
         let mut reply = self.send_keeping(&blocking.without_limit(request)).await?;
         tokio::select! {
@@ -63,19 +62,6 @@ impl Inbound<'_> {
             self.shared.ledger.trouble(&format!("the server refused: {error}"));
         }
         Ended::Broken
-    }
-
-    /// How the server calls this connection.
-    pub(super) async fn id_at_server(&mut self) -> Result<String, Ended> {
-        if let Some(id) = self.session.id() {
-            return Ok(id.to_owned());
-        }
-        let reply = self.send_keeping(&[rewrite::client_id()]).await?;
-        let reply = reply.await.map_err(gone)?;
-        let id =
-            String::from_utf8_lossy(&reply).trim_start_matches(':').trim().to_owned();
-        self.session.set_id(&id);
-        Ok(id)
     }
 }
 
