@@ -53,8 +53,11 @@ impl RedisConfig {
             reason: error.detail().map_or_else(|| error.to_string(), str::to_owned),
         })?;
         check_kind(info.addr())?;
+        // The library's name is not told: a server of 7.0 does not know the command, and a
+        // newer one would log a refusal for each connection of a user with few rights.
+        let settings = info.redis_settings().clone();
         let settings =
-            info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+            settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
         Ok(Self {
             info: info.set_redis_settings(settings),
             response_timeout: response_timeout.unwrap_or(DEFAULT_RESPONSE_TIMEOUT),
