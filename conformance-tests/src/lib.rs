@@ -163,5 +163,6 @@ pub use async_trait::async_trait;
 pub use probe::Need;
 pub use registry::{Case, Scope, cases};
 pub use room::Room;
+pub(crate) use run::caught;
 pub use run::{commands, run, verdict, verdict_within};
 pub use subject::{Profile, Subject};

@@ -90,10 +90,15 @@ pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
     format!("{}/{database}", endpoint.trim_end_matches("/0"))
 }
 
+/// How each script of the suite's own begins, so that its commands are not taken for a
+/// backend's.
+pub(crate) const SUITES_SCRIPT: &str = "-- the suite's own\n";
+
 /// What is told to a server to be answered with all keys of a database.
 fn keys_of(database: usize) -> [Vec<u8>; 4] {
     let script = "redis.call('SELECT', ARGV[1]) return redis.call('KEYS', '*')";
-    ["EVAL", script, "0", &database.to_string()].map(|word| word.as_bytes().to_vec())
+    let script = format!("{SUITES_SCRIPT}{script}");
+    ["EVAL", &script, "0", &database.to_string()].map(|word| word.as_bytes().to_vec())
 }
 
 /// What is told to a server to be answered with how much its keys hold.
@@ -104,7 +109,8 @@ pub(crate) fn size() -> [Vec<u8>; 3] {
                   local command = commands[redis.call('TYPE', key).ok] \
                   size = size + (command and redis.call(command, key) or 1) end \
                   return size";
-    ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec())
+    let script = format!("{SUITES_SCRIPT}{script}");
+    ["EVAL", &script, "0"].map(|word| word.as_bytes().to_vec())
 }
 
 /// The strings of a raw answer that is a list of them.

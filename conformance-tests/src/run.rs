@@ -43,10 +43,18 @@ pub fn verdict_within(
     profile: Profile,
     id: &str,
 ) -> Result<(), String> {
-    let judged = AssertUnwindSafe(|| run_on(limit, subject, profile, id));
-    catch_unwind(judged).map(drop).map_err(|panic| match panic.downcast::<String>() {
-        Ok(words) => *words,
-        Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("?").to_owned(),
+    caught(|| drop(run_on(limit, subject, profile, id)))
+}
+
+/// Answers what a test would panic with.
+pub(crate) fn caught(test: impl FnOnce()) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(test)).map_err(|panic| {
+        match panic.downcast::<String>() {
+            Ok(words) => *words,
+            Err(panic) => {
+                panic.downcast_ref::<&str>().copied().unwrap_or("?").to_owned()
+            }
+        }
     })
 }
 

@@ -18,11 +18,22 @@ use crate::{Subject, fault::Address, runtime::block_on, server::Server};
 /// When a script or command is reached by no act but a worker's, or an act fails with
 /// no fault.
 pub fn reach<S: Subject + Default>() {
-    let server = Server::start();
-    let (subject, named) = (S::default(), S::default().scripts());
-    let missed = missed(server.socket().into(), Arc::new(subject), named);
-    let missed = block_on(Box::pin(missed)).expect("the gate runs");
-    assert_eq!(missed, BTreeSet::new(), "no act reaches these scripts");
+    assert_eq!(
+        missed_by_all(S::default()),
+        BTreeSet::new(),
+        "no act reaches these scripts"
+    );
+}
+
+/// Plays every act of this subject with no fault; answers the scripts and commands that
+/// none of them reached.
+///
+/// # Panics
+/// When an act fails.
+pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
+    let (server, named) = (Server::start(), subject.scripts());
+    let missed = missed(server.address(), Arc::new(subject), named);
+    block_on(Box::pin(missed)).expect("the gate runs")
 }
 
 /// How often acts are played that do not send the same in each run.

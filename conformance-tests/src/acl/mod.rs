@@ -1,0 +1,130 @@
+//! A backend with the rights that its README asks for, and no others.
+//!
+//! A README names a user in one line, as in a server's ACL file: `user NAME RULE…`. In
+//! its patterns of keys and channels `Q` stands for the name of the queue. Its commands
+//! are those that the backend has the server run, or names in its scripts. [`acl!`](crate::acl!)
+//! makes the tests that the line is enough and names nothing else. This is a whole
+//! `tests/acl.rs`:
+//!
+//! ```text
+//! conformance_tests::acl!(MySubject);
+//! ```
+//!
+//! With `RELQ_WRITE_ACL=1` in the environment, these tests write the commands to the
+//! README:
+//!
+//! ```text
+//! RELQ_WRITE_ACL=1 cargo test -p MY-PACKAGE --test acl
+//! ```
+//!
+//! The parts can be had one by one, too:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use conformance_tests::{Subject, async_trait};
+//! # use queue_core::{Environment, Error, Queue, QueueName};
+//! # #[derive(Default)]
+//! # struct Mine;
+//! # #[async_trait]
+//! # impl Subject for Mine {
+//! #     async fn connect(
+//! #         &self,
+//! #         _: &str,
+//! #         _: &QueueName,
+//! #         _: &Environment,
+//! #     ) -> Result<Arc<dyn Queue>, Error> { panic!("any backend's own") }
+//! # }
+//! use conformance_tests::acl::{User, denied};
+//!
+//! let user = User::in_readme("# mine\n\nuser mine on >secret ~Q +lpush").unwrap();
+//! assert_eq!(denied::<Mine>(&user, |_| true), [""; 0]);
+//! ```
+
+mod commands;
+mod readme;
+mod refusals;
+mod restricted;
+mod trial;
+mod user;
+mod watch;
+
+pub use readme::Readme;
+pub use refusals::{allowed_beside, foreign_keys_reached, trespass};
+pub use restricted::Restricted;
+pub use trial::{Trial, denied};
+pub use user::User;
+
+use crate::{Case, Subject};
+
+/// Cases by which each pattern of a user's is told to be needed.
+const TELLING: [&str; 3] = [
+    "neighbours::plain_pushes_are_jobs",
+    "no_loss::a_leased_job_is_kept",
+    "waiting::a_push_wakes",
+];
+
+/// The user's patterns of keys and channels without which nothing fails.
+pub fn needless<S: Subject + Default>(user: &User) -> Vec<String> {
+    let patterns = user.rules().iter().filter(|rule| rule.starts_with(['~', '&', '%']));
+    let is_telling = |case: &Case| TELLING.contains(&case.id);
+    let is_needless =
+        |right: &&String| denied::<S>(&user.without(right), is_telling).is_empty();
+    patterns.filter(is_needless).cloned().collect()
+}
+
+/// Makes the tests that the first user in a package's README may do all that its backend
+/// needs, and no more. A backend that has several modes has a subject for each.
+#[macro_export]
+macro_rules! acl {
+    ($first:ty $(, $other:ty)* $(,)?) => {
+        fn readme() -> $crate::acl::Readme {
+            $crate::acl::Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"))
+        }
+
+        /// Every case passes as the README's user, and its commands are those that the
+        /// server runs meanwhile, none too many.
+        #[test]
+        fn the_readmes_user_has_the_commands_that_are_run_and_no_others() {
+            readme().judge_commands(|user| {
+                let trial = $crate::acl::Trial::of::<$first>(user);
+                $(let trial = trial.and($crate::acl::Trial::of::<$other>(user));)*
+                trial
+            });
+        }
+
+        /// The server refuses that user each of its commands that the README does not
+        /// name.
+        #[test]
+        fn every_other_command_is_refused() {
+            assert_eq!($crate::acl::allowed_beside(&readme().user()), [""; 0]);
+        }
+
+        /// The README gives a reason for each of the user's commands that the server
+        /// counts as dangerous.
+        #[test]
+        fn each_dangerous_command_is_explained() {
+            assert_eq!(readme().unexplained(), [""; 0]);
+        }
+
+        /// No command of the user's reaches a key of another queue.
+        #[test]
+        fn the_keys_of_other_queues_are_refused() {
+            assert_eq!($crate::acl::foreign_keys_reached(&readme().user()), [""; 0]);
+        }
+
+        /// Each of the user's keys is needed: without it, something fails.
+        #[test]
+        fn each_pattern_of_keys_is_needed() {
+            let needless = $crate::acl::needless::<$first>(&readme().user());
+            assert_eq!(needless, [""; 0], "nothing fails without these");
+        }
+
+        /// A backend that is denied a queue says so.
+        #[test]
+        fn the_readmes_user_is_kept_out_of_other_queues() {
+            let refused = $crate::acl::trespass::<$first>(&readme().user());
+            let is_told = matches!(refused, queue_core::Error::Denied { .. });
+            assert!(is_told, "{}", refused.full_message());
+        }
+    };
+}

@@ -1,0 +1,91 @@
+//! The README in which a user is named.
+
+use std::{collections::BTreeSet, env, fs, path::PathBuf};
+
+use super::{refusals::dangerous, trial::Trial, user::User};
+
+/// What has the commands of users written to their READMEs.
+const WRITE: &str = "RELQ_WRITE_ACL";
+
+/// A README that names a user.
+#[derive(Debug)]
+pub struct Readme {
+    path: PathBuf,
+}
+
+impl Readme {
+    /// The README in that file.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The first user that it names.
+    ///
+    /// # Panics
+    /// When it cannot be read, or names none.
+    pub fn user(&self) -> User {
+        User::in_readme(&self.text()).expect("the README names a user")
+    }
+
+    /// The user's commands that the server counts as dangerous, and that the README does
+    /// not name outside of the user's rules: it owes a reason for each.
+    ///
+    /// # Panics
+    /// When the README cannot be read, or the server does not answer.
+    pub fn unexplained(&self) -> Vec<String> {
+        let mut dangerous = dangerous(&self.user());
+        let text = self.text();
+        dangerous.retain(|name| !text.contains(&format!("`{name}`")));
+        dangerous
+    }
+
+    /// Tries the user, and holds its commands against those that the server ran. With
+    /// `RELQ_WRITE_ACL` in the environment it writes those to the README instead.
+    ///
+    /// # Panics
+    /// When something fails with the user's rights, and when its commands are others
+    /// than those that the server ran: with the right line.
+    pub fn judge_commands(&self, trial: impl Fn(&User) -> Trial) {
+        if env::var_os(WRITE).is_some() {
+            return self.write(&right(&self.user(), &trial));
+        }
+        let user = self.user();
+        let Trial { failures, commands } = trial(&user);
+        if failures.is_empty() && commands_to_name(&commands) == user.commands() {
+            return;
+        }
+        // What is denied is not run, and hides what would come after it.
+        let right = right(&user, &trial);
+        let words = [
+            format!("failures: {failures:#?}"),
+            format!("missing: {:?}", &right.commands() - &user.commands()),
+            format!("superfluous: {:?}", &user.commands() - &right.commands()),
+            format!("the right line, which {WRITE}=1 writes: {}", right.line()),
+        ];
+        panic!("{}: {}", self.path.display(), words.join("\n"));
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.path)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+    }
+
+    fn write(&self, user: &User) {
+        fs::write(&self.path, user.written_to(&self.text()))
+            .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
+    }
+}
+
+/// The user with the commands that the server runs when it may run all.
+fn right(user: &User, trial: impl Fn(&User) -> Trial) -> User {
+    let all = BTreeSet::from(["@all".to_owned()]);
+    let Trial { failures, commands } = trial(&user.with_commands(&all));
+    assert_eq!(failures, [""; 0], "with all commands and the keys of {}", user.line());
+    user.with_commands(&commands_to_name(&commands))
+}
+
+/// The commands that a rule has to name: every client may say who it is.
+fn commands_to_name(run: &BTreeSet<String>) -> BTreeSet<String> {
+    let needs_a_rule = |name: &&String| !["auth", "hello"].contains(&name.as_str());
+    run.iter().filter(needs_a_rule).cloned().collect()
+}

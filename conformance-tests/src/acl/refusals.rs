@@ -1,0 +1,164 @@
+//! What a server must refuse to a user, asked of the server itself (`ACL DRYRUN`).
+
+use std::io;
+
+use bytes::Bytes;
+use queue_core::{Error, NewJob, QueueName};
+
+use super::{
+    commands::{Commands, Description, LIST},
+    restricted::Restricted,
+    user::User,
+};
+use crate::{
+    Subject,
+    fault::{Upstream, is_error},
+    room::strings,
+    server::Server,
+};
+
+/// The queue whose user it is, and keys that are another's.
+const QUEUE: &str = "mine";
+const OWN_KEY: &str = "{mine}:key";
+const FOREIGN_KEYS: [&str; 4] = ["other", "mine2", "{other}:key", "{mine2}:key"];
+
+/// The commands of the server that the user may run although its rules do not name them.
+/// Those that need no user (`AUTH`, `HELLO`) are left out: no rule takes them away.
+///
+/// # Panics
+/// When the server does not answer.
+pub fn allowed_beside(user: &User) -> Vec<String> {
+    on_a_server(user, async |server| {
+        let named = user.commands();
+        let mut allowed = Vec::new();
+        for name in server.commands.that_run().filter(|name| !named.contains(*name)) {
+            let description = server.description(name).await?;
+            let is_refused = async |call: &[String]| {
+                Ok::<_, io::Error>(server.answer_to(call).await?.contains("to run the"))
+            };
+            if !description.needs_no_user
+                && !is_refused(&description.shortest(name)).await?
+            {
+                allowed.push(name.to_owned());
+            }
+        }
+        Ok(allowed)
+    })
+}
+
+/// The calls of the user's commands that would reach a key of another queue.
+///
+/// # Panics
+/// When the server does not answer.
+pub fn foreign_keys_reached(user: &User) -> Vec<String> {
+    on_a_server(user, async |server| {
+        let mut reached = Vec::new();
+        for name in &user.commands() {
+            let description = server.description(name).await?;
+            for foreign in FOREIGN_KEYS {
+                for call in description.with_key(name, OWN_KEY, foreign) {
+                    if !server.answer_to(&call).await?.contains("to access") {
+                        reached.push(call.join(" "));
+                    }
+                }
+            }
+        }
+        Ok(reached)
+    })
+}
+
+/// The user's commands that the server counts as dangerous, as it calls them in a text:
+/// `CLIENT UNBLOCK`.
+///
+/// # Panics
+/// When the server does not answer.
+pub(super) fn dangerous(user: &User) -> Vec<String> {
+    on_a_server(user, async |server| {
+        let answer = server.ask(&["ACL", "CAT", "dangerous"]).await?;
+        let named = user.commands();
+        let names =
+            strings(&answer).into_iter().filter_map(|it| String::from_utf8(it).ok());
+        let dangerous = names.filter(|name| named.contains(name));
+        Ok(dangerous.map(|name| name.replace('|', " ").to_uppercase()).collect())
+    })
+}
+
+/// What the user of one queue is answered when it pushes to another.
+///
+/// # Panics
+/// When it is let in, or when the server does not take the user.
+pub fn trespass<S: Subject + Default>(user: &User) -> Error {
+    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
+    let server = Server::start();
+    let restricted = Restricted::new(S::default(), user.clone());
+    let other = QueueName::new("other").expect("a valid name");
+    runtime.block_on(async {
+        let introduced = restricted.introduce(&server.url(), &mine()).await;
+        let endpoint = introduced.expect("the server takes the user");
+        match restricted.open(&endpoint, &other).await {
+            Ok(queue) => {
+                let pushed = queue.push(&[NewJob::new("x")], None).await;
+                pushed.expect_err("the queue is another's")
+            }
+            Err(error) => error,
+        }
+    })
+}
+
+fn mine() -> QueueName {
+    QueueName::new(QUEUE).expect("a valid name")
+}
+
+fn on_a_server(
+    user: &User,
+    ask: impl AsyncFnOnce(&mut Asked) -> io::Result<Vec<String>>,
+) -> Vec<String> {
+    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
+    let server = Server::start();
+    let asked = runtime.block_on(async {
+        let mut asked = Asked::about(user, &server).await?;
+        ask(&mut asked).await
+    });
+    asked.expect("the server answers")
+}
+
+/// A server that is asked what a user may do.
+struct Asked {
+    server: tokio::sync::Mutex<Upstream>,
+    commands: Commands,
+}
+
+impl Asked {
+    /// The name of the user on the server.
+    const NAME: &str = "asked-about";
+
+    async fn about(user: &User, server: &Server) -> io::Result<Self> {
+        let mut server = Upstream::open(&server.address()).await?;
+        let made = server.ask(&user.command(Self::NAME, &mine())).await?;
+        if is_error(&made) {
+            return Err(io::Error::other(String::from_utf8_lossy(&made).into_owned()));
+        }
+        let commands = Commands::listed(&server.ask(&LIST).await?);
+        Ok(Self { server: tokio::sync::Mutex::new(server), commands })
+    }
+
+    async fn description(&self, name: &str) -> io::Result<Description> {
+        Description::read(&self.ask(&["COMMAND", "INFO", name]).await?)
+    }
+
+    async fn ask<W: AsRef<[u8]>>(&self, words: &[W]) -> io::Result<Bytes> {
+        self.server.lock().await.ask(words).await
+    }
+
+    /// Says whether the user may run that, and what it is denied if not.
+    async fn answer_to(&self, call: &[String]) -> io::Result<String> {
+        let ask = ["ACL", "DRYRUN", Self::NAME].map(str::to_owned);
+        let ask: Vec<_> = ask.iter().chain(call).collect();
+        let answer = self.ask(&ask).await?;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        if is_error(answer.as_bytes()) {
+            return Err(io::Error::other(format!("{}: {answer}", call.join(" "))));
+        }
+        Ok(answer)
+    }
+}

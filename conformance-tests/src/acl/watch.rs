@@ -1,0 +1,247 @@
+//! What the actors of a gate have a server run.
+//!
+//! A command is seen at one of two places. The gate sees what the actors send, also
+//! what `MONITOR` keeps to itself. `MONITOR` shows what scripts call, which the gate
+//! cannot see. A command that a script names and has not called yet counts, too: a branch
+//! that no case comes to must not be denied to a user. The suite's own words with the server do not come through the gate, and
+//! its own scripts are known by [their beginning](SUITES_SCRIPT).
+
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+};
+
+use tokio::{runtime::Builder, sync::oneshot};
+
+use super::commands::{Commands, LIST};
+use crate::{
+    fault::{Address, Gate, Upstream, is_error},
+    room::SUITES_SCRIPT,
+};
+
+/// What is said last to a server that is watched: all before it was seen then.
+const LAST_WORD: &str = "nothing more is watched";
+
+/// The names of the commands that were seen. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen(Arc<Mutex<BTreeSet<String>>>);
+
+impl Seen {
+    fn add(&self, name: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+    }
+
+    pub(super) fn take(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Has all that the gate's actors have run added to `seen`, until the answer is dropped.
+pub(super) async fn watch(gate: &Gate, seen: &Seen) -> io::Result<Monitor> {
+    let commands = Commands::listed(&gate.tell(&LIST).await?);
+    let (listed, sent) = (commands.clone(), seen.clone());
+    gate.listen(move |request| {
+        let (first, second) = (request.word(0), request.word(1));
+        let source = match (first.as_str(), second.as_str()) {
+            ("EVAL", _) => request.arg(1),
+            ("SCRIPT", "LOAD") => request.arg(2),
+            _ => None,
+        };
+        let source = String::from_utf8_lossy(source.unwrap_or_default());
+        called_in(&source).for_each(|(name, of)| sent.add(listed.name_of(name, of)));
+        sent.add(listed.name_of(&first, &second));
+    });
+    Monitor::start(gate.server().clone(), commands, seen.clone()).await
+}
+
+/// The commands that a script names where it calls one, each with the word behind it.
+/// One call may choose between two.
+fn called_in(source: &str) -> impl Iterator<Item = (&str, &str)> {
+    let calls = source.split("redis.").filter_map(|call| {
+        call.strip_prefix("call(").or_else(|| call.strip_prefix("pcall("))
+    });
+    calls.flat_map(|call| {
+        let (first, rest) = call.split_once([',', ')']).unwrap_or((call, ""));
+        let second = rest.trim_start().strip_prefix('\'').unwrap_or_default();
+        let second = second.split('\'').next().unwrap_or_default();
+        let words = first.split('\'').skip(1).step_by(2);
+        let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
+        words.filter(is_name).map(move |name| (name, second))
+    })
+}
+
+/// A reader of what scripts call on a server. Whoever drops it waits until it has read
+/// all that the server did before.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Monitor {
+    async fn start(
+        server: Address,
+        commands: Commands,
+        seen: Seen,
+    ) -> io::Result<Self> {
+        let (began, begin) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        // The runtime of whoever asks may end before all is read.
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let read = async move {
+            let mut reader = match Reader::open(&server, commands, seen).await {
+                Ok(reader) => reader,
+                Err(error) => return drop(began.send(Err(error))),
+            };
+            // Nobody listens any more when the case is over already.
+            drop(began.send(Ok(())));
+            reader.read_until(stopped, &server).await;
+        };
+        let thread = std::thread::Builder::new().name("monitor".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(read))?;
+        begin.await.map_err(io::Error::other)??;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the thread that watches a server panicked");
+        }
+    }
+}
+
+struct Reader {
+    upstream: Upstream,
+    commands: Commands,
+    seen: Seen,
+    /// Whether the script that runs is the suite's own.
+    is_suites: bool,
+}
+
+impl Reader {
+    async fn open(to: &Address, commands: Commands, seen: Seen) -> io::Result<Self> {
+        let mut upstream = Upstream::open(to).await?;
+        let answer = upstream.ask(&["MONITOR"]).await?;
+        if is_error(&answer) {
+            return Err(io::Error::other(
+                String::from_utf8_lossy(&answer).into_owned(),
+            ));
+        }
+        Ok(Self { upstream, commands, seen, is_suites: false })
+    }
+
+    /// Reads until it is told to stop and all before that is read, or until the server
+    /// is gone.
+    async fn read_until(&mut self, stopped: oneshot::Receiver<()>, server: &Address) {
+        let reading = async {
+            while let Ok(line) = self.upstream.replies.next().await {
+                self.hear(&line);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = reading => return,
+            _ = stopped => {}
+        }
+        // A server that is gone says no more than what it has said.
+        if let Ok(mut other) = Upstream::open(server).await {
+            drop(other.ask(&["ECHO", LAST_WORD]).await);
+        }
+        while let Ok(line) = self.upstream.replies.next().await {
+            if String::from_utf8_lossy(&line).contains(LAST_WORD) {
+                return;
+            }
+            self.hear(&line);
+        }
+    }
+
+    fn hear(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let Some((client, words)) = read(&text) else { return };
+        if client.ends_with(" lua") {
+            let second = words.get(1).map_or("", String::as_str);
+            if let Some(first) = words.first().filter(|_| !self.is_suites) {
+                self.seen.add(self.commands.name_of(first, second));
+            }
+            return;
+        }
+        // What a script calls is told right behind its own call.
+        let begin = SUITES_SCRIPT.trim_end();
+        self.is_suites = words.get(1).is_some_and(|source| source.starts_with(begin));
+    }
+}
+
+/// Which client a line of `MONITOR` is about, and the first two words of its command.
+fn read(line: &str) -> Option<(&str, Vec<String>)> {
+    let (_, told) = line.split_once(" [")?;
+    let (client, mut command) = told.split_once("] \"")?;
+    let mut words = Vec::new();
+    while words.len() < 2 {
+        let end = end_of_word(command)?;
+        words.push(command[..end].to_owned());
+        match command[end..].strip_prefix("\" \"") {
+            Some(more) => command = more,
+            None => break,
+        }
+    }
+    Some((client, words))
+}
+
+/// Where the quotation mark is that ends a word; one behind `\` is in it.
+fn end_of_word(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_names_what_it_calls() {
+        let source = "redis.call('GET', key)\n\
+                      redis.pcall(at == 'back' and 'LPUSH' or 'RPUSH', key, 'x')\n\
+                      redis.call('XGROUP', 'CREATE', key) return redis.call('TIME')[1]";
+
+        let called: Vec<_> = called_in(source).collect();
+
+        let expected = [
+            ("GET", ""),
+            ("LPUSH", ""),
+            ("RPUSH", ""),
+            ("XGROUP", "CREATE"),
+            ("TIME", ""),
+        ];
+        assert_eq!(called, expected);
+    }
+
+    #[test]
+    fn a_line_tells_the_client_and_the_words() {
+        let line = r#"+1.2 [0 lua] "XGROUP" "CREATE" "q""#;
+        let words = ["XGROUP", "CREATE"].map(str::to_owned).to_vec();
+        assert_eq!(read(line), Some(("0 lua", words)));
+
+        let line = r#"+1.2 [3 unix:/tmp/x] "EVAL" "say \"a\" \\" "0""#;
+        let words = ["EVAL", r#"say \"a\" \\"#].map(str::to_owned).to_vec();
+        assert_eq!(read(line), Some(("3 unix:/tmp/x", words)));
+
+        let words = vec!["TIME".to_owned()];
+        assert_eq!(
+            read(r#"+1.2 [0 127.0.0.1:1] "TIME""#),
+            Some(("0 127.0.0.1:1", words))
+        );
+        assert_eq!(read("+OK"), None);
+    }
+}
