@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(commands.name_of("client", "ID"), "client|id");
         assert_eq!(commands.name_of("CLIENT", "NEW"), "client|new");
         let that_run: Vec<_> = commands.that_run().collect();
-        assert_eq!(that_run, ["client|id", "clientx", "get"]);
+        assert_eq!(that_run, ["clientx", "client|id", "get"]);
     }
 
     #[test]
