@@ -119,7 +119,7 @@ impl Monitor {
             if heard.iter().any(|words| words.get(1) == Some(&mark)) {
                 let all = std::mem::take(&mut *heard).into_iter();
                 return all
-                    .filter(is_script_call)
+                    .filter(|words| is_script_call(words))
                     .map(|words| ScriptCall { words })
                     .collect();
             }
@@ -130,7 +130,7 @@ impl Monitor {
     }
 }
 
-fn is_script_call(words: &Vec<Vec<u8>>) -> bool {
+fn is_script_call(words: &[Vec<u8>]) -> bool {
     words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"EVALSHA"))
 }
 
