@@ -66,10 +66,19 @@ pub(super) fn push_after_a_while<'a>(
     crew: &'a Stage,
     victim: Sight<'a>,
 ) -> BoxFuture<'a, ()> {
+    // The time that the victim takes to connect is not to count: a push that came before
+    // its claim waits would be claimed at once.
+    let given_up = async move {
+        tokio::select! {
+            () = victim.held => {}
+            () = crew.clock.asleep(1) => {}
+        }
+        crew.clock.sleep(BRIEFLY + Duration::from_millis(1)).await;
+    };
     Box::pin(async move {
         tokio::select! {
             () = victim.gone => {}
-            () = crew.clock.sleep(BRIEFLY + Duration::from_millis(1)) => {}
+            () = given_up => {}
         }
         victim.room.await;
         crew.hand.store_plain(&["a"]).await;
