@@ -21,8 +21,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "an acknowledgement that asks for no lease",
         patches: &[patch(
             "finish",
-            "if end_ms and not taken[lease] then",
-            "if not taken[lease] then",
+            "if end_ms and stream and not taken[lease] then",
+            "if stream and not taken[lease] then",
         )],
         caught_by: &[Case(
             "one_holder::late_ack_changes_nothing",

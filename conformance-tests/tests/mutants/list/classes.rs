@@ -52,8 +52,9 @@ pub(super) const CLASSES: &[Mutant] = &[
         name: "a key of no queue is left behind",
         patches: &[patch(
             "claim",
-            "local elements, ranked_ids = {}, {}",
-            "local elements, ranked_ids = {}, {} redis.call('SET', 'stray', 1)",
+            "local elements, ranked_ids, expiring = {}, {}, {}",
+            "local elements, ranked_ids, expiring = {}, {}, {} \
+             redis.call('SET', 'stray', 1)",
         )],
         caught_by: &[Case("no_loss::a_leased_job_is_kept", "NO-FOREIGN-KEYS: stray")],
         ..NARROW

@@ -12,7 +12,7 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "a delayed job is early",
         patches: &[patch(
             "promote",
-            "'-inf', now_ms, 'BYSCORE'",
+            "'-inf', '(' .. now_ms + 1, 'BYSCORE'",
             "'-inf', '+inf', 'BYSCORE'",
         )],
         caught_by: &[Case("delay::a_delayed_job_is_not_early", "payload: b\"later\"")],
