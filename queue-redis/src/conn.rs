@@ -36,7 +36,7 @@ struct Inner {
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
 }
 
-/// What a runtime has of a connection.
+/// The connection of one runtime: open, or being opened.
 #[derive(Clone)]
 enum State {
     Open(Link),
@@ -179,7 +179,7 @@ impl Conn {
 }
 
 impl Inner {
-    /// What a runtime has, unless that is of no use any more.
+    /// The connection of a runtime, if it has one that is not closed.
     fn state(&self, runtime: runtime::Id) -> Option<State> {
         let states = lock(&self.by_runtime);
         let (_, state) = states.iter().find(|(id, _)| *id == runtime)?;

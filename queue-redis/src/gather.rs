@@ -129,8 +129,8 @@ impl Pushes {
         drop(states);
         if let Some(serving) = serving {
             runtime.spawn(serving.run());
-            // What is spawned last waits for this thread, which the caller may keep busy
-            // from here on; what was spawned before can be taken by another.
+            // Tokio keeps the task that was spawned last for this thread, which the caller
+            // may keep busy from here on. Another thread can take the one before it.
             runtime.spawn(async {});
         }
         Begun::Waiting(answer)
@@ -181,8 +181,8 @@ impl State {
         answer
     }
 
-    /// What the next command carries, and who waits for it; `None`, and nobody serves any
-    /// more, when nobody waits.
+    /// The elements of the next command and where to send their answers. `None` when no
+    /// push waits: the serving task ends then.
     fn next(&mut self) -> Option<(Vec<Elements>, Vec<oneshot::Sender<Sent>>)> {
         let next = self.next_load();
         self.is_served = !next.is_empty();

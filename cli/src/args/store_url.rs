@@ -31,7 +31,7 @@ pub(super) fn lacks_password(url: &str) -> bool {
     of_server(url).is_some_and(|url| !holds_password(&url))
 }
 
-/// Whether a password is there.
+/// Whether the URL of a server holds a password.
 pub(super) fn has_password(url: &str) -> bool {
     of_server(url).is_some_and(|url| holds_password(&url))
 }

@@ -58,7 +58,7 @@ impl Target {
         given.map(complete).transpose()
     }
 
-    /// The URL that counts.
+    /// The URL given, or the default one.
     pub(crate) fn url(&self) -> Outcome<String> {
         Ok(self.given_url()?.unwrap_or_else(|| DEFAULT_URL.to_owned()))
     }

@@ -151,7 +151,7 @@ impl Reader {
             () = reading => return,
             _ = stopped => {}
         }
-        // A server that is gone says no more than what it has said.
+        // A server that ended sends nothing more: what was read so far counts.
         if let Ok(mut other) = Upstream::open(server).await {
             drop(other.ask(&["ECHO", LAST_WORD]).await);
         }
