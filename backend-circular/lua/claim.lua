@@ -8,6 +8,7 @@
 -- ARGV[4] how many at most
 -- ARGV[5] how many elements to turn at most
 -- ARGV[6] header of an entry for a bare payload, up to the id's length
+-- ARGV[7] how many bytes at most, or one job
 --
 -- Returns {now (us), 'paused', 'found', 'more' (to be turned), 'nothing' or 'empty'
 -- (ring), ms until the next delayed job is due or -1, ms until the next lease ends or
@@ -43,6 +44,7 @@ local running = redis.call('ZCOUNT', keys.marks, '(' .. now_ms, '+inf')
 local claimable = length - running - over
 -- What is over is dropped on the way, and looked for only where that is worth it.
 local litter_left = is_littered and over or 0
+local budget = new_budget(wanted, tonumber(ARGV[7]))
 local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'
 
 -- Leases a job, whose element `put` replaces by the new one, at the head. Its mark
@@ -70,17 +72,24 @@ local function put_first(element, old)
   redis.call('LREM', keys.circle, 1, old)
 end
 
--- Takes over what is at the head, or buries it when that was its last attempt.
+-- Buries what is at the head if its lease has ended on its last attempt; answers whether.
+local function bury_spent(element, token, mark)
+  local _, entry = read_in_process(element)
+  local job = mark > 0 and read_entry(entry)
+  if not job or job.attempt < job.max_attempts then return false end
+  recover_job(keys, job, entry, now_ms)
+  redis.call('LPOP', keys.circle)
+  redis.call('ZREM', keys.marks, token)
+  claimable = claimable - 1
+  return true
+end
+
+-- Leases what is at the head and was lost or left by its holder.
 local function take_over(element, token, mark)
   local _, entry = read_in_process(element)
-  local job = read_entry(entry)
-  if job and mark > 0 and job.attempt >= job.max_attempts then
-    recover_job(keys, job, entry, now_ms)
-    redis.call('LPOP', keys.circle)
-    claimable = claimable - 1
-  else
-    lease(entry, mark >= RECOVERED, put_in_place)
-  end
+  local job = mark >= RECOVERED and read_entry(entry)
+  if job then note_lost_lease(keys, job) end
+  lease(entry, mark >= RECOVERED, put_in_place)
   redis.call('ZREM', keys.marks, token)
 end
 
@@ -93,21 +102,30 @@ local function look_at_head()
   for _, element in ipairs(head) do
     if read_in_process(element) then return end
   end
-  for i = #head, math.max(1, #head - wanted + 1), -1 do lease(head[i], true, put_first) end
+  for i = #head, 1, -1 do
+    if not may_take(budget, head[i]) then return end
+    lease(head[i], true, put_first)
+  end
 end
 
 -- Answers how many elements were turned.
 local function look_at_tail()
   local turns = math.min(length, most_turns)
   for turned = 0, turns - 1 do
-    if #leased == wanted or math.max(claimable, litter_left) <= 0 then return turned end
+    if budget.jobs == 0 or math.max(claimable, litter_left) <= 0 then return turned end
     local element, token, mark = turn(keys)
+    local has_ended = mark and mark <= now_ms
     if not element then
       litter_left = litter_left - 1
-    elseif not mark then
-      lease(element, true, put_in_place)
-    elseif mark <= now_ms then
+    elseif mark and (not has_ended or bury_spent(element, token, mark)) then
+      -- Nothing to lease.
+    elseif not may_take(budget, element) then
+      redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')
+      return turned
+    elseif has_ended then
       take_over(element, token, mark)
+    else
+      lease(element, true, put_in_place)
     end
   end
   return turns

@@ -48,6 +48,7 @@ local function take_back(index, element, mark)
     counts.buried = counts.buried + 1
     return
   end
+  if job and mark > 0 then note_lost_lease(keys, job) end
   if job then hold_until_expiry(keys.unique, job) end
   if job and mark < RECOVERED then entry = with_attempt(entry, job.attempt - 1) end
   redis.call('LSET', keys.circle, index, entry)

@@ -8,13 +8,18 @@
 -- ARGV[2] lease (ms)
 -- ARGV[3] header of an entry for a bare payload, up to the id's length
 -- ARGV[4] how many keys are known to be no ready job
--- ARGV[5...] the ids, in the order of the keys
+-- ARGV[5] how many bytes at most
+-- ARGV[6] 'any' if the first job may be of any size, or 'bounded'
+-- ARGV[7...] the ids, in the order of the keys
 --
--- Returns {now (ms), how many keys are unclaimed now, entry or false, ...}: for each
--- job the entry as it is leased now, or false where it was not taken.
+-- Returns {now (ms), how many keys are unclaimed now, 1 if the next job has no room else
+-- 0, entry or false, ...}: for each job the entry as it is leased now, or false where it
+-- was not taken.
 local keys = bind_keys()
 local wanted, lease_ms, bare_header = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-local strangers, FIRST_ID = tonumber(ARGV[4]), 5
+local strangers, FIRST_ID = tonumber(ARGV[4]), 7
+local budget = new_budget(wanted, tonumber(ARGV[5]))
+budget.has_taken = ARGV[6] == 'bounded'
 local now_ms = server_ms()
 
 -- A key of another type fails here, before the first write.
@@ -40,7 +45,7 @@ end
 
 local function lease(item, processing, id)
   local value = redis.pcall('GET', item)
-  if type(value) ~= 'string' then return false end
+  if type(value) ~= 'string' or not may_take(budget, value) then return false end
   local job = read_entry(value)
   if job and job.id ~= id then job = nil end
   redis.call('ZADD', keys.leased, now_ms + (job and job.lease_ms or lease_ms), processing)
@@ -52,17 +57,17 @@ local function lease(item, processing, id)
   return count_delivery(processing, value, job, id)
 end
 
-local entries, taken = {}, 0
+local entries, has_leased = {}, false
 local is_paused = redis.call('EXISTS', keys.paused) == 1
 for i = 0, #ARGV - FIRST_ID do
   local at = first_job_key() + 2 * i
-  local entry = not is_paused and taken < wanted
+  local entry = not is_paused and budget.jobs > 0
     and lease(KEYS[at], KEYS[at + 1], ARGV[FIRST_ID + i])
   entries[i + 1] = entry
-  if entry then taken = taken + 1 end
+  if entry then has_leased = true end
 end
 
 -- One ring wakes one worker: who leaves other jobs behind rings for the next.
 local left = unclaimed(keys)
-if taken > 0 and left > strangers then ring(keys) end
-return {math.floor(now_ms), left, unpack(entries)}
+if has_leased and left > strangers then ring(keys) end
+return {math.floor(now_ms), left, budget.is_full and 1 or 0, unpack(entries)}

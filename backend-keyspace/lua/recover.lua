@@ -29,6 +29,7 @@ local function recover(processing, item)
   local job = read_entry(redis.call('GETRANGE', processing, 0, LONGEST_HEAD))
   if not job then return put_back(processing, item) end
   if job.attempt < job.max_attempts and redis.call('EXISTS', item) == 0 then
+    note_lost_lease(keys, job)
     hold_until_expiry(keys.unique, job)
     return put_back(processing, item)
   end

@@ -15,7 +15,7 @@ use crate::{
     lease::{self, Claim},
     pick::{Sweep, with_spare},
     queue::MAX_BATCH,
-    scripts::{Ask, Picked, Wanted},
+    scripts::{Ask, Picked, Taken, Wanted},
 };
 
 /// Pages that a claim which has got something looks at for more: some ten milliseconds.
@@ -36,8 +36,7 @@ struct Hunt<'a> {
     strangers: u64,
     /// How many keys are unclaimed, as last told.
     unclaimed: u64,
-    /// How many jobs were leased, whether or not they can be delivered.
-    leased: u32,
+    taken: Taken,
     /// Whether there was any to be leased, before another took it.
     saw_some: bool,
     deliveries: Vec<Delivery>,
@@ -66,7 +65,7 @@ impl<'a> Hunt<'a> {
             since_us: picked.now_us.clone(),
             strangers: 0,
             unclaimed: picked.unclaimed,
-            leased: 0,
+            taken: Taken::default(),
             saw_some: false,
             deliveries: Vec::new(),
             parts,
@@ -74,13 +73,15 @@ impl<'a> Hunt<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.leased >= self.most || self.unclaimed <= self.strangers
+        self.taken.is_full
+            || self.taken.jobs >= self.most
+            || self.unclaimed <= self.strangers
     }
 
     /// Whether there is no use in looking again. Others that took all it saw leave
     /// room for hope: each of them got on.
     fn is_in_vain(&self) -> bool {
-        self.leased == 0 && (!self.saw_some || self.unclaimed <= self.strangers)
+        self.taken.jobs == 0 && (!self.saw_some || self.unclaimed <= self.strangers)
     }
 }
 
@@ -115,7 +116,7 @@ impl Looks for KeyspaceQueue {
         *parts = hunt.parts;
         let is_due = outlook.is_due();
         let goes_on = !hunt.is_in_vain() && contended.0 < CONTENDED;
-        contended.0 += usize::from(hunt.leased == 0);
+        contended.0 += usize::from(hunt.taken.jobs == 0);
         Ok(Round { deliveries: hunt.deliveries, outlook, is_due, goes_on })
     }
 }
@@ -164,7 +165,7 @@ impl KeyspaceQueue {
                 return Ok(());
             };
             self.take(hunt, self.finder.turned(&self.store, page.items)).await?;
-            further += usize::from(hunt.leased > 0);
+            further += usize::from(hunt.taken.jobs > 0);
         }
         Ok(())
     }
@@ -188,7 +189,7 @@ impl KeyspaceQueue {
 
     /// Leases as many of these jobs as are wanted and still ready.
     async fn take(&self, hunt: &mut Hunt<'_>, items: Vec<Bytes>) -> Result<(), Error> {
-        let room = hunt.most - hunt.leased;
+        let room = hunt.most - hunt.taken.jobs;
         if items.is_empty() || room == 0 {
             return Ok(());
         }
@@ -200,16 +201,19 @@ impl KeyspaceQueue {
         let picked = items.into_iter().take(most).enumerate();
         let asked: Vec<_> = picked.map(|(at, item)| claim.ask(at, item)).collect();
         let wanted = Wanted { jobs: room, draws: 0, strangers: hunt.strangers };
-        let claimed = self.store.claim(&asked, wanted, hunt.ask.lease).await;
+        let claimed =
+            self.store.claim(&asked, wanted, hunt.taken, hunt.ask.lease).await;
         let claimed = claimed.map_err(|error| hunt.parts.whole(error))?;
         if claimed.entries.iter().any(Option::is_some) {
             hunt.parts = Parts::Begun;
         }
         hunt.unclaimed = claimed.unclaimed;
+        hunt.taken.is_full = claimed.is_full;
         let mut burials = Vec::new();
         for (at, (ask, entry)) in asked.iter().zip(claimed.entries).enumerate() {
             let Some(entry) = entry else { continue };
-            hunt.leased += 1;
+            hunt.taken.jobs += 1;
+            hunt.taken.bytes += entry.len();
             match read(ask, &entry, claimed.now) {
                 Ok(entry) => {
                     let token = lease::receipt_token(&claim.token(at), &entry);

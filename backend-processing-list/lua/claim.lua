@@ -18,6 +18,7 @@
 -- ARGV[6] 'now', 'waiting' if the worker waits when nothing is ready, or 'moved' to
 --         take only what a blocking move has brought
 -- ARGV[7] header of an entry for a bare payload, up to the id's length
+-- ARGV[8] how many bytes at most, or one job
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- element, ...}, the elements as they are leased now.
@@ -25,6 +26,7 @@ local ready, handed, list, leased, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
 local retired, later, unique, paused = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local session, scope, nonce, lease_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local wanted, asked, bare_header = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local most_bytes = tonumber(ARGV[8])
 
 local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -52,20 +54,17 @@ if not is_plain then
   due_in_ms = next_in_ms(later, now_ms)
 end
 
-local elements = {}
-for i, element in ipairs(moved) do elements[i] = element end
-
-local function look_at_list(source)
-  local room = wanted - #elements
-  if room == 0 then return 0 end
-  local tail = redis.call('LRANGE', source, -room, -1)
-  for i = #tail, 1, -1 do elements[#elements + 1] = tail[i] end
-  return #tail
+-- What was moved is in the list already and is taken whatever its size: a waiting claim
+-- moves one job.
+local elements, budget = {}, new_budget(wanted, most_bytes)
+for i, element in ipairs(moved) do
+  may_take(budget, element)
+  elements[i] = element
 end
 
 local from_handed = (is_plain or (asked == 'moved' and scope == 'worker')) and 0
-  or look_at_list(handed)
-local from_ready = asked == 'moved' and 0 or look_at_list(ready)
+  or take_from_tail(handed, budget, elements)
+local from_ready = asked == 'moved' and 0 or take_from_tail(ready, budget, elements)
 
 -- A claim is a heartbeat only of a worker that holds nothing: it knows nothing of what
 -- is held already. What it leases then has an end of its own, until a heartbeat names it.

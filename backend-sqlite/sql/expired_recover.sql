@@ -1,6 +1,7 @@
 -- Take back jobs whose lease has ended, oldest first: to their old turn, or to the
 -- dead letters when that was their last attempt (R9, R11). A piece of a cancelled batch
--- comes back in any case, to be dropped with what waits there (B7).
+-- comes back in any case, to be dropped with what waits there (B7). That the lease ended
+-- is added to the last error, of which the last 8,192 characters are kept.
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 -- Returns the new state of each.
@@ -11,6 +12,8 @@ SET state = iif(expired.returns, 'ready', 'dead'),
     reason = iif(expired.returns, NULL,
       'out of attempts: the lease expired on attempt ' || attempt || ' of '
       || max_attempts || ', so worker ' || worker || ' died or froze'),
+    last_error = substr(coalesce(last_error || '; ', '')
+      || 'attempt ' || attempt || ': lease ended, no heartbeat', -8192),
     at = NULL, token = NULL, worker = NULL
 FROM (SELECT held.job AS key,
              held.attempt < held.max_attempts

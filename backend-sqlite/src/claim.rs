@@ -3,7 +3,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use queue_core::{
-    BatchId, ClaimRequest, Delivery, Headers, InvalidName, JobId, Priority, Receipt,
+    BatchId, ClaimBytes, ClaimRequest, Delivery, Headers, InvalidName, JobId, Priority,
+    Receipt,
 };
 
 use crate::batch::chores;
@@ -107,6 +108,7 @@ struct Round<'a> {
     nonce: [u8; NONCE_BYTES],
     deliveries: Vec<Delivery>,
     buried: usize,
+    bytes: ClaimBytes,
     /// Whether no job is ready that is of no batch.
     only_pieces: bool,
 }
@@ -121,6 +123,7 @@ impl<'a> Round<'a> {
             nonce,
             deliveries: Vec::new(),
             buried: 0,
+            bytes: ClaimBytes::default(),
             only_pieces: false,
         }
     }
@@ -131,12 +134,12 @@ impl<'a> Round<'a> {
             let missing = self.claim.most - self.deliveries.len();
             let rows = self.next_rows(missing)?;
             if rows.is_empty() {
-                return Ok(false);
+                return Ok(self.bytes.is_full());
             }
             for row in rows {
                 self.take(row)?;
             }
-            if self.buried >= BURIED_AT_ONCE {
+            if self.buried >= BURIED_AT_ONCE || self.bytes.is_full() {
                 return Ok(true);
             }
         }
@@ -146,13 +149,13 @@ impl<'a> Round<'a> {
     /// Jobs of no batch first, then pieces of the batch that is next (B4).
     fn next_rows(&mut self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
         if !self.only_pieces {
-            let rows = self.store.next_ready(most)?;
-            if !rows.is_empty() {
+            let rows = self.store.next_ready(most, |row| self.bytes.take(size(row)))?;
+            if !rows.is_empty() || self.bytes.is_full() {
                 return Ok(rows);
             }
             self.only_pieces = true;
         }
-        self.store.next_pieces(most)
+        self.store.next_pieces(most, |row| self.bytes.take(size(row)))
     }
 
     fn take(&mut self, row: ReadyRow) -> Result<(), Failure> {
@@ -175,6 +178,11 @@ impl<'a> Round<'a> {
             }
         }
     }
+}
+
+/// The bytes of a job, as they are stored.
+fn size(row: &ReadyRow) -> usize {
+    [&row.payload, &row.headers].into_iter().flatten().map(Vec::len).sum()
 }
 
 /// A lease's token: the nonce of its claim, then the job's key in the file, so that

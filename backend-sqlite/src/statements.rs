@@ -93,4 +93,20 @@ impl Store<'_> {
         };
         Ok(self.steps.step(sql, query)?)
     }
+
+    /// As `list`, up to the first one that is not wanted.
+    fn list_while<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut is_wanted: impl FnMut(&T) -> bool,
+    ) -> Result<Vec<T>, Failure> {
+        let query = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let rows = statement.query_map(params, read)?;
+            rows.take_while(|row| row.as_ref().map_or(true, &mut is_wanted)).collect()
+        };
+        Ok(self.steps.step(sql, query)?)
+    }
 }

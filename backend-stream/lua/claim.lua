@@ -8,13 +8,14 @@
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
 -- ARGV[4] how many at most
+-- ARGV[5] how many bytes at most, or one job
 --
 -- Returns {now (ms), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- how many were buried because somebody else had deleted them, token, entry, ...}, the
 -- entries without this delivery and those that came back uncounted.
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local wanted = tonumber(ARGV[4])
+local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
 local HEAD = 4
 
 local time = redis.call('TIME')
@@ -48,53 +49,82 @@ end
 
 local answer, ends, buried, is_more = {now_ms, 0, due_in_ms, 0}, {}, 0, false
 local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
+local budget = new_budget(wanted, most_bytes)
 
 local function count()
   return #ends / 2
 end
 
--- `word` stands for the stream in the lease. A piece has its batch to be told.
-local function lease(word, sid, fields, deliveries)
+-- Leases an entry, or puts it back before all that was not delivered where it is beyond
+-- the budget; answers its bytes. `word` stands for the stream in the lease. A piece has
+-- its batch to be told.
+local function lease(word, stream, sid, fields, deliveries)
   local entry, job = entry_of(sid, fields)
+  if not may_take(budget, entry) then
+    return_entry(stream, sid, deliveries - 1)
+    return #entry
+  end
   -- While it is leased it cannot expire, so its key is not free then either.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
-  local has_ties = job.flags % 4 ~= 0 or job.attempt > 0 or #word > 1
+  local has_ties = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
   local counts = (has_ties and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
   local token = name .. count() + 1 .. '/' .. counts .. '/' .. word .. ':' .. sid
   ends[#ends + 1] = now_ms + (job.lease_ms or lease_ms)
   ends[#ends + 1] = token .. '/' .. job.id
   answer[#answer + 1] = token
   answer[#answer + 1] = entry
+  return #entry
 end
 
 -- Entries that came back, or that a doorbell has heard. Those that somebody else has
 -- deleted are not among what the server answers; of a piece, its batch tells later.
+-- Answers the bytes of the entries.
 local function take_back(word, stream, back)
-  local sids, deliveries = {}, {}
+  local sids, deliveries, bytes = {}, {}, 0
   for i, pending in ipairs(back) do
     sids[i], deliveries[pending[1]] = pending[1], pending[4]
   end
   for _, found in ipairs(redis.call('XCLAIM', stream, GROUP, LEASED, 0, unpack(sids))) do
-    lease(word, found[1], found[2], deliveries[found[1]])
+    bytes = bytes + lease(word, stream, found[1], found[2], deliveries[found[1]])
     deliveries[found[1]] = nil
   end
   for sid in pairs(deliveries) do
     if #word == 1 then bury_deleted(keys, stream, sid, sid) end
     buried = buried + 1
   end
+  return bytes
+end
+
+-- Takes a page of what came back; answers how many entries and bytes it was.
+local function take_returned(word, stream, page)
+  local back = in_group('XPENDING', stream, GROUP, '-', '+', page, READY)
+  return #back, #back > 0 and take_back(word, stream, back) or 0
+end
+
+-- Takes a page of what was never delivered; answers how many entries and bytes it was.
+local function take_new(word, stream, page)
+  local unread = redis.call('XREADGROUP', 'GROUP', GROUP, LEASED, 'COUNT', page,
+    'STREAMS', stream, '>')
+  unread = unread and unread[1][2] or {}
+  local bytes = 0
+  for _, found in ipairs(unread) do
+    bytes = bytes + lease(word, stream, found[1], found[2], 1)
+  end
+  return #unread, bytes
 end
 
 -- Takes as many as there is room for; answers whether there may be more.
 local function take(word, stream, room)
-  local back = in_group('XPENDING', stream, GROUP, '-', '+', room, READY)
-  if #back > 0 then take_back(word, stream, back) end
-  if #back == room then return true end
-  local unread = redis.call('XREADGROUP', 'GROUP', GROUP, LEASED, 'COUNT', room - #back,
-    'STREAMS', stream, '>')
-  unread = unread and unread[1][2] or {}
-  for _, found in ipairs(unread) do lease(word, found[1], found[2], 1) end
+  local take_page, page, page_bytes, count = take_returned, nil, 0, 0
+  while room > 0 and budget.jobs > 0 do
+    page = math.min(room, next_page(budget, page, page_bytes))
+    count, page_bytes = take_page(word, stream, page)
+    room = room - count
+    if count < page and take_page == take_new then return false end
+    if count < page then take_page, page = take_new, nil end
+  end
   -- What is added to the stream of normal priority is heard by itself.
-  return word ~= 'n' and #back + #unread == room
+  return word ~= 'n' or take_page == take_returned or budget.is_full
 end
 
 -- A stream of another priority is there while something is in it.
@@ -105,26 +135,26 @@ local function remove_empty(stream)
 end
 
 for _, level in ipairs(LEVELS) do
-  local stream, room = keys.streams[level], wanted - count()
+  local stream, room = keys.streams[level], budget.jobs
   if level == 'n' or (not is_plain and redis.call('EXISTS', stream) == 1) then
     is_more = room == 0 or take(level, stream, room) or is_more
-    if level ~= 'n' and count() < wanted then remove_empty(stream) end
+    if level ~= 'n' and budget.jobs > 0 then remove_empty(stream) end
   end
 end
 
 -- Each turn takes a piece at least, finds one deleted, or takes the batch out of those
 -- with something.
-while not is_plain and count() < wanted do
+while not is_plain and budget.jobs > 0 do
   local id = redis.call('ZRANGE', claimable, 0, 0)[1] or ''
   -- One that was not looked at before the first write is left to the next claim.
   if not is_checked[id] then break end
-  local stream, room = batch_key(keys, 'pieces', id), wanted - count()
+  local stream, room = batch_key(keys, 'pieces', id), budget.jobs
   local leased_before, buried_before = #ends, buried
   local limit = tonumber(redis.call('HGET', batch_key(keys, 'record', id), 'limit') or 0)
   if limit > 0 then room = math.min(room, limit - count_leased(stream)) end
   if room > 0 then take('b:' .. id, stream, room) end
   refresh(keys, id)
-  if #ends == leased_before and buried == buried_before then
+  if #ends == leased_before and buried == buried_before and not budget.is_full then
     redis.call('ZREM', claimable, id)
   end
 end

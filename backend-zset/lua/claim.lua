@@ -16,6 +16,7 @@
 -- ARGV[3] lease (ms)
 -- ARGV[4] how many at most
 -- ARGV[5] header of an entry for a bare payload, up to the id's length
+-- ARGV[6] how many bytes at most, or one job
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- entry, ...}, the entries as they are held now, this delivery not counted.
@@ -23,7 +24,7 @@ local ready, handed, ranked, later = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, held, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local jobs = KEYS[10]
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local wanted, bare_header = tonumber(ARGV[4]), ARGV[5]
+local wanted, bare_header, most_bytes = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
 
 local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -39,25 +40,30 @@ if not is_plain then
 end
 
 local elements, ranked_ids, expiring = {}, {}, {}
+local budget = new_budget(wanted, most_bytes)
 
 local function look_at_ranked(from, to)
-  local room = wanted - #elements
-  if is_plain or room == 0 then return end
-  local ids = redis.call('ZRANGE', ranked, from, to, 'BYSCORE', 'LIMIT', 0, room)
-  if #ids == 0 then return end
-  local entries = redis.call('HMGET', jobs, unpack(ids))
-  for i, id in ipairs(ids) do
-    ranked_ids[#ranked_ids + 1] = id
-    if entries[i] then elements[#elements + 1] = entries[i] end
+  if is_plain or budget.jobs == 0 then return end
+  local ids = redis.call('ZRANGE', ranked, from, to, 'BYSCORE', 'LIMIT', 0, budget.jobs)
+  local first, page, page_bytes = 1, nil, 0
+  while first <= #ids and budget.jobs > 0 do
+    page = math.min(next_page(budget, page, page_bytes), #ids - first + 1)
+    page_bytes = 0
+    local entries = redis.call('HMGET', jobs, unpack(ids, first, first + page - 1))
+    for i = 1, page do
+      local entry = entries[i]
+      if entry and not may_take(budget, entry) then return end
+      ranked_ids[#ranked_ids + 1] = ids[first + i - 1]
+      if entry then
+        elements[#elements + 1], page_bytes = entry, page_bytes + #entry
+      end
+    end
+    first = first + page
   end
 end
 
 local function look_at_list(list)
-  local room = wanted - #elements
-  if room == 0 then return 0 end
-  local tail = redis.call('LRANGE', list, -room, -1)
-  for i = #tail, 1, -1 do elements[#elements + 1] = tail[i] end
-  return #tail
+  return take_from_tail(list, budget, elements)
 end
 
 look_at_ranked('-inf', NORMAL_RANKS)

@@ -49,6 +49,7 @@ macro_rules! __with_batch_cases {
                 a_retry_holds_no_slot: B9 => Batches;
                 the_most_urgent_batch_is_first: B4 => Batches;
                 one_claim_spans_batches: B4 => Batches;
+                a_claim_of_pieces_is_bounded_by_bytes: B4 R6 => Batches;
                 a_full_batch_blocks_nobody: B3 B4 => Batches;
                 a_changed_priority_counts: B4 => Batches;
                 a_changed_limit_counts: B3 => Batches;

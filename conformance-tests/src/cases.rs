@@ -157,6 +157,10 @@ macro_rules! __with_cases {
                 a_jobs_own_lease_ends: R6 R9 => JobLease;
                 an_overdue_extension_keeps_or_loses: R6 R7;
                 the_longest_worker_ids_hold: R6;
+                a_claim_is_bounded_by_bytes: R6;
+                a_claim_of_returned_jobs_is_bounded_by_bytes: R6 R24;
+                a_claim_of_urgent_jobs_is_bounded_by_bytes: R6 R15 => Priority;
+                a_job_beyond_the_bytes_is_not_counted: R6 R11;
             }
             turns {
                 a_turn_settles_and_claims: R7 R8;
@@ -178,6 +182,7 @@ macro_rules! __with_cases {
                 recovery_counts_burials: R11;
                 the_last_retry_buries: R11;
                 a_crash_keeps_the_last_error: R11;
+                each_lost_lease_is_told: R11;
                 the_last_attempt_can_be_given_back: R11 R24;
                 attempts_belong_to_the_job: R11;
                 the_shortest_lease_ends: R9;

@@ -1,6 +1,8 @@
 //! What cases judge with.
 
-use std::{collections::BTreeMap, fmt::Debug, future::Future, time::Duration};
+use std::{
+    collections::BTreeMap, fmt::Debug, future::Future, num::NonZeroU16, time::Duration,
+};
 
 use bytes::Bytes;
 use queue_core::{
@@ -155,6 +157,11 @@ pub(crate) fn retry_after(after: Duration) -> Verdict {
 
 pub(crate) fn retry_now() -> Verdict {
     retry_after(Duration::ZERO)
+}
+
+/// Attempts before a job is buried.
+pub(crate) fn attempts(most: u16) -> NonZeroU16 {
+    NonZeroU16::new(most).expect("cases allow one attempt at least")
 }
 
 pub(crate) fn dead(error: &str) -> Verdict {

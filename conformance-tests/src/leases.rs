@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use queue_core::{Extended, NewJob};
+use bytes::Bytes;
+use queue_core::{ClaimRequest, Extended, NewJob, Verdict};
 
 use crate::{
-    checks::{numbered, payloads},
-    store::{BRIEF, HELD, Store},
+    checks::{
+        assert_applied, attempts, expect_exactly, numbered, payloads, settle_all,
+    },
+    store::{Actor, BRIEF, HELD, Store},
 };
 
 /// R7: a heartbeat for an old lease does not extend the new one.
@@ -145,4 +148,114 @@ pub(crate) async fn the_longest_worker_ids_hold(store: &Store) {
     assert_eq!(first.leave(first.worker()).await.expect("answered").jobs, 1);
 
     second.finish(&held).await;
+}
+
+/// As many bytes as a claim of several jobs may take.
+const MOST: usize = ClaimRequest::MAX_BYTES;
+
+/// Payloads of all sizes, each unlike the others: small ones before and behind large
+/// ones, and some that fill a claim alone.
+fn of_all_sizes() -> Vec<Bytes> {
+    let small = std::iter::repeat_n(100, 10);
+    let sizes = small
+        .clone()
+        .chain([MOST / 3; 5])
+        .chain([2 * MOST])
+        .chain(std::iter::repeat_n(100, 80))
+        .chain([MOST / 2 + 1; 3])
+        .chain(small)
+        .chain([MOST - 1000, MOST + 1]);
+    let payload = |(at, size): (usize, usize)| {
+        let mut payload = vec![b'.'; size];
+        payload[..4].copy_from_slice(format!("{at:04}").as_bytes());
+        Bytes::from(payload)
+    };
+    sizes.enumerate().map(payload).collect()
+}
+
+/// Claims as many as there are, until there are none. Each claim takes no more bytes than
+/// it may, and all together take each job once.
+async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
+    let (mut taken, mut claims) = (Vec::new(), 0);
+    for _ in 0..sent.len() + 1 {
+        let claimed = actor.claim(&actor.ask(1000)).await.expect("answered");
+        let bytes: usize = claimed.iter().map(|one| one.payload.len()).sum();
+        assert!(
+            bytes <= MOST || claimed.len() == 1,
+            "one claim takes {} jobs of {bytes} bytes",
+            claimed.len(),
+        );
+        assert!(claimed.iter().all(|one| one.attempt() == 1), "each is its first");
+        claims += usize::from(!claimed.is_empty());
+        taken.extend(claimed);
+        if taken.len() >= sent.len() {
+            break;
+        }
+    }
+    // 16 of 7.6 MiB would do if each took more than half of what it may.
+    assert!(claims <= 24, "{claims} claims");
+    expect_exactly(payloads(&taken).iter().map(head), sent.iter().map(head));
+    assert_applied(&settle_all(actor, &taken, &Verdict::Done).await);
+}
+
+/// What tells one of these payloads from the others, and its length.
+fn head(payload: &Bytes) -> (Bytes, usize) {
+    (payload.slice(..4), payload.len())
+}
+
+/// R6: a claim takes jobs of 1 MiB, or one job.
+pub(crate) async fn a_claim_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = of_all_sizes();
+    for page in sent.chunks(10) {
+        actor.store(page.to_vec()).await;
+    }
+
+    claims_are_bounded(&actor, sent).await;
+}
+
+/// R6, R24: the same of jobs that their worker gave back.
+pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = of_all_sizes();
+    for page in sent.chunks(10) {
+        actor.store(page.to_vec()).await;
+    }
+    let leaver = store.actor("leaver").await;
+    let mut held = 0;
+    while held < sent.len() {
+        held += leaver.take(1000).await.len();
+    }
+    leaver.leave(leaver.worker()).await.expect("the leave is answered");
+
+    claims_are_bounded(&actor, sent).await;
+}
+
+/// R6, R15: the same of jobs of another priority.
+pub(crate) async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = of_all_sizes();
+    let urgent = actor.class().most_urgent();
+    let job = |payload: &Bytes| NewJob::new(payload.clone()).priority(urgent);
+    for page in sent.chunks(10) {
+        actor.store(page.iter().map(job)).await;
+    }
+
+    claims_are_bounded(&actor, sent).await;
+}
+
+/// R6, R11: a job that a claim left behind for its size was not delivered by it.
+pub(crate) async fn a_job_beyond_the_bytes_is_not_counted(store: &Store) {
+    let actor = store.actor("worker").await;
+    let once = |fill| NewJob::new(vec![fill; MOST - 1000]).max_attempts(attempts(1));
+    actor.store([once(b'a'), once(b'b')]).await;
+    let first = actor.claim(&actor.ask_by(2, BRIEF)).await.expect("answered");
+    store.outlast_brief_leases().await;
+
+    let second = actor.claim(&actor.ask(2)).await.expect("answered");
+    actor.recover_all().await;
+
+    assert_eq!((first.len(), second.len(), second[0].attempt()), (1, 1, 1));
+    assert_ne!(first[0].payload[0], second[0].payload[0]);
+    assert_eq!(actor.the_dead_one().await.id.as_ref(), Some(first[0].job()));
 }

@@ -1,20 +1,16 @@
 //! The dead are survived, and leaving is clean (R9, R11, R12, R24).
 
-use std::{
-    num::{NonZeroU16, NonZeroU32},
-    time::Duration,
-};
+use std::{num::NonZeroU32, time::Duration};
 
 use queue_core::{NewJob, Settled, Verdict};
 
 use crate::{
-    checks::{delivers, drain, expect_exactly, numbered, payloads, reason, retry_now},
+    checks::{
+        attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
+        retry_now,
+    },
     store::{Actor, BRIEF, HELD, LIFE, PAST_LIFE, Store},
 };
-
-fn attempts(most: u16) -> NonZeroU16 {
-    NonZeroU16::new(most).expect("cases allow one attempt at least")
-}
 
 fn page(most: u32) -> NonZeroU32 {
     NonZeroU32::new(most).expect("a page holds one at least")
@@ -239,7 +235,25 @@ pub(crate) async fn a_crash_keeps_the_last_error(store: &Store) {
 
     let buried = actor.the_dead_one().await;
 
-    assert_eq!(buried.last_error.as_deref(), Some("it failed"));
+    let expected = "it failed; attempt 2: lease ended, no heartbeat";
+    assert_eq!(buried.last_error.as_deref(), Some(expected));
+}
+
+/// R11: a dead letter that no attempt brought to an end says so of each.
+pub(crate) async fn each_lost_lease_is_told(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(3))).await;
+    for _ in 0..3 {
+        actor.take_one_briefly().await;
+        store.outlast_brief_leases().await;
+        actor.recover_all().await;
+    }
+
+    let buried = actor.the_dead_one().await;
+
+    let told = |attempt| format!("attempt {attempt}: lease ended, no heartbeat");
+    let expected = [told(1), told(2), told(3)].join("; ");
+    assert_eq!(buried.last_error, Some(expected));
 }
 
 /// R11, R24: being given back on the last attempt buries nothing.

@@ -90,6 +90,11 @@ pub struct ClaimRequest {
 }
 
 impl ClaimRequest {
+    /// A claim takes jobs of up to so many bytes in all, as they are stored, or one job
+    /// of any size (R6): 1 MiB. An answer of more would keep the store and the connection
+    /// busy while leases run.
+    pub const MAX_BYTES: usize = 1024 * 1024;
+
     /// Asks for one job, leased for `lease`, without waiting.
     pub fn new(worker: WorkerId, lease: Duration) -> Self {
         Self { worker, max: NonZeroU32::MIN, lease, wait: Duration::ZERO }
@@ -107,6 +112,32 @@ impl ClaimRequest {
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
+    }
+}
+
+/// Counts the bytes of the jobs that a claim takes, so that it takes no more than
+/// [`ClaimRequest::MAX_BYTES`], or one job.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimBytes {
+    taken: usize,
+    is_full: bool,
+}
+
+impl ClaimBytes {
+    /// Counts a job of so many bytes and says whether the claim may take it. The first one
+    /// it may take whatever its size; after one that it may not take, it is full.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let taken = self.taken.saturating_add(bytes);
+        self.is_full |= self.taken > 0 && taken > ClaimRequest::MAX_BYTES;
+        if !self.is_full {
+            self.taken = taken;
+        }
+        !self.is_full
+    }
+
+    /// Whether a job was too large for what was left.
+    pub fn is_full(&self) -> bool {
+        self.is_full
     }
 }
 

@@ -43,7 +43,7 @@ pub use batch::{
 pub use capabilities::{
     Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
 };
-pub use claim::{ClaimRequest, Delivery, Receipt, WorkerId};
+pub use claim::{ClaimBytes, ClaimRequest, Delivery, Receipt, WorkerId};
 pub use environment::{
     Clock, Environment, OsRandomness, Randomness, SystemClock, Timestamp,
 };

@@ -58,3 +58,48 @@ local function server_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
+
+-- How much a claim may still take: so many jobs and bytes, and one job of any size.
+local function new_budget(jobs, bytes)
+  return {jobs = jobs, bytes = bytes, has_taken = false, is_full = false}
+end
+
+-- Counts an entry that is to be taken; or says that it is not, and that nothing else is.
+local function may_take(budget, entry)
+  if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then
+    budget.jobs, budget.is_full = 0, true
+    return false
+  end
+  budget.jobs, budget.bytes = budget.jobs - 1, budget.bytes - #entry
+  budget.has_taken = true
+  return true
+end
+
+-- The next page of a reading whose last one was of `page` elements. A list does not tell
+-- how long its elements are before they are read, so a reading begins with few and goes on
+-- with as many as have room if they are as long as those before.
+local FIRST_PAGE, GROWTH = 4, 16
+
+local function next_page(budget, page, page_bytes)
+  if not page then return math.min(budget.jobs, FIRST_PAGE) end
+  local fitting = math.floor(budget.bytes * page / math.max(1, page_bytes))
+  return math.max(1, math.min(budget.jobs, page * GROWTH, fitting))
+end
+
+-- Adds elements at the tail of a list to `taken`, the last one first, as far as the budget
+-- goes; answers how many.
+local function take_from_tail(list, budget, taken)
+  local count, page, page_bytes = 0, nil, 0
+  while budget.jobs > 0 do
+    page = next_page(budget, page, page_bytes)
+    page_bytes = 0
+    local tail = redis.call('LRANGE', list, -count - page, -count - 1)
+    for i = #tail, 1, -1 do
+      if not may_take(budget, tail[i]) then return count end
+      taken[#taken + 1], count = tail[i], count + 1
+      page_bytes = page_bytes + #tail[i]
+    end
+    if #tail < page then break end
+  end
+  return count
+end

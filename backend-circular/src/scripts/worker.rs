@@ -102,7 +102,8 @@ impl Store {
             .arg(millis(ask.lease))
             .arg(max)
             .arg(TURNS)
-            .arg(entry::bare_header());
+            .arg(entry::bare_header())
+            .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));

@@ -9,7 +9,7 @@ use queue_redis::{Call, Conn, Script, shelf::Shelf};
 
 use crate::keys::Keys;
 
-pub(crate) use worker::{Ask, PAGE, Picked, Swept, Wanted};
+pub(crate) use worker::{Ask, PAGE, Picked, Swept, Taken, Wanted};
 
 queue_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";

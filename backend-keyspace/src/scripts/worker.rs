@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use queue_core::{
-    Error, JobId, NewJob, Operation, PushToken, Pushed, Receipt, Timestamp,
+    ClaimRequest, Error, JobId, NewJob, Operation, PushToken, Pushed, Receipt,
+    Timestamp,
 };
 use queue_redis::{
     Reply, command, entry,
@@ -37,6 +38,16 @@ pub(crate) struct Wanted {
     pub(crate) draws: u32,
     /// How many keys are known to be no ready job.
     pub(crate) strangers: u64,
+}
+
+/// What a claim has leased so far, whether or not it can be delivered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Taken {
+    pub(crate) jobs: u32,
+    /// As their entries are stored.
+    pub(crate) bytes: usize,
+    /// Whether the next job is too large for what is left of the claim's bytes.
+    pub(crate) is_full: bool,
 }
 
 /// What the pick script found.
@@ -77,6 +88,8 @@ pub(crate) struct Ask {
 pub(crate) struct Claimed {
     pub(crate) now: Timestamp,
     pub(crate) unclaimed: u64,
+    /// Whether a job is left because it is too large for what the claim may still take.
+    pub(crate) is_full: bool,
     /// For each job asked for its entry, if it was taken.
     pub(crate) entries: Vec<Option<Bytes>>,
 }
@@ -172,6 +185,7 @@ impl Store {
         &self,
         asked: &[Ask],
         wanted: Wanted,
+        taken: Taken,
         lease: Duration,
     ) -> Result<Claimed, Error> {
         let keys = |ask: &Ask| [ask.item.clone(), ask.processing.clone()];
@@ -181,15 +195,18 @@ impl Store {
             .arg(wanted.jobs)
             .arg(millis(lease))
             .arg(entry::bare_header())
-            .arg(wanted.strangers);
+            .arg(wanted.strangers)
+            .arg(ClaimRequest::MAX_BYTES.saturating_sub(taken.bytes))
+            .arg(if taken.jobs == 0 { "any" } else { "bounded" });
         asked.iter().for_each(|ask| call.push_arg(&ask.id));
         let mut parts =
             call.run(&self.conn, Operation::Claim).await?.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         let now = Timestamp::from_unix_ms(part().number()?);
         let unclaimed = unsigned(part().number()?);
+        let is_full = part().number()? == 1;
         let entries = parts.map(Reply::optional_bytes).collect::<Result<_, _>>()?;
-        Ok(Claimed { now, unclaimed, entries })
+        Ok(Claimed { now, unclaimed, is_full, entries })
     }
 
     /// Ends jobs; answers the positions of the leases that were lost.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Error, Operation, Recovered, Timestamp, WorkerId};
+use queue_core::{ClaimRequest, Error, Operation, Recovered, Timestamp, WorkerId};
 use queue_redis::{
     Call, Reply, entry,
     entry::millis,
@@ -116,6 +116,7 @@ impl Store {
             .arg(asked.max)
             .arg(asked.how.word())
             .arg(entry::bare_header())
+            .arg(ClaimRequest::MAX_BYTES)
     }
 
     /// Reads what the claim script answers.

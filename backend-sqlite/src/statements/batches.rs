@@ -135,17 +135,23 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Ready pieces of the batch that is next, as many as it has slots free.
-    pub(crate) fn next_pieces(&self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
+    /// Ready pieces of the batch that is next, as many as it has slots free and as far as
+    /// they are wanted.
+    pub(crate) fn next_pieces(
+        &self,
+        most: usize,
+        is_wanted: impl FnMut(&ReadyRow) -> bool,
+    ) -> Result<Vec<ReadyRow>, Failure> {
         let next = self.find(sql!("batch_claimable"), [self.queue], |row| {
             let free: Option<usize> = row.get(2)?;
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, free))
         })?;
         let Some((batch, id, free)) = next else { return Ok(Vec::new()) };
         let most = free.map_or(most, |free| free.min(most));
-        self.list(sql!("piece_next"), params![batch, most], |row| {
+        let read = |row: &Row<'_>| {
             Ok(ReadyRow { batch: Some(id.clone()), ..read_ready(row)? })
-        })
+        };
+        self.list_while(sql!("piece_next"), params![batch, most], read, is_wanted)
     }
 
     pub(crate) fn count_done(&self, batch: i64) -> Result<(), Failure> {

@@ -58,8 +58,14 @@ impl Store<'_> {
         })
     }
 
-    pub(crate) fn next_ready(&self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
-        self.list(sql!("ready_next"), params![self.queue, most], read_ready)
+    /// The jobs that are next to be served and of no batch, as far as they are wanted.
+    pub(crate) fn next_ready(
+        &self,
+        most: usize,
+        is_wanted: impl FnMut(&ReadyRow) -> bool,
+    ) -> Result<Vec<ReadyRow>, Failure> {
+        let params = params![self.queue, most];
+        self.list_while(sql!("ready_next"), params, read_ready, is_wanted)
     }
 
     /// Leases a ready job until that time (ms).

@@ -53,7 +53,8 @@ impl Store {
             .arg(ask.worker.as_str())
             .arg(nonce)
             .arg(millis(ask.lease))
-            .arg(max);
+            .arg(max)
+            .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));

@@ -49,6 +49,7 @@ impl Store {
             .arg(millis(ask.lease))
             .arg(max)
             .arg(entry::uncounted_bare_header())
+            .arg(ClaimRequest::MAX_BYTES)
             .run(&self.conn, Operation::Claim)
             .await?;
         let mut parts = reply.list()?.into_iter();

@@ -1,13 +1,15 @@
 //! Which pieces are given out, and how many at once (B3, B4, B9).
 
 use queue_core::{
-    BatchId, BatchPriority, BatchStatus, Change, Delivery, NewBatch, Outcome, Settled,
-    Verdict,
+    BatchId, BatchPriority, BatchStatus, Change, ClaimRequest, Delivery, NewBatch,
+    NewJob, Outcome, Settled, Verdict,
 };
 
 use crate::{
     batches::stage::{batch, limit, of, pieces, telling, told},
-    checks::{assert_applied, assert_in_line, drain, retry_after, settle_all},
+    checks::{
+        assert_applied, assert_in_line, drain, expect_exactly, retry_after, settle_all,
+    },
     line::Line,
     store::{Actor, BRIEF, PAST_BRIEF, Store},
 };
@@ -151,6 +153,36 @@ pub(crate) async fn one_claim_spans_batches(store: &Store) {
     let taken = actor.take(6).await;
 
     assert_eq!((taken.len(), of(&taken, &high), of(&taken, &low)), (6, 2, 3));
+}
+
+/// B4, R6: a claim takes pieces of 1 MiB, or one piece, and those that are left go on to
+/// be ready.
+pub(crate) async fn a_claim_of_pieces_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let most = ClaimRequest::MAX_BYTES;
+    let sizes =
+        [100, most / 3, most / 3, most / 3, 100, most + 1, 100, most / 2, most / 2];
+    for (name, sizes) in [("a", &sizes[..5]), ("b", &sizes[5..])] {
+        let batch = actor.make(&ranked(name, 1)).await;
+        let piece = |size: &usize| NewJob::new(vec![b'.'; *size]);
+        actor.fill(&batch, sizes.iter().map(piece)).await;
+        actor.close(&batch).await;
+    }
+
+    let mut taken = Vec::new();
+    while taken.len() < sizes.len() {
+        let claimed = actor.claim(&actor.ask(100)).await.expect("answered");
+        let bytes: usize = claimed.iter().map(|one| one.payload.len()).sum();
+        assert!(
+            claimed.len() == 1 || !claimed.is_empty() && bytes <= most,
+            "{bytes} bytes"
+        );
+        taken.extend(claimed);
+    }
+
+    expect_exactly(taken.iter().map(|one| one.payload.len()), sizes);
+    assert!(taken.iter().all(|one| one.attempt() == 1));
+    assert_applied(&settle_all(&actor, &taken, &Verdict::Done).await);
 }
 
 /// B3, B4: a batch that has no slot free holds up no other.

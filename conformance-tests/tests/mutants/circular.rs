@@ -40,8 +40,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ),
             patch(
                 "claim",
-                "    lease(entry, mark >= RECOVERED, put_in_place)\n  end\n  redis.call('ZREM', keys.marks, token)",
-                "    leased.kept = token\n    lease(entry, mark >= RECOVERED, put_in_place)\n    leased.kept = nil\n    return\n  end\n  redis.call('ZREM', keys.marks, token)",
+                "  lease(entry, mark >= RECOVERED, put_in_place)\n  redis.call('ZREM', keys.marks, token)",
+                "  leased.kept = token\n  lease(entry, mark >= RECOVERED, put_in_place)\n  leased.kept = nil",
             ),
         ],
         caught_by: &[
@@ -57,8 +57,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "an element in process blocks the turn",
         patches: &[patch(
             "claim",
-            "      take_over(element, token, mark)\n    end",
-            "      take_over(element, token, mark)\n    else\n      redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')\n      claimable = 0\n    end",
+            "      -- Nothing to lease.\n",
+            "      redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')\n      claimable = 0\n",
         )],
         caught_by: &[Case(
             "one_holder::a_held_job_holds_up_nobody",

@@ -146,7 +146,7 @@ const MUTANTS: &[Broken] = &[
         name: "a claim that leaves jobs behind and rings for nobody",
         patches: &[patch(
             "claim",
-            "if taken > 0 and left > strangers then ring(keys) end",
+            "if has_leased and left > strangers then ring(keys) end",
             "",
         )],
         caught_by: &[By::Case(

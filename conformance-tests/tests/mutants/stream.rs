@@ -63,10 +63,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a claim reads what is new before what came back",
         patches: &[patch(
             "claim",
-            "  local back = in_group('XPENDING', stream, GROUP, '-', '+', room, READY)\n",
-            "  local back = in_group('XPENDING', stream, GROUP, '-', '+', room, READY)\n  local new = redis.call('XINFO', 'STREAM', stream)\n  if new[8] ~= redis.call('XINFO', 'GROUPS', stream)[1][8] then back = {} end\n",
+            "  local back = in_group('XPENDING', stream, GROUP, '-', '+', page, READY)\n",
+            "  local back = in_group('XPENDING', stream, GROUP, '-', '+', page, READY)\n  local new = redis.call('XINFO', 'STREAM', stream)\n  if new[8] ~= redis.call('XINFO', 'GROUPS', stream)[1][8] then back = {} end\n",
         )],
         caught_by: &[Case("order::a_given_back_job_is_next", "is served before")],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "what has no room in a claim is counted as delivered",
+        patches: &[patch(
+            "claim",
+            "    return_entry(stream, sid, deliveries - 1)\n",
+            "    return_entry(stream, sid, deliveries)\n",
+        )],
+        caught_by: &[
+            Case("leases::a_claim_is_bounded_by_bytes", "each is its first"),
+            Case("leases::a_job_beyond_the_bytes_is_not_counted", "panicked"),
+        ],
         ..HEALTHY
     },
     Mutant {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use queue_core::{
-    ClaimRequest, Delivery, Extended, JobId, NewJob, Receipt, Recovered, Settled,
+    ClaimBytes, ClaimRequest, Delivery, Extended, JobId, NewJob, Receipt, Recovered, Settled,
     Settlement, Timestamp, Verdict, WorkerId,
 };
 
@@ -76,6 +76,13 @@ impl Job {
         }
     }
 
+    /// Adds to the last error that this attempt's lease has ended (R11).
+    fn note_lost_lease(&mut self) {
+        let this = format!("attempt {}: lease ended, no heartbeat", self.attempt);
+        let last = self.last_error.take().map(|last| last + "; ");
+        self.last_error = Some(last.unwrap_or_default() + &this);
+    }
+
     fn is_out_of_attempts(&self) -> bool {
         self.attempt >= u32::from(self.job.max_attempts.get())
     }
@@ -118,7 +125,9 @@ impl State {
             return Vec::new();
         }
         self.promote(usize::MAX, now);
+        let mut bytes = ClaimBytes::default();
         let ready = self.jobs.iter().filter(|(_, job)| job.is_ready());
+        let ready = ready.take_while(|(_, job)| bytes.take(job.job.payload.len()));
         let turns: Vec<_> = ready.map(|(turn, _)| *turn).take(most).collect();
         turns.into_iter().map(|turn| self.lease(turn, ask, now)).collect()
     }
@@ -218,6 +227,7 @@ impl State {
         let overdue =
             overdue.filter(|job| job.lease().is_some_and(|one| one.until <= now));
         for job in overdue.take(page.get() as usize) {
+            job.note_lost_lease();
             if job.is_out_of_attempts() {
                 job.bury("out of attempts: its last lease was lost", now);
                 done.buried += 1;

@@ -28,14 +28,32 @@ local function schedule(keys, job, entry, due_ms)
   if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys) end
 end
 
+-- How many bytes of a job's last error are kept, from its end on.
+local MOST_ERROR_BYTES = 8192
+
+-- A job's last error, and that this attempt's lease ended. So a dead letter that never ran
+-- to its end says why.
+local function with_lost_lease(keys, job)
+  local last = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2)
+  local this = 'attempt ' .. job.attempt .. ': lease ended, no heartbeat'
+  local text = last == '' and this or last .. '; ' .. this
+  if #text <= MOST_ERROR_BYTES then return text end
+  return text:sub(-MOST_ERROR_BYTES):match('; (attempt .*)$') or this
+end
+
+-- Keeps with a job that is ready again that its lease ended.
+local function note_lost_lease(keys, job)
+  redis.call('HSET', keys.errors, job.id, 'e' .. with_lost_lease(keys, job))
+end
+
 -- What becomes of a job whose lease is over: it is ready again, or dead on its last
 -- attempt. Answers 'requeued' or 'buried'.
 local function recover_job(keys, job, entry, now_ms)
   if job.attempt >= job.max_attempts then
-    local last = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2)
-    bury(keys, job, entry, 'c' .. last, now_ms)
+    bury(keys, job, entry, 'c' .. with_lost_lease(keys, job), now_ms)
     return 'buried'
   end
+  note_lost_lease(keys, job)
   hold_until_expiry(keys.unique, job)
   make_ready(keys, job, entry, 'front')
   return 'requeued'

@@ -71,6 +71,32 @@ pub(super) const TOLD: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a claim takes as many bytes as there are",
+        patches: &[patch(
+            "claim",
+            "if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then",
+            "if budget.jobs == 0 then",
+        )],
+        caught_by: &[
+            Case("leases::a_claim_is_bounded_by_bytes", "one claim takes"),
+            Case("leases::a_claim_of_returned_jobs_is_bounded_by_bytes", "one claim"),
+            Case("leases::a_claim_of_urgent_jobs_is_bounded_by_bytes", "one claim"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a lost lease leaves no trace",
+        patches: &[
+            patch("recover", "  note_lost_lease(keys, job)\n", ""),
+            patch("recover", "'c' .. with_lost_lease(keys, job)", "'c'"),
+        ],
+        caught_by: &[
+            Case("recovery::each_lost_lease_is_told", "left: None"),
+            Case("recovery::a_crash_keeps_the_last_error", "right: Some(\"it failed"),
+        ],
+        ..NARROW
+    },
+    Mutant {
         name: "nobody hears of a resume",
         patches: &[patch("resume", "\nring(keys)", "")],
         caught_by: &[Case("waiting::a_resume_wakes", "it was not woken")],
