@@ -38,6 +38,10 @@ struct Backend {
     place: Place,
     /// `None` when its feature is off.
     open: Option<Open>,
+    /// Of a backend on Redis: where the server of a URL is, and who owns its queues.
+    /// `None` when its feature is off.
+    #[cfg(feature = "redis")]
+    owner: Option<OwnerOf>,
 }
 
 /// Where a backend keeps its jobs, which decides the shape of its URLs.
@@ -50,6 +54,13 @@ enum Place {
 type Open = for<'a> fn(&'a str, QueueName, Environment) -> Opening<'a>;
 type Opening<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
+
+#[cfg(feature = "redis")]
+type OwnerOf =
+    fn(
+        &str,
+        QueueName,
+    ) -> Result<(queue_redis::RedisConfig, queue_redis::Owner), ConnectError>;
 
 macro_rules! if_compiled_in {
     ($feature:literal, $open:expr) => {{
@@ -70,31 +81,43 @@ const BACKENDS: &[Backend] = &[
         name: "sqlite",
         place: Place::File,
         open: if_compiled_in!("sqlite", sqlite::open),
+        #[cfg(feature = "redis")]
+        owner: None,
     },
     Backend {
         name: "circular",
         place: Place::Redis,
         open: if_compiled_in!("circular", circular::open),
+        #[cfg(feature = "redis")]
+        owner: if_compiled_in!("circular", circular::owner),
     },
     Backend {
         name: "processing-list",
         place: Place::Redis,
         open: if_compiled_in!("processing-list", processing_list::open),
+        #[cfg(feature = "redis")]
+        owner: if_compiled_in!("processing-list", processing_list::owner),
     },
     Backend {
         name: "zset",
         place: Place::Redis,
         open: if_compiled_in!("zset", zset::open),
+        #[cfg(feature = "redis")]
+        owner: if_compiled_in!("zset", zset::owner),
     },
     Backend {
         name: "stream",
         place: Place::Redis,
         open: if_compiled_in!("stream", stream::open),
+        #[cfg(feature = "redis")]
+        owner: if_compiled_in!("stream", stream::owner),
     },
     Backend {
         name: "keyspace",
         place: Place::Redis,
         open: if_compiled_in!("keyspace", keyspace::open),
+        #[cfg(feature = "redis")]
+        owner: if_compiled_in!("keyspace", keyspace::owner),
     },
 ];
 
@@ -146,7 +169,28 @@ pub async fn connect_in(
     find(url)?(url, queue.clone(), environment).await
 }
 
+/// Where the server of that URL is, and its backend as the owner of the queue.
+#[cfg(feature = "redis")]
+pub(crate) fn owner(
+    url: &str,
+    queue: &QueueName,
+) -> Result<(queue_redis::RedisConfig, queue_redis::Owner), ConnectError> {
+    let (backend, _) = find_backend(url)?;
+    let Some(owner) = backend.owner else {
+        let why = "a queue in a file has no marker: the file's schema says whose it is";
+        return Err(ConnectError::BadUrl {
+            url: redacted(url),
+            reason: why.to_owned(),
+        });
+    };
+    owner(url, queue.clone())
+}
+
 fn find(url: &str) -> Result<Open, ConnectError> {
+    find_backend(url).map(|(_, open)| open)
+}
+
+fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {
     let Some((scheme, _)) = url.split_once(':') else {
         return Err(unknown_scheme(url, None));
     };
@@ -160,7 +204,7 @@ fn find(url: &str) -> Result<Open, ConnectError> {
     if transport == Some(TLS_TRANSPORT) && cfg!(not(feature = "tls")) {
         return Err(not_compiled_in(scheme, "tls"));
     }
-    Ok(open)
+    Ok((backend, open))
 }
 
 /// The backend's name, and how Redis is reached if the scheme says so.

@@ -61,6 +61,8 @@
 //! batches of a queue, on the backends `sqlite` and `stream`.
 
 mod connect;
+#[cfg(feature = "redis")]
+pub mod redis;
 
 #[doc(inline)]
 pub use queue_core::*;

@@ -1,8 +1,11 @@
 //! How a queue of this backend is set up.
 
-use queue_core::Environment;
+use queue_core::{Environment, QueueName};
+use queue_redis::Owner;
 
 pub use queue_redis::{InvalidUrl, RedisConfig};
+
+use crate::queue::CAPABILITIES;
 
 /// How a job that is done leaves the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +48,16 @@ impl CircularConfig {
     pub fn environment(mut self, environment: Environment) -> Self {
         self.redis = self.redis.environment(environment);
         self
+    }
+
+    /// Where the server is, and this backend as the owner of that queue (R25).
+    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+        let owner = Owner::new(CAPABILITIES.backend, queue);
+        let owner = match self.finish {
+            FinishBy::Mark => owner,
+            FinishBy::Lrem => owner.option("finish=lrem"),
+        };
+        (self.redis, owner)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero"
 const URGENT: Priority =
     Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
 
-static CAPABILITIES: Capabilities = Capabilities {
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "circular",
     claimed: &[
         Capability::ClientIds,
@@ -76,13 +76,15 @@ impl CircularQueue {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
-    /// older than 7.0 or a database that does not exist.
+    /// older than 7.0, a database that does not exist, or a queue of another backend.
     pub async fn connect(
         config: CircularConfig,
         queue: QueueName,
     ) -> Result<Self, Error> {
-        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
-        Self::on(Store::new(conn, queue, config.finish)).await
+        let finish_by = config.finish;
+        let (redis, owner) = config.owner(queue.clone());
+        let conn = Conn::open_queue(owner, redis).await?;
+        Self::on(Store::new(conn, queue, finish_by)).await
     }
 
     async fn on(store: Store) -> Result<Self, Error> {

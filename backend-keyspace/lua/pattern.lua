@@ -8,14 +8,14 @@
 local ITEM, PROCESSING = 'item_', 'processing_'
 
 -- The shelf's keys and these are all that a queue has beside those of jobs.
-local PATTERN_KEYS = 2
+local PATTERN_KEYS = 3
 
 -- The longest beginning of an entry that `read_entry` looks at: the fixed part, an id,
 -- two times and a unique key. So no payload is copied where only its job is asked for.
 local LONGEST_HEAD = 540
 
 local function pattern_keys(first)
-  return {leased = KEYS[first], database = KEYS[first + 1]}
+  return {leased = KEYS[first], database = KEYS[first + 1], marker = KEYS[first + 2]}
 end
 
 -- Where in KEYS those of jobs begin.

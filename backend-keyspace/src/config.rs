@@ -1,8 +1,11 @@
 //! How a queue of this backend is set up.
 
-use queue_core::Environment;
+use queue_core::{Environment, QueueName};
+use queue_redis::Owner;
 
 pub use queue_redis::{InvalidUrl, RedisConfig};
+
+use crate::{keys::DATABASE, queue::CAPABILITIES};
 
 /// Where the server is, and what the queue runs on.
 #[derive(Debug, Clone)]
@@ -39,6 +42,12 @@ impl KeyspaceConfig {
     #[must_use]
     pub fn tolerate_foreign_keys(self) -> Self {
         Self { strangers: Strangers::Tolerated, ..self }
+    }
+
+    /// Where the server is, and this backend as the owner of that queue (R25).
+    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+        let owner = Owner::new(CAPABILITIES.backend, queue).database(DATABASE);
+        (self.redis, owner)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Whether a database may be the queue's: it is the whole of it.
 
-use bytes::Bytes;
 use queue_core::{BoxError, Error, Operation};
 use queue_redis::command;
 
@@ -11,18 +10,14 @@ use crate::{config::Strangers, pick::Sweep, scripts::Store};
 /// twenty thousand times.
 const PAGES: usize = 10;
 
-/// Makes the database the queue's, or says why it cannot be.
-pub(crate) async fn take(store: &Store, strangers: Strangers) -> Result<(), Error> {
+/// Says why the database cannot be the queue's, if it cannot. That it is no other queue's
+/// is looked at where the marker is: `queue_redis::Owner`.
+pub(crate) async fn check(store: &Store, strangers: Strangers) -> Result<(), Error> {
     refuse_cluster(store).await?;
-    let owner = owner(store).await?;
-    if strangers == Strangers::Refused {
-        refuse_strangers(store).await?;
+    match strangers {
+        Strangers::Refused => refuse_strangers(store).await,
+        Strangers::Tolerated => Ok(()),
     }
-    if owner.is_none() {
-        let owner = store.open().await?;
-        refuse_other(store, &owner)?;
-    }
-    Ok(())
 }
 
 /// A node of a cluster has a part of the keys, and RANDOMKEY and SCAN show no other.
@@ -36,30 +31,6 @@ async fn refuse_cluster(store: &Store) -> Result<(), Error> {
         return Err(unusable(store, why));
     }
     Ok(())
-}
-
-/// Whose database it is, if it is one's.
-async fn owner(store: &Store) -> Result<Option<Bytes>, Error> {
-    let mut get = command("GET");
-    get.arg(&store.keys.database);
-    let owner = store.conn.call(Operation::Connect, &get).await?.optional_bytes()?;
-    if let Some(owner) = &owner {
-        refuse_other(store, owner)?;
-    }
-    Ok(owner)
-}
-
-fn refuse_other(store: &Store, owner: &Bytes) -> Result<(), Error> {
-    if owner == store.keys.queue.as_str() {
-        return Ok(());
-    }
-    let owner = String::from_utf8_lossy(owner);
-    let why = format!(
-        "the database at {} is that of the queue {owner:?}, and a queue of this \
-         pattern needs one of its own: name another in the URL, as redis://host/2",
-        store.conn
-    );
-    Err(unusable(store, why))
 }
 
 /// Where nothing is unclaimed there is no foreign key, for certain.

@@ -4,6 +4,7 @@
 //!  item_ID           STRING  a ready job: an entry, or a bare payload of any client's
 //!  processing_ID_…   STRING  a leased job: its entry; `lease.rs` tells the rest
 //!  leased            ZSET    processing key -> lease end (ms)
+//!  marker            STRING  which backend the queue is of: queue-redis's `marker.rs`
 //!  relq:database     STRING  the name of the queue whose database it is
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! operator is a field of the shelf's hash `jobs`, so that RANDOMKEY does not draw it.
 //! A ready job is one key and nothing else.
 //!
-//! Beside the keys of jobs there are fourteen at most, all known by name. So the number
+//! Beside the keys of jobs there are fifteen at most, all known by name. So the number
 //! of ready jobs is the size of the database without them and without the leases: no
 //! counter is kept, which a `SET` of some other client would not keep true.
 
@@ -27,7 +28,7 @@ pub(crate) const PROCESSING: &str = "processing_";
 
 /// Names the queue whose database it is: the same key for all queues, so that a second
 /// one is refused.
-const DATABASE: &str = "relq:database";
+pub(crate) const DATABASE: &str = "relq:database";
 
 /// The names of all keys of one queue but those of jobs.
 #[derive(Debug, Clone)]
@@ -35,6 +36,7 @@ pub(crate) struct Keys {
     pub(crate) queue: QueueName,
     pub(crate) shelf: ShelfKeys,
     pub(crate) leased: String,
+    pub(crate) marker: String,
     pub(crate) database: String,
 }
 
@@ -45,13 +47,14 @@ impl Keys {
             queue,
             shelf: ShelfKeys::new(&prefix),
             leased: prefix.part("leased"),
+            marker: prefix.part("marker"),
             database: DATABASE.to_owned(),
         }
     }
 
     /// Those that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
-        [&self.leased, &self.database].map(String::clone).into()
+        [&self.leased, &self.database, &self.marker].map(String::clone).into()
     }
 }
 

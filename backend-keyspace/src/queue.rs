@@ -29,7 +29,7 @@ use crate::{
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
 pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
-static CAPABILITIES: Capabilities = Capabilities {
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "keyspace",
     claimed: &[
         Capability::ClientIds,
@@ -64,20 +64,23 @@ pub struct KeyspaceQueue {
 }
 
 impl KeyspaceQueue {
-    /// Connects to the server and opens the queue of that name in the URL's database,
-    /// which is the queue's alone from then on: its name is written there.
+    /// Connects to the server and opens the queue of that name in the URL's database.
+    /// Nothing is written. With its first write the database is the queue's alone.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
-    /// older than 7.0, a node of a Redis Cluster, a database that does not exist, is
-    /// that of another queue, or holds keys that are none of the queue's.
+    /// older than 7.0, a node of a Redis Cluster, a queue of another backend, a database
+    /// that does not exist, is that of another queue, or holds keys that are none of
+    /// the queue's.
     pub async fn connect(
         config: KeyspaceConfig,
         queue: QueueName,
     ) -> Result<Self, Error> {
-        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
-        let opened = Self::on(conn, queue, config.strangers).await?;
-        database::take(&opened.store, config.strangers).await?;
+        let strangers = config.strangers;
+        let (redis, owner) = config.owner(queue.clone());
+        let conn = Conn::open_queue(owner, redis).await?;
+        let opened = Self::on(conn, queue, strangers).await?;
+        database::check(&opened.store, strangers).await?;
         Ok(opened)
     }
 

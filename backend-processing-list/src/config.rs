@@ -1,8 +1,11 @@
 //! How a queue of this backend is set up.
 
-use queue_core::Environment;
+use queue_core::{Environment, QueueName};
+use queue_redis::Owner;
 
 pub use queue_redis::{InvalidUrl, RedisConfig};
+
+use crate::queue::PER_WORKER;
 
 /// Where a worker's jobs are, and what its leases are bound to. Both modes may be used
 /// on one queue at once.
@@ -42,6 +45,16 @@ impl ProcessingListConfig {
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         Self { redis: self.redis.environment(environment), ..self }
+    }
+
+    /// Where the server is, and this backend as the owner of that queue (R25).
+    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+        let owner = Owner::new(PER_WORKER.backend, queue);
+        let owner = match self.mode {
+            Mode::PerWorker => owner,
+            Mode::Shared => owner.option("mode=shared"),
+        };
+        (self.redis, owner)
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero"
 /// Keys of the server that one recovery looks at, in search of lists of no session.
 const SCANNED: u32 = 500;
 
-const PER_WORKER: Capabilities = Capabilities {
+pub(crate) const PER_WORKER: Capabilities = Capabilities {
     backend: "processing-list",
     claimed: &[
         Capability::ClientIds,
@@ -80,13 +80,14 @@ impl ProcessingListQueue {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
-    /// older than 7.0 or a database that does not exist.
+    /// older than 7.0, a database that does not exist, or a queue of another backend.
     pub async fn connect(
         config: ProcessingListConfig,
         queue: QueueName,
     ) -> Result<Self, Error> {
-        let ProcessingListConfig { redis, mode } = config;
-        let conn = Conn::open(PER_WORKER.backend, redis).await?;
+        let mode = config.mode;
+        let (redis, owner) = config.owner(queue.clone());
+        let conn = Conn::open_queue(owner, redis).await?;
         let nonce = Nonce::random(conn.environment().random());
         Self::on(conn, queue, mode, nonce).await
     }

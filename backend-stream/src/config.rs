@@ -1,8 +1,11 @@
 //! How a queue of this backend is set up.
 
-use queue_core::Environment;
+use queue_core::{Environment, QueueName};
+use queue_redis::Owner;
 
 pub use queue_redis::{InvalidUrl, RedisConfig};
+
+use crate::queue::CAPABILITIES;
 
 /// Where the server is, and what the queue runs on.
 #[derive(Debug, Clone)]
@@ -23,6 +26,12 @@ impl StreamConfig {
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         self.redis.environment(environment).into()
+    }
+
+    /// Where the server is, and this backend as the owner of that queue (R25).
+    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+        let owner = Owner::new(CAPABILITIES.backend, queue);
+        (self.redis, owner)
     }
 }
 

@@ -74,12 +74,13 @@ impl StreamQueue {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
-    /// older than 7.0 or a database that does not exist.
+    /// older than 7.0, a database that does not exist, or a queue of another backend.
     pub async fn connect(
         config: StreamConfig,
         queue: QueueName,
     ) -> Result<Self, Error> {
-        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
+        let (redis, owner) = config.owner(queue.clone());
+        let conn = Conn::open_queue(owner, redis).await?;
         Self::on(conn, queue).await
     }
 

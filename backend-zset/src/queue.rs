@@ -25,7 +25,7 @@ use crate::{
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
 pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
-static CAPABILITIES: Capabilities = Capabilities {
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "zset",
     claimed: &[
         Capability::ClientIds,
@@ -62,9 +62,10 @@ impl ZsetQueue {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
-    /// older than 7.0 or a database that does not exist.
+    /// older than 7.0, a database that does not exist, or a queue of another backend.
     pub async fn connect(config: ZsetConfig, queue: QueueName) -> Result<Self, Error> {
-        let conn = Conn::open(CAPABILITIES.backend, config.redis).await?;
+        let (redis, owner) = config.owner(queue.clone());
+        let conn = Conn::open_queue(owner, redis).await?;
         Self::on(conn, queue).await
     }
 

@@ -21,6 +21,8 @@ use crate::{
     printable::printable_lines,
     purge, push, recover, stats, work,
 };
+#[cfg(feature = "redis")]
+use crate::{marker, queues};
 
 /// Reliable queues from the command line.
 ///
@@ -68,6 +70,10 @@ enum Command {
     Purge(purge::Args),
     Batch(batch::Args),
     Audit(audit::Args),
+    #[cfg(feature = "redis")]
+    Queues(queues::Args),
+    #[cfg(feature = "redis")]
+    Marker(marker::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     #[command(hide = true)]
@@ -116,6 +122,10 @@ impl Command {
             Self::Purge(args) => args.run(target).await,
             Self::Batch(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
+            #[cfg(feature = "redis")]
+            Self::Queues(args) => args.run(target).await,
+            #[cfg(feature = "redis")]
+            Self::Marker(args) => args.run(target).await,
             Self::Demo(args) => Box::pin(args.run(target)).await,
             Self::Bench(args) => Box::pin(args.run(target)).await,
             Self::DemoWorker(args) => Box::pin(args.run(target)).await,

@@ -10,12 +10,16 @@ mod demo;
 mod failure;
 mod interrupts;
 mod logging;
+#[cfg(feature = "redis")]
+mod marker;
 mod output;
 mod pause;
 mod peek;
 mod printable;
 mod purge;
 mod push;
+#[cfg(feature = "redis")]
+mod queues;
 mod recover;
 mod stats;
 mod table;

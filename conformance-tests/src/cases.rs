@@ -377,6 +377,21 @@ macro_rules! __with_cases {
                 operators_at_once_redrive_once: R12 R23;
                 a_dead_letter_keeps_the_job: R23 => ClientIds;
             }
+            owner {
+                the_first_write_marks_the_queue: R25 @ redis;
+                each_kind_of_write_marks_the_queue: R25 @ redis;
+                a_queue_of_another_backend_is_refused: R25 @ redis;
+                the_second_of_two_first_writers_is_refused: R25 @ redis;
+                a_reconnect_looks_again: R25 @ redis;
+                a_waiting_claim_looks_again: R25 @ redis;
+                recovery_looks_before_it_touches: R25 @ redis;
+                a_sibling_looks_too: R25 @ redis;
+                a_flush_stops_no_running_client: R25 @ redis;
+                keys_without_a_marker_are_refused: R25 @ redis;
+                what_a_newer_relq_wrote_is_refused: R25 @ redis;
+                a_purge_keeps_the_marker: R25 @ redis;
+                plain_pushes_need_no_marker: R25 R20 @ redis;
+            }
             figures {
                 a_new_queue_is_empty: R23;
                 every_state_is_counted: R23;

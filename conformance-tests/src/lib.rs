@@ -130,6 +130,7 @@ mod operator;
 mod order;
 #[cfg(feature = "own")]
 pub mod own;
+mod owner;
 mod parallel;
 mod place;
 mod plug;

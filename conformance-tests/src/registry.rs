@@ -7,7 +7,8 @@ use queue_core::Capability;
 use crate::{
     Need, bad_input, batches, clocks, dead_letters, delay, dropped, expiry, figures,
     idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
-    races, recovery, stalled, store::Store, turns, unique, unique_expiry, unique_moves,
+    owner, races, recovery, stalled, store::Store, turns, unique, unique_expiry,
+    unique_moves,
     waiting,
 };
 
@@ -119,6 +120,7 @@ mod tests {
         ("waiting", include_str!("waiting.rs")),
         ("neighbours", include_str!("neighbours/queues.rs")),
         ("neighbours", include_str!("neighbours/plain.rs")),
+        ("owner", include_str!("owner.rs")),
         ("operator", include_str!("operator.rs")),
         ("dead_letters", include_str!("dead_letters.rs")),
         ("figures", include_str!("figures.rs")),

@@ -80,13 +80,27 @@ impl Store {
         self.connect(name, QUEUE, &wrong).await
     }
 
+    /// An actor of that name on the case's queue, if the backend opens it.
+    pub(crate) async fn try_actor(&self, name: &str) -> Result<Actor, Error> {
+        let right = Environment::new(self.place.clock(), Arc::new(OsRandomness));
+        self.try_connect(name, QUEUE, &right).await
+    }
+
     async fn connect(&self, name: &str, queue: &str, with: &Environment) -> Actor {
+        let connected = self.try_connect(name, queue, with).await;
+        connected.expect("an actor connects")
+    }
+
+    async fn try_connect(
+        &self,
+        name: &str,
+        queue: &str,
+        with: &Environment,
+    ) -> Result<Actor, Error> {
         let queue = queue_named(queue);
         let endpoint = in_database(&self.place.endpoint(name), self.rooms.of(&queue));
-        let connected = self.subject.connect(&endpoint, &queue, with).await;
-        let connected = connected.expect("an actor connects");
-        let place = Arc::clone(&self.place);
-        Actor { queue: connected, worker: worker(name), place }
+        let queue = self.subject.connect(&endpoint, &queue, with).await?;
+        Ok(Actor { queue, worker: worker(name), place: Arc::clone(&self.place) })
     }
 
     /// Lets the store's time pass.

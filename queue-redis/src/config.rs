@@ -5,6 +5,8 @@ use std::{fmt, time::Duration};
 use queue_core::Environment;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
+use crate::Marker;
+
 /// How long a call waits on a silent connection unless configured otherwise. The client
 /// library's own default of 500 ms is shorter than a server's pause for a fork or an fsync.
 const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,6 +66,32 @@ impl RedisConfig {
             connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             environment: Environment::default(),
         })
+    }
+
+    /// The URL of a queue with this marker on the same server, without user and
+    /// password.
+    pub(crate) fn url_of(&self, marker: &Marker) -> String {
+        let database = self.info.redis_settings().db();
+        let at = match self.info.addr() {
+            ConnectionAddr::TcpTls { host, port, .. } => {
+                format!("rediss://{}:{port}/{database}", bracketed(host))
+            }
+            ConnectionAddr::Unix(path) if database == 0 => {
+                format!("unix://{}", path.display())
+            }
+            ConnectionAddr::Unix(path) => {
+                format!("unix://{}?db={database}", path.display())
+            }
+            ConnectionAddr::Tcp(host, port) => {
+                format!("redis://{}:{port}/{database}", bracketed(host))
+            }
+            other => format!("redis://{other}/{database}"),
+        };
+        let sign = if at.contains('?') { '&' } else { '?' };
+        let options = marker.options().join("&");
+        let options =
+            if options.is_empty() { options } else { format!("{sign}{options}") };
+        format!("{}+{at}{options}", marker.backend())
     }
 
     /// Sets how long nothing may move on the connection before the answer of a call
@@ -132,6 +160,11 @@ fn take_time(
     Ok((format!("{place}{mark}{}{fragment}", others.join("&")), Some(time)))
 }
 
+/// A host as a URL has it.
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
 impl fmt::Display for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.info.addr(), self.info.redis_settings().db())
@@ -154,6 +187,20 @@ mod tests {
 
         assert_eq!(config.to_string(), "localhost:7000/3");
         assert!(!format!("{config:?}").contains("secret"));
+    }
+
+    #[test]
+    fn the_url_of_another_backend_leads_to_the_same_server() {
+        let shared = Marker::new("processing-list", &["mode=shared"]);
+        for (url, other) in [
+            ("redis://me:secret@h:7/3", "redis://h:7/3?mode=shared"),
+            ("redis://[::1]", "redis://[::1]:6379/0?mode=shared"),
+            ("unix:///r.sock?pass=secret", "unix:///r.sock?mode=shared"),
+            ("unix:///r.sock?db=1", "unix:///r.sock?db=1&mode=shared"),
+        ] {
+            let other = format!("processing-list+{other}");
+            assert_eq!(RedisConfig::new(url).unwrap().url_of(&shared), other);
+        }
     }
 
     #[test]

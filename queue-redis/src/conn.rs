@@ -20,11 +20,16 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use queue_core::{At, Environment, Error, Operation};
-use redis::{Cmd, RedisError, Value};
+use queue_core::{At, Environment, Error, Operation, QueueName};
+use redis::{Cmd, ErrorKind, RedisError, Value};
 use tokio::runtime::{self, Handle};
 
-use crate::{RedisConfig, Reply, error, link::Link, server_info::ServerInfo};
+use crate::{
+    Owner, RedisConfig, Reply, error,
+    link::Link,
+    owner::{Known, is_write},
+    server_info::ServerInfo,
+};
 
 /// The connections of one opened queue. Clones share them.
 #[derive(Clone)]
@@ -32,6 +37,8 @@ pub struct Conn(Arc<Inner>);
 
 struct Inner {
     backend: &'static str,
+    /// Whose queue its calls are for, if they are for one queue.
+    owner: Option<Owner>,
     config: RedisConfig,
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
 }
@@ -82,8 +89,27 @@ impl Conn {
         backend: &'static str,
         config: RedisConfig,
     ) -> Result<Self, Error> {
+        Self::open_with(backend, None, config).await
+    }
+
+    /// As [`open`](Self::open), for the calls of one queue. Each connection reads the
+    /// queue's marker before a call uses it, and what changes the queue has it written
+    /// first (R25).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Unusable`] when the queue is another
+    /// backend's.
+    pub async fn open_queue(owner: Owner, config: RedisConfig) -> Result<Self, Error> {
+        Self::open_with(owner.backend, Some(owner), config).await
+    }
+
+    async fn open_with(
+        backend: &'static str,
+        owner: Option<Owner>,
+        config: RedisConfig,
+    ) -> Result<Self, Error> {
         let by_runtime = Mutex::default();
-        let conn = Self(Arc::new(Inner { backend, config, by_runtime }));
+        let conn = Self(Arc::new(Inner { backend, owner, config, by_runtime }));
         conn.check_server().await?;
         Ok(conn)
     }
@@ -93,7 +119,8 @@ impl Conn {
     /// # Errors
     /// As [`Conn::open`].
     pub async fn sibling(&self) -> Result<Self, Error> {
-        Self::open(self.0.backend, self.0.config.clone()).await
+        let Inner { backend, owner, config, .. } = &*self.0;
+        Self::open_with(backend, owner.clone(), config.clone()).await
     }
 
     /// Sends one command and gives its answer.
@@ -102,15 +129,19 @@ impl Conn {
     /// Says whether the command surely did not happen or may have (R21).
     pub async fn call(&self, operation: Operation, cmd: &Cmd) -> Result<Reply, Error> {
         let at = self.at(operation);
-        match self.send(cmd).await {
+        match self.send(operation, cmd).await {
             Ok(value) => Ok(Reply::new(at, value)),
             Err(failed) => Err(failed.at(at)),
         }
     }
 
     /// As [`call`](Self::call), for callers that share one failure.
-    pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Value, Failed> {
-        let link = self.link().await.map_err(Failed::BeforeSend)?;
+    pub(crate) async fn send(
+        &self,
+        operation: Operation,
+        cmd: &Cmd,
+    ) -> Result<Value, Failed> {
+        let link = self.link_for(operation).await.map_err(Failed::BeforeSend)?;
         self.send_on(link, cmd).await
     }
 
@@ -127,6 +158,39 @@ impl Conn {
             }
             Failed::AfterSend(error)
         })
+    }
+
+    /// Compares the queue's marker once more, and writes it again where it is gone: a
+    /// call that clears up behind others does so before it touches anything (R25).
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] when the queue is another backend's by now.
+    pub async fn confirm_owner(&self, operation: Operation) -> Result<(), Error> {
+        let Some(owner) = &self.0.owner else { return Ok(()) };
+        let confirming = async {
+            let link = self.link().await?;
+            self.mark(owner, link).await
+        };
+        let confirmed = confirming.await;
+        confirmed.map_err(|failed| error::before_send(self.at(operation), failed))
+    }
+
+    /// Makes sure that another queue of the same backend may be changed from here.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] when the queue is another backend's.
+    pub async fn claim_other(
+        &self,
+        operation: Operation,
+        queue: QueueName,
+    ) -> Result<(), Error> {
+        let Some(owner) = &self.0.owner else { return Ok(()) };
+        let writing = async {
+            let link = self.link().await?;
+            self.write_marker(&owner.of(queue), link).await
+        };
+        let written = writing.await;
+        written.map_err(|failed| error::before_send(self.at(operation), failed))
     }
 
     /// Whether this runtime has a connection that is not known to be broken. Without one,
@@ -154,7 +218,7 @@ impl Conn {
 
     /// A connection outside the shared one, for commands that block.
     pub(crate) async fn open_blocking(&self) -> Result<Link, Error> {
-        let opened = Link::open(&self.0.config).await;
+        let opened = open_link(&self.0.config, self.0.owner.as_ref()).await;
         opened.map_err(|error| error::before_send(self.at(Operation::Claim), error))
     }
 
@@ -165,6 +229,46 @@ impl Conn {
             State::Open(link) => Ok(link),
             State::Connecting(outcome) => outcome.await,
         }
+    }
+
+    /// The connection of this runtime, for a call of that kind: where it is to change the
+    /// queue, the marker is there (R25).
+    pub(crate) async fn link_for(
+        &self,
+        operation: Operation,
+    ) -> Result<Link, RedisError> {
+        let link = self.link().await?;
+        if let Some(owner) = &self.0.owner
+            && is_write(operation)
+            && !link.is_marked()
+        {
+            self.mark(owner, link.clone()).await?;
+        }
+        Ok(link)
+    }
+
+    /// Writes the marker, or compares it; what cannot go on knows of none any more.
+    async fn mark(&self, owner: &Owner, link: Link) -> Result<(), RedisError> {
+        let marked = self.write_marker(owner, link.clone()).await;
+        link.set_marked(marked.is_ok());
+        marked
+    }
+
+    async fn write_marker(
+        &self,
+        owner: &Owner,
+        mut link: Link,
+    ) -> Result<(), RedisError> {
+        let Link { conn, progress, .. } = &mut link;
+        let writing = owner.write(conn, &self.0.config);
+        let written = progress.within(self.response_timeout(), writing).await;
+        let written = written.unwrap_or_else(|late| Err(io::Error::from(late).into()));
+        written.inspect_err(|failed| {
+            let is_answer = failed.kind() == ErrorKind::InvalidClientConfig;
+            if !is_answer && error::condemns_connection(failed) {
+                link.close();
+            }
+        })
     }
 
     async fn check_server(&self) -> Result<(), Error> {
@@ -205,9 +309,10 @@ impl Inner {
     }
 
     fn connect(self: &Arc<Self>, runtime: runtime::Id) -> Connecting {
-        let (config, inner) = (self.config.clone(), Arc::downgrade(self));
+        let (config, owner) = (self.config.clone(), self.owner.clone());
+        let inner = Arc::downgrade(self);
         let attempt = async move {
-            let outcome = Link::open(&config).await;
+            let outcome = open_link(&config, owner.as_ref()).await;
             Self::connected(&inner, runtime, outcome.as_ref().ok());
             outcome
         };
@@ -232,6 +337,22 @@ impl State {
         };
         is_usable.then(|| self.clone())
     }
+}
+
+/// Connects, and looks whether the queue may be used from here before any call does.
+async fn open_link(
+    config: &RedisConfig,
+    owner: Option<&Owner>,
+) -> Result<Link, RedisError> {
+    let mut link = Link::open(config).await?;
+    if let Some(owner) = owner {
+        let Link { conn, progress, .. } = &mut link;
+        let seeing = owner.see(conn, config);
+        let known = progress.within(config.response_timeout, seeing).await;
+        let known = known.unwrap_or_else(|late| Err(io::Error::from(late).into()))?;
+        link.set_marked(known == Known::Marked);
+    }
+    Ok(link)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,6 +5,8 @@ use std::fmt;
 use queue_core::{At, BoxError, Error};
 use redis::{ErrorKind, RedisError};
 
+use crate::owner::REFUSED;
+
 /// Answers that say the command was not carried out and that a later one may be.
 const NOT_NOW: &[&str] = &[
     "LOADING",
@@ -72,7 +74,7 @@ pub(crate) fn after_send(at: At, error: RedisError) -> Error {
 pub(crate) fn before_send(at: At, error: RedisError) -> Error {
     match error.kind() {
         ErrorKind::AuthenticationFailed => denied(at, error),
-        ErrorKind::InvalidClientConfig => unusable(at, error),
+        ErrorKind::InvalidClientConfig => refused(at, error),
         _ if error.code().is_some() => after_send(at, error),
         _ => unavailable(at, error),
     }
@@ -106,6 +108,16 @@ fn is_unknown_command(error: &RedisError) -> bool {
 
 fn explained(words: &'static str, source: RedisError) -> BoxError {
     Box::new(Explained { words, source })
+}
+
+/// A queue that is another backend's is told of in its own words.
+fn refused(at: At, error: RedisError) -> Error {
+    match error.detail() {
+        Some(why) if error.to_string().starts_with(REFUSED) => {
+            Error::Unusable { at, source: why.into() }
+        }
+        _ => unusable(at, error),
+    }
 }
 
 fn unavailable(at: At, error: RedisError) -> Error {

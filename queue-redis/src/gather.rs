@@ -97,7 +97,7 @@ impl Gather {
     /// As [`Conn::call`], of the command that carried them.
     pub async fn push(&self, elements: Vec<Vec<u8>>) -> Result<(), Error> {
         let at = self.0.conn.at(Operation::Push);
-        let pushed = match self.0.conn.link().await {
+        let pushed = match self.0.conn.link_for(Operation::Push).await {
             Ok(link) => self.0.push(link, elements).await,
             Err(error) => Err(Failed::BeforeSend(error)),
         };
@@ -134,6 +134,10 @@ impl Pushes {
             runtime.spawn(async {});
         }
         Begun::Waiting(answer)
+    }
+
+    async fn send(&self, pushes: &[Elements]) -> Sent {
+        self.conn.send(Operation::Push, &self.command(pushes)).await.map(drop)
     }
 
     /// A command that is on its way once this was polled.
@@ -254,8 +258,7 @@ impl Serving {
             // of them blocks this thread another goes on here.
             yield_now().await;
             let Some((pushes, answers)) = self.with_state(State::next) else { break };
-            let sent = self.pushes.conn.send(&self.pushes.command(&pushes)).await;
-            let sent = sent.map(drop);
+            let sent = self.pushes.send(&pushes).await;
             for answer in answers {
                 // A caller that was dropped has no use for it.
                 let _ = answer.send(sent.clone());

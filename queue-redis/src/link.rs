@@ -1,6 +1,13 @@
 //! One open connection: the client library's, on a socket whose progress is watched.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{
     AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, aio::MultiplexedConnection,
@@ -17,9 +24,11 @@ use crate::{
 /// it; it is closed when the last of them is dropped.
 #[derive(Clone)]
 pub(crate) struct Link {
-    conn: MultiplexedConnection,
-    progress: Arc<Progress>,
+    pub(crate) conn: MultiplexedConnection,
+    pub(crate) progress: Arc<Progress>,
     driver: Arc<Driver>,
+    /// Whether the queue's marker is there (R25).
+    is_marked: Arc<AtomicBool>,
 }
 
 /// The task that reads from the socket and writes to it.
@@ -50,7 +59,17 @@ impl Link {
         let (conn, driver) =
             MultiplexedConnection::new_with_config(redis, stream, settings).await?;
         let driver = Driver(tokio::spawn(driver).abort_handle());
-        Ok(Self { conn, progress, driver: Arc::new(driver) })
+        let is_marked = Arc::default();
+        Ok(Self { conn, progress, driver: Arc::new(driver), is_marked })
+    }
+
+    /// Whether the queue's marker is known to be there.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.is_marked.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_marked(&self, is_marked: bool) {
+        self.is_marked.store(is_marked, Ordering::Release);
     }
 
     /// Whether calls can be sent, as far as is known.

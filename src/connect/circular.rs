@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use backend_circular::{CircularConfig, CircularQueue, FinishBy};
 use queue_core::{Environment, QueueName};
+use queue_redis::{Owner, RedisConfig};
 
 use super::{ConnectError, Opening, bad_url, own_option};
 
@@ -19,6 +20,13 @@ pub(super) fn open(
         let queue = CircularQueue::connect(config, queue).await?;
         Ok(Arc::new(queue) as _)
     })
+}
+
+pub(super) fn owner(
+    url: &str,
+    queue: QueueName,
+) -> Result<(RedisConfig, Owner), ConnectError> {
+    Ok(config(url)?.owner(queue))
 }
 
 fn config(url: &str) -> Result<CircularConfig, ConnectError> {

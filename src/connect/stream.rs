@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use backend_stream::{StreamConfig, StreamQueue};
 use queue_core::{Environment, QueueName};
+use queue_redis::{Owner, RedisConfig};
 
 use super::{ConnectError, Opening, bad_url};
 
@@ -19,6 +20,13 @@ pub(super) fn open(
         let queue = StreamQueue::connect(config, queue).await?;
         Ok(Arc::new(queue) as _)
     })
+}
+
+pub(super) fn owner(
+    url: &str,
+    queue: QueueName,
+) -> Result<(RedisConfig, Owner), ConnectError> {
+    Ok(config(url)?.owner(queue))
 }
 
 fn config(url: &str) -> Result<StreamConfig, ConnectError> {

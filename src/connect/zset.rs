@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use backend_zset::{ZsetConfig, ZsetQueue};
 use queue_core::{Environment, QueueName};
+use queue_redis::{Owner, RedisConfig};
 
 use super::{ConnectError, Opening, bad_url};
 
@@ -20,6 +21,13 @@ pub(super) fn open(
         let queue = ZsetQueue::connect(config, queue).await?;
         Ok(Arc::new(queue) as _)
     })
+}
+
+pub(super) fn owner(
+    url: &str,
+    queue: QueueName,
+) -> Result<(RedisConfig, Owner), ConnectError> {
+    Ok(config(url)?.owner(queue))
 }
 
 fn config(url: &str) -> Result<ZsetConfig, ConnectError> {

@@ -13,8 +13,8 @@ pub(crate) use worker::{Ask, PAGE, Picked, Swept, Taken, Wanted};
 
 queue_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";
-    adopt, append, cancel_ready, claim, finish, finish_tied, free_deleted, open,
-    overdue, pick, purge, recover, ring, stats, sweep,
+    adopt, append, cancel_ready, claim, finish, finish_tied, free_deleted, overdue,
+    pick, purge, recover, ring, stats, sweep,
 }
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
@@ -45,7 +45,8 @@ impl Store {
     /// Begins a call with the queue's own keys and these of jobs.
     fn call<'a>(&self, script: &'a Script, of_jobs: &[Bytes]) -> Call<'a> {
         let own = self.keys.shelf.all().map(str::as_bytes);
-        let of_pattern = [self.keys.leased.as_bytes(), self.keys.database.as_bytes()];
+        let of_pattern = self.keys.of_pattern();
+        let of_pattern = of_pattern.iter().map(String::as_bytes);
         let of_jobs = of_jobs.iter().map(|key| &key[..]);
         let keys: Vec<_> = own.into_iter().chain(of_pattern).chain(of_jobs).collect();
         script.keys(&keys)

@@ -13,14 +13,6 @@ use crate::keys;
 const PURGED_PAGES: u32 = 10;
 
 impl Store {
-    /// Makes the database the queue's, if it is no other's; answers the name of the
-    /// queue whose it is.
-    pub(crate) async fn open(&self) -> Result<Bytes, Error> {
-        let call =
-            SCRIPTS.open.keys(&[&self.keys.database]).arg(self.keys.queue.as_str());
-        call.run(&self.conn, Operation::Connect).await?.bytes()
-    }
-
     /// The figures; what is ready is all that is unclaimed.
     pub(crate) async fn stats(&self, operation: Operation) -> Result<Stats, Error> {
         let call = self.call(&SCRIPTS.stats, &[]);

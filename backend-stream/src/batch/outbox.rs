@@ -78,6 +78,7 @@ async fn forward_one(
             source: source.into(),
         });
     };
+    store.conn.claim_other(operation, queue.clone()).await?;
     let there = Store::new(Conn::clone(&store.conn), queue);
     there.shelf.push(&[job], vec![id], None).await?;
     let mut cmd = command("SREM");

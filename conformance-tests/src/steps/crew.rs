@@ -62,6 +62,17 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// Lets the hands write again whose the queues are that were emptied under them,
+    /// which their recovery does (R25).
+    pub(crate) async fn write_again(&self) {
+        let page = NonZeroU32::new(1).expect("not zero");
+        for hand in [&self.hand].into_iter().chain(&self.elsewhere) {
+            hand.recover(page).await.expect("the hand can recover");
+        }
+    }
+}
+
 /// What those who do something meanwhile see of the victim.
 pub(crate) struct Sight<'a> {
     /// Completes once its claim waits at the store.

@@ -178,6 +178,9 @@ pub(super) async fn one_run(
     tally: &mut Tally,
 ) -> io::Result<Vec<StepRecord>> {
     crew.gate.tell(&["FLUSHALL"]).await?;
+    if !scenario.is_new {
+        crew.stage.write_again().await;
+    }
     let name = format!("{VICTIM}-{run}");
     let (victim, endpoint) = (worker(&name), crew.gate.actor(&name)?);
     let scene = (scenario.prepare)(crew, &victim).await;

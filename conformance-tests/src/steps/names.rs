@@ -7,6 +7,8 @@ macro_rules! __with_scenarios {
     ($($to:ident)::+ !) => {
         $crate::$($to)::+ ! {
             push
+            first_push
+            first_push_with_options
             push_of_many
             push_with_options
             push_with_a_token

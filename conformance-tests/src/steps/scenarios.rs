@@ -26,6 +26,8 @@ pub(crate) struct Scenario {
     /// Whether all that it changes it changes by receipts, which are worth nothing
     /// once others have taken over (R7).
     pub(crate) is_by_receipt: bool,
+    /// Whether nobody has written to the queue before (R25).
+    pub(crate) is_new: bool,
     /// Whether the victim is a whole worker, whose runs are on record in its process.
     pub(crate) is_worker: bool,
 }
@@ -54,6 +56,7 @@ macro_rules! scenario {
                 again: Again::AsTheVictim,
                 is_steady: true,
                 is_by_receipt: false,
+                is_new: false,
                 is_worker: false,
             }
         }
@@ -80,6 +83,9 @@ const DELAYED_KEYS: &[Need] =
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(push, nothing_then_a, push_one, again: Again::Never),
+    scenario!(first_push, nothing_then_a, push_one, again: Again::Never, is_new: true),
+    scenario!(first_push_with_options, nothing_then_options, push_options,
+        again: Again::Never, is_new: true),
     scenario!(push_of_many, nothing_then_abc, push_many, again: Again::Never),
     scenario!(push_with_options, nothing_then_options, push_options, again: Again::Never),
     scenario!(push_with_a_token, nothing_then_abc, push_token,

@@ -7,7 +7,8 @@ use crate::Parts;
 
 impl Shelf {
     /// Recovers up to a page of each: ended leases as `expired` does it, which is the
-    /// pattern's own, what is due, and what need not be remembered.
+    /// pattern's own, what is due, and what need not be remembered. Whose the queue is
+    /// is looked at before (R25).
     ///
     /// # Errors
     /// That of one of them; [`Error::Interrupted`] when another was done.
@@ -16,6 +17,7 @@ impl Shelf {
         page: u32,
         expired: impl Future<Output = Result<Recovered, Error>>,
     ) -> Result<Recovered, Error> {
+        self.conn.confirm_owner(Operation::Recover).await?;
         let (expired, due, forgot) = tokio::join!(
             expired,
             self.promote(Operation::Recover, page),

@@ -1,0 +1,90 @@
+//! `relq marker`: which backend owns a queue on Redis.
+
+use std::fmt;
+
+use clap::Subcommand;
+use relq::redis::{self, Seen};
+use serde::Serialize;
+
+use crate::{args::Target, failure::Outcome, output::Format};
+
+/// See or set which backend owns a queue on Redis
+///
+/// The first write of a queue leaves a marker that names its backend, and no other
+/// backend opens the queue. A queue whose keys are older than markers, or whose marker
+/// was deleted, is marked by hand.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    /// Say which backend owns the queue
+    Show(ActionArgs),
+    /// Mark the queue as one of the backend that --url names
+    ///
+    /// The queue has to be at rest: no lease and no heartbeat of a worker runs. It must
+    /// have no key that the backend does not know.
+    Set(ActionArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct ActionArgs {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        let (url, queue) = (target.url(), &target.queue);
+        let format = match self.action {
+            Action::Show(ActionArgs { format }) => format,
+            Action::Set(ActionArgs { format }) => {
+                redis::mark(url, queue).await?;
+                format
+            }
+        };
+        let seen = redis::see(url, queue).await?;
+        format.show(&Report::new(queue.as_str(), &seen))
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    queue: &'a str,
+    marker: Option<String>,
+    url: Option<&'a str>,
+    /// Whether there are keys of relq's.
+    has_keys: bool,
+}
+
+impl<'a> Report<'a> {
+    fn new(queue: &'a str, seen: &'a Seen) -> Self {
+        let (marker, url) = match seen {
+            Seen::Marked { marker, url } => {
+                (Some(marker.to_string()), Some(url.as_str()))
+            }
+            Seen::Damaged(value) => (Some(value.escape_ascii().to_string()), None),
+            Seen::Unmarked | Seen::Nothing => (None, None),
+        };
+        Self { queue, marker, url, has_keys: *seen != Seen::Nothing }
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queue = self.queue;
+        match (&self.marker, self.url) {
+            (Some(marker), Some(url)) => {
+                writeln!(f, "{queue}: {marker}\nopen it with {url}")
+            }
+            (Some(damaged), None) => writeln!(f, "{queue}: no marker, but {damaged:?}"),
+            (None, _) if self.has_keys => {
+                writeln!(f, "{queue}: no marker, but keys of relq's")
+            }
+            (None, _) => writeln!(f, "{queue}: no marker, and no key of relq's"),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `relq queues`: which queues a database of Redis has.
+
+use std::collections::HashSet;
+
+use relq::redis::{self, MarkedQueue};
+use serde::Serialize;
+
+use crate::{
+    args::Target,
+    failure::Outcome,
+    output::{Format, JsonArray, Output},
+};
+
+/// List the queues of a database on Redis, each with its backend
+///
+/// They are found by their markers, page by page, while the server serves others. A queue
+/// that nobody has written to by relq yet has none.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> Outcome {
+        if self.format.json {
+            let mut array = JsonArray::begin()?;
+            each(target, |queue| array.item(&Row::of(queue))).await?;
+            return array.end();
+        }
+        let mut out = Output::new();
+        each(target, |queue| {
+            let Row { queue, url, .. } = Row::of(queue);
+            let url = url.unwrap_or("(its marker cannot be read)");
+            out.text(&format!("{queue:<20} {url}\n"))
+        })
+        .await?;
+        out.flush()
+    }
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    queue: &'a str,
+    marker: Option<String>,
+    url: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn of(queue: &'a MarkedQueue) -> Self {
+        Self {
+            queue: queue.name.as_str(),
+            marker: queue.marker.as_ref().map(ToString::to_string),
+            url: queue.url.as_deref(),
+        }
+    }
+}
+
+/// Shows each queue once, page by page.
+async fn each(
+    target: &Target,
+    mut show: impl FnMut(&MarkedQueue) -> Outcome,
+) -> Outcome {
+    let (mut shown, mut cursor) = (HashSet::new(), Some(0));
+    while let Some(from) = cursor {
+        let page = redis::queues(target.url(), from).await?;
+        for queue in &page.queues {
+            if shown.insert(queue.name.clone()) {
+                show(queue)?;
+            }
+        }
+        cursor = page.next;
+    }
+    Ok(())
+}

@@ -1,0 +1,329 @@
+//! A queue has one owner (R25): on Redis, the backend that its marker names.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use queue_core::{
+    ClaimRequest, Error, JobId, JobState, NewJob, PeekRequest, Queue, Which,
+};
+
+use crate::{
+    checks::delivers,
+    store::{Actor, HELD, Store},
+};
+
+/// A marker of a backend that nobody has.
+const ANOTHERS: &[u8] = b"relq 1 another mode=odd";
+
+/// How often a call may meet a connection that was just closed.
+const ATTEMPTS: usize = 100;
+
+/// R25: whoever only looks leaves nothing behind, and the first write a marker.
+pub(crate) async fn the_first_write_marks_the_queue(store: &Store) {
+    let actor = store.actor("operator").await;
+    look(&*actor).await;
+    assert_eq!(store.contents().await, "", "something was written");
+
+    actor.store_one("job").await;
+
+    let marker = store.marker().await;
+    let backend = actor.capabilities().backend;
+    assert!(marker.starts_with(&format!("relq 1 {backend}")), "{marker}");
+}
+
+/// R25: whatever the first write is.
+pub(crate) async fn each_kind_of_write_marks_the_queue(store: &Store) {
+    for number in 0..WRITES {
+        store.tell(&[b"FLUSHALL"]).await;
+        let actor = store.actor("writer").await;
+
+        write(&actor, number).await.expect("a new queue takes any call");
+
+        assert!(store.marker().await.starts_with("relq 1 "), "write {number}");
+    }
+}
+
+/// R25: a queue of another backend is refused by its name, and nothing is changed.
+pub(crate) async fn a_queue_of_another_backend_is_refused(store: &Store) {
+    let owner = store.actor("owner").await;
+    owner.store(["1", "2"]).await;
+    let held = owner.take_one().await;
+    let own = store.marker().await;
+    store.mark(ANOTHERS).await;
+    let before = store.contents().await;
+
+    let refused = store.refusal("stranger").await;
+
+    assert!(refused.contains("another+") && refused.contains("mode=odd"), "{refused}");
+    assert_eq!(store.contents().await, before, "something was changed");
+    store.mark(own.as_bytes()).await;
+    store.actor("owner again").await.finish(&held).await;
+}
+
+/// R25: each call of a connection that was opened when the queue was new is refused
+/// once another backend has written first, and nothing is changed.
+pub(crate) async fn the_second_of_two_first_writers_is_refused(store: &Store) {
+    for number in 0..WRITES {
+        store.tell(&[b"FLUSHALL"]).await;
+        let late = store.actor("late").await;
+        store.mark(ANOTHERS).await;
+        let before = store.contents().await;
+
+        let refused = write(&late, number).await;
+
+        let refused = refused.expect_err("the queue is another backend's");
+        assert_unusable(&refused, "another");
+        assert_eq!(store.contents().await, before, "write {number} changed something");
+    }
+}
+
+/// R25: a connection that is opened again looks again, before any call.
+pub(crate) async fn a_reconnect_looks_again(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let own = store.marker().await;
+    store.mark(ANOTHERS).await;
+    let before = store.contents().await;
+    cut_connections(store).await;
+
+    assert_unusable(&after_the_cut(&actor).await.expect_err("refused"), "another");
+    for number in 0..WRITES {
+        let refused = write(&actor, number).await.expect_err("the queue is another's");
+        assert_unusable(&refused, "another");
+    }
+
+    assert_eq!(store.contents().await, before, "something was changed");
+    store.mark(own.as_bytes()).await;
+    delivers(&actor, ["job"]).await;
+}
+
+/// R25: a waiting claim takes nothing of a queue that became another backend's while its
+/// connections were away.
+pub(crate) async fn a_waiting_claim_looks_again(store: &Store) {
+    let actor = store.actor("worker").await;
+    let wait = Duration::from_secs(20);
+    let waiting =
+        tokio::spawn(async move { actor.claim(&actor.ask(1).wait(wait)).await });
+    store.settled().await;
+    store.mark(ANOTHERS).await;
+    cut_connections(store).await;
+    store.push_raw(b"job of another").await;
+    let before = store.contents().await;
+
+    let (claimed, _) = store.within(2 * wait, waiting).await;
+
+    let claimed = claimed.expect("the claim ends").unwrap_or_default();
+    assert!(claimed.is_empty(), "{claimed:?}");
+    assert_eq!(store.contents().await, before, "something was changed");
+}
+
+/// R25: recovery compares the marker before it touches anything.
+pub(crate) async fn recovery_looks_before_it_touches(store: &Store) {
+    let actor = store.actor("reaper").await;
+    actor.store(["1", "2"]).await;
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    let own = store.marker().await;
+    store.mark(ANOTHERS).await;
+    let before = store.contents().await;
+
+    let refused = actor.recover(many(10)).await.expect_err("the queue is another's");
+    assert_unusable(&refused, "another");
+    let pushed = actor.push(&["3".into()], None).await.expect_err("known by now");
+    assert_unusable(&pushed, "another");
+
+    assert_eq!(store.contents().await, before, "something was changed");
+    store.mark(own.as_bytes()).await;
+    actor.recover_all().await;
+    delivers(&actor, ["1", "2"]).await;
+}
+
+/// R25: a sibling looks like anybody else.
+pub(crate) async fn a_sibling_looks_too(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    store.mark(ANOTHERS).await;
+
+    let refused = actor.sibling().await.err().expect("the queue is another's");
+
+    assert_unusable(&refused, "another");
+}
+
+/// R25: a client that has seen the marker writes it again when the store was emptied
+/// under it, so that no running worker is stopped by a flush.
+pub(crate) async fn a_flush_stops_no_running_client(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("gone").await;
+    let own = store.marker().await;
+    store.tell(&[b"FLUSHALL"]).await;
+    actor.store_one("kept").await;
+    cut_connections(store).await;
+    after_the_cut(&actor).await.expect("the client knows the queue");
+
+    actor.recover_all().await;
+
+    assert_eq!(store.marker().await, own);
+    delivers(&store.actor("newcomer").await, ["kept"]).await;
+}
+
+/// R25: keys without a marker are refused, be they older than markers or the marker
+/// lost, until the marker is there.
+pub(crate) async fn keys_without_a_marker_are_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["1", "2"]).await;
+    let held = actor.take_one().await;
+    let own = store.marker().await;
+    store.tell(&[b"DEL", b"{jobs}:marker"]).await;
+    let before = store.contents().await;
+
+    let refused = store.refusal("newcomer").await;
+
+    assert!(refused.contains("relq marker set"), "{refused}");
+    assert_eq!(store.contents().await, before, "something was changed");
+    store.mark(own.as_bytes()).await;
+    store.actor("newcomer").await.finish(&held).await;
+}
+
+/// R25: a queue of a newer format, or with an option that is not known, is refused as
+/// one of a newer relq, and so is what is no marker at all.
+pub(crate) async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let own = store.marker().await;
+    let newer = own.replacen("relq 1 ", "relq 2 ", 1);
+    for (marker, words) in [
+        (newer, "newer relq"),
+        (format!("{own} partitions=4"), "newer relq"),
+        ("nonsense".to_owned(), "no marker"),
+    ] {
+        store.mark(marker.as_bytes()).await;
+        let before = store.contents().await;
+
+        let refused = store.refusal("newcomer").await;
+
+        assert!(refused.contains(words), "{marker}: {refused}");
+        assert_eq!(store.contents().await, before, "{marker}: something was changed");
+    }
+    store.mark(own.as_bytes()).await;
+    delivers(&actor, ["job"]).await;
+}
+
+/// R25: a purge leaves the queue to its owner.
+pub(crate) async fn a_purge_keeps_the_marker(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store(["1", "2"]).await;
+    let own = store.marker().await;
+
+    actor.purge().await.expect("answered");
+
+    assert_eq!(store.marker().await, own);
+    store.actor("newcomer").await.store_one("next").await;
+}
+
+/// R25, R20: what other clients push makes nobody the owner.
+pub(crate) async fn plain_pushes_need_no_marker(store: &Store) {
+    store.push_raw(b"123").await;
+    let actor = store.actor("worker").await;
+    look(&*actor).await;
+    assert_eq!(store.marker().await, "");
+
+    delivers(&actor, ["123"]).await;
+}
+
+impl Store {
+    /// What the marker of the case's queue says; nothing where there is none.
+    async fn marker(&self) -> String {
+        let answer = self.tell(&[b"GET", b"{jobs}:marker"]).await;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        answer.split("\r\n").nth(1).unwrap_or_default().to_owned()
+    }
+
+    async fn mark(&self, marker: &[u8]) {
+        self.tell(&[b"SET", b"{jobs}:marker", marker]).await;
+    }
+
+    /// All that is in the database, byte for byte.
+    async fn contents(&self) -> String {
+        const SCRIPT: &[u8] = b"local keys, all = redis.call('KEYS', '*'), {} \
+            table.sort(keys) for _, key in ipairs(keys) do \
+            all[#all + 1] = key .. ' ' .. redis.call('DUMP', key) end \
+            return table.concat(all, '\\n')";
+        let answer = self.tell(&[b"EVAL", SCRIPT, b"0"]).await;
+        let text = answer.escape_ascii().to_string();
+        text.strip_prefix("$0").map_or(text.clone(), |_| String::new())
+    }
+
+    /// What is said to a newcomer.
+    async fn refusal(&self, name: &str) -> String {
+        let refused = self.try_actor(name).await.err();
+        let refused = refused.expect("the queue is not to be had");
+        assert!(
+            matches!(refused, Error::Unusable { .. }),
+            "{}",
+            refused.full_message()
+        );
+        refused.full_message()
+    }
+}
+
+fn assert_unusable(error: &Error, words: &str) {
+    let message = error.full_message();
+    assert!(matches!(error, Error::Unusable { .. }), "{message}");
+    assert!(message.contains(words), "{message}");
+}
+
+fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).expect("not zero")
+}
+
+/// Every call that only looks.
+async fn look(queue: &dyn Queue) {
+    queue.stats().await.expect("answered");
+    for state in
+        [JobState::Ready, JobState::Scheduled, JobState::Leased, JobState::Dead]
+    {
+        queue.peek(&PeekRequest::new(state, many(10))).await.expect("answered");
+    }
+    queue.audit().await.expect("answered");
+    if let Some(batches) = queue.batch_queue() {
+        batches.list_batches(None, many(10)).await.expect("answered");
+    }
+}
+
+/// How many kinds of calls write.
+const WRITES: usize = 10;
+
+/// The call of that number that writes, or would.
+async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
+    let ask = ClaimRequest::new(actor.worker().clone(), HELD);
+    match number {
+        0 => actor.push(&[NewJob::new("written")], None).await.map(drop),
+        1 => actor.claim(&ask).await.map(drop),
+        2 => actor.turn(&[], &ask).await.claimed.map(drop),
+        3 => actor.leave(actor.worker()).await.map(drop),
+        4 => actor.recover(many(10)).await.map(drop),
+        5 => actor.pause().await,
+        6 => actor.resume().await,
+        7 => actor.redrive(&Which::All).await.map(drop),
+        8 => actor.purge().await.map(drop),
+        _ => {
+            let nobody = JobId::new("nobody").expect("the id is valid");
+            actor.cancel(&nobody).await.map(drop)
+        }
+    }
+}
+
+/// Closes every connection to the server.
+async fn cut_connections(store: &Store) {
+    store.tell(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]).await;
+}
+
+/// What the actor is answered that has lost its connection, once it has another.
+async fn after_the_cut(actor: &Actor) -> Result<(), Error> {
+    for _ in 0..ATTEMPTS {
+        match actor.stats().await {
+            Err(Error::Interrupted { .. } | Error::Unavailable { .. }) => {}
+            answer => return answer.map(drop),
+        }
+    }
+    panic!("the actor does not connect again");
+}

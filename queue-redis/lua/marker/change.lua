@@ -1,0 +1,48 @@
+#!lua flags=allow-oom
+-- change_marker
+-- Write whose a queue at rest is, whatever was written before.
+--
+-- KEYS[1] queue    Q itself
+-- KEYS[2] leased   ZSET  lease -> end (ms)
+-- KEYS[3] marks    ZSET  token of a lease -> its end (ms), or what became of it
+-- KEYS[4] workers  ZSET  session -> end of its heartbeat (ms)
+-- KEYS[5...4+n] STRING   what says whose it is: the marker first
+-- KEYS[5+n...]           keys that a queue of this pattern does not have
+-- ARGV[1] the type of Q in this pattern, or '' for any
+-- ARGV[2] the marker as the caller has seen it, or '' for none
+-- ARGV[3] 'owned' if that is of another backend, else 'own'
+-- ARGV[4...] the n values
+--
+-- Returns {'set'}, or why nothing was written: {'changed'} when the marker is another
+-- by now, {'other', a key that the pattern does not have}, {'leased', how many leases
+-- and heartbeats run, how long the last of them does (ms)}, {'ended', how many leases
+-- wait for recovery}.
+local FIRST_VALUE, FIRST_CLAIM = 4, 5
+local queue, leased, marks, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local queue_type, seen, word = ARGV[1], ARGV[2], ARGV[3]
+local count = #ARGV - FIRST_VALUE + 1
+
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+
+if (redis.call('GET', KEYS[FIRST_CLAIM]) or '') ~= seen then return {'changed'} end
+local found_type = redis.call('TYPE', queue).ok
+if queue_type ~= '' and found_type ~= 'none' and found_type ~= queue_type then
+  return {'other', queue}
+end
+for i = FIRST_CLAIM + count, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 1 then return {'other', KEYS[i]} end
+end
+local running, last_ms, held = 0, 0, 0
+for _, key in ipairs({leased, marks, workers}) do
+  running = running + redis.call('ZCOUNT', key, '(' .. now_ms, '+inf')
+  held = held + redis.call('ZCOUNT', key, '(0', '+inf')
+  local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+  if last[2] then last_ms = math.max(last_ms, last[2] - now_ms) end
+end
+if running > 0 then return {'leased', running, math.ceil(last_ms)} end
+if word == 'owned' and held > 0 then return {'ended', held} end
+for i = 1, count do
+  redis.call('SET', KEYS[FIRST_CLAIM + i - 1], ARGV[FIRST_VALUE + i - 1])
+end
+return {'set'}

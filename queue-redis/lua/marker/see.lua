@@ -1,0 +1,13 @@
+-- see_marker
+-- Say whose a queue is.
+--
+-- KEYS[1...n] STRING  what says whose it is: the marker first
+-- KEYS[n+1...]        all other keys that a queue of any pattern may have
+-- ARGV[1] n
+--
+-- Returns {how many of the other keys are there, {each of the n values, or false}}.
+local count = tonumber(ARGV[1])
+
+local values = {}
+for i = 1, count do values[i] = redis.call('GET', KEYS[i]) end
+return {redis.call('EXISTS', unpack(KEYS, count + 1)), values}

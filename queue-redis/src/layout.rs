@@ -1,0 +1,96 @@
+//! The names of the keys of every pattern, as far as no id is in them.
+//!
+//! Each backend names its own keys in its `keys.rs`. Here they are together, so that any
+//! of them can tell that keys of another are there. `tests/owners.rs` of the package
+//! `relq` fails when a backend has a key that is not listed.
+
+/// What follows the queue's name in the key of its marker.
+pub(crate) const MARKER: &str = "marker";
+
+/// What all patterns have.
+const SHELF: &[&str] = &[
+    "later",
+    "jobs",
+    "dead",
+    "errors",
+    "unique",
+    "ids",
+    "calls",
+    "answers",
+    "cancelled",
+    "totals",
+    "paused",
+    "wake",
+];
+
+/// What one backend has beside the shelf.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) backend: &'static str,
+    /// The type of `Q` itself; none where it is no key of the queue's.
+    pub(crate) queue: Option<&'static str>,
+    pub(crate) parts: &'static [&'static str],
+    /// The options that a marker may have.
+    pub(crate) options: &'static [&'static str],
+}
+
+const LAYOUTS: &[Layout] = &[
+    Layout {
+        backend: "circular",
+        queue: Some("list"),
+        parts: &["marks"],
+        options: &["finish=lrem"],
+    },
+    Layout { backend: "keyspace", queue: None, parts: &["leased"], options: &[] },
+    Layout {
+        backend: "processing-list",
+        queue: Some("list"),
+        parts: &["handed", "processing", "leased", "workers", "retired"],
+        options: &["mode=shared"],
+    },
+    Layout {
+        backend: "stream",
+        queue: Some("stream"),
+        parts: &[
+            "urgent",
+            "patient",
+            "leased",
+            "batch:running",
+            "batch:claimable",
+            "batch:ids",
+            "batch:outbox",
+            "batch:cancelling",
+            "batch:told",
+            "batch:ended",
+        ],
+        options: &[],
+    },
+    Layout {
+        backend: "zset",
+        queue: Some("list"),
+        parts: &["handed", "ranked", "leased", "held"],
+        options: &[],
+    },
+];
+
+impl Layout {
+    /// That of the backend of this name.
+    pub(crate) fn of(backend: &str) -> Option<&'static Self> {
+        LAYOUTS.iter().find(|layout| layout.backend == backend)
+    }
+
+    /// What others have and this one does not.
+    pub(crate) fn foreign_parts(&self) -> Vec<&'static str> {
+        let is_own = |part: &&str| SHELF.contains(part) || self.parts.contains(part);
+        parts().into_iter().filter(|part| !is_own(part)).collect()
+    }
+}
+
+/// What any pattern has, each once.
+pub(crate) fn parts() -> Vec<&'static str> {
+    let of_patterns = LAYOUTS.iter().flat_map(|layout| layout.parts);
+    let mut parts: Vec<_> = SHELF.iter().chain(of_patterns).copied().collect();
+    parts.sort_unstable();
+    parts.dedup();
+    parts
+}

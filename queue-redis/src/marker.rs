@@ -1,0 +1,113 @@
+//! The marker of a queue: which backend its keys are of (R25).
+//!
+//! ```text
+//!  {Q}:marker  STRING  relq 1 processing-list mode=shared
+//!                           | |               '-- options, as in a URL
+//!                           | '-- backend
+//!                           '-- format of the keys
+//! ```
+//!
+//! It is written with the first write of a queue and stays until somebody deletes it.
+//! A relq that finds a newer format, or an option that it does not know, leaves the queue
+//! alone: so later versions may keep keys in another way.
+
+use std::fmt;
+
+/// The format of the keys that this relq keeps.
+pub(crate) const FORMAT: u32 = 1;
+
+/// The first word of every marker.
+const MARK: &str = "relq";
+
+/// Which backend the keys of a queue are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marker {
+    pub(crate) format: u32,
+    pub(crate) backend: String,
+    pub(crate) options: Vec<String>,
+}
+
+impl Marker {
+    pub(crate) fn new(backend: &str, options: &[&str]) -> Self {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        Self { format: FORMAT, backend: backend.to_owned(), options }
+    }
+
+    /// Reads the value of the key, or `None` when it is no marker.
+    pub(crate) fn parse(value: &[u8]) -> Option<Self> {
+        let is_shown = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+        let text = std::str::from_utf8(value).ok()?;
+        let mut words = text.split(' ').filter(|_| value.iter().all(is_shown));
+        if words.next()? != MARK {
+            return None;
+        }
+        let (format, backend) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+        Some(Self { format, backend, options: words.map(str::to_owned).collect() })
+    }
+
+    /// The name of the backend.
+    pub fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    /// Its options, each as in a URL.
+    pub fn options(&self) -> &[String] {
+        &self.options
+    }
+
+    /// Whether this relq is too old for the queue.
+    pub fn is_newer(&self) -> bool {
+        self.format > FORMAT
+    }
+}
+
+/// As it is stored.
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { format, backend, options } = self;
+        write!(f, "{MARK} {format} {backend}")?;
+        options.iter().try_for_each(|option| write!(f, " {option}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_read_as_it_is_written() {
+        for (backend, options, text) in [
+            ("zset", &[][..], "relq 1 zset"),
+            ("circular", &["finish=lrem"], "relq 1 circular finish=lrem"),
+        ] {
+            let marker = Marker::new(backend, options);
+
+            assert_eq!(marker.to_string(), text);
+            assert_eq!(Marker::parse(text.as_bytes()), Some(marker));
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_known_as_one() {
+        let marker = Marker::parse(b"relq 2 zset partitions=4").unwrap();
+
+        assert!(marker.is_newer());
+        assert_eq!(marker.options(), ["partitions=4"]);
+    }
+
+    #[test]
+    fn what_is_no_marker_is_not_read() {
+        let damaged: [&[u8]; 7] = [
+            b"",
+            b"relq",
+            b"relq 1",
+            b"relq one zset",
+            b"celery 1 zset",
+            b"relq 1 zs\x1bet",
+            b"relq 1 zset \xff",
+        ];
+        for value in damaged {
+            assert_eq!(Marker::parse(value), None, "{value:?}");
+        }
+    }
+}

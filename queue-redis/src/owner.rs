@@ -1,0 +1,341 @@
+//! Which backend owns a queue, and what happens when another one comes (R25).
+//!
+//! ```text
+//!  connect    the marker is read before any call uses the connection
+//!  write      unless the connection is known to be marked: the marker is written first,
+//!             on the same connection, by one script that also looks for other keys
+//!  recover    the marker is compared again, and written where it is gone
+//! ```
+//!
+//! | the marker | other keys of relq's | |
+//! |---|---|---|
+//! | is the backend's own | | go on |
+//! | is another's, or newer | | [`Error::Unusable`](queue_core::Error::Unusable) |
+//! | is absent | none | a new queue: the first write marks it |
+//! | is absent | some | `Unusable`, unless this client has seen the marker before |
+//!
+//! The last row is what a `FLUSHALL` under running workers comes to: they write their
+//! marker again, and no other client can. A worker that dies between the marker and its
+//! first write leaves the marker only, which harms nobody.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use queue_core::{Operation, QueueName};
+use redis::{ErrorKind, RedisError, ToRedisArgs, aio::ConnectionLike};
+
+use crate::{
+    KeyPrefix, RedisConfig,
+    layout::{self, Layout},
+    marker::Marker,
+};
+
+const SEE: &str = include_str!("../lua/marker/see.lua");
+const WRITE: &str = include_str!("../lua/marker/write.lua");
+
+/// The category of an error that keeps a backend away from a queue.
+pub(crate) const REFUSED: &str = "the queue cannot be used";
+
+/// A backend as the owner of a queue.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    pub(crate) backend: &'static str,
+    pub(crate) keys: KeyPrefix,
+    options: Vec<&'static str>,
+    database: Option<&'static str>,
+    /// Whether this client has seen that the queue is its own. Siblings share it.
+    was_marked: Arc<AtomicBool>,
+}
+
+/// What a connection knows of the marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    Marked,
+    Unmarked,
+}
+
+impl Owner {
+    /// The backend of that name on that queue.
+    pub fn new(backend: &'static str, queue: QueueName) -> Self {
+        Self {
+            backend,
+            keys: KeyPrefix::new(queue),
+            options: Vec::new(),
+            database: None,
+            was_marked: Arc::default(),
+        }
+    }
+
+    /// With an option of the backend's, as in a URL.
+    #[must_use]
+    pub fn option(mut self, option: &'static str) -> Self {
+        self.options.push(option);
+        self
+    }
+
+    /// Of a pattern that needs a whole database: the key that names the queue whose
+    /// database it is.
+    #[must_use]
+    pub fn database(self, key: &'static str) -> Self {
+        Self { database: Some(key), ..self }
+    }
+
+    /// The same backend on another queue.
+    #[must_use]
+    pub fn of(&self, queue: QueueName) -> Self {
+        Self { keys: KeyPrefix::new(queue), was_marked: Arc::default(), ..self.clone() }
+    }
+
+    /// What it writes into the marker.
+    pub(crate) fn marker(&self) -> Marker {
+        Marker::new(self.backend, &self.options)
+    }
+
+    /// What says whose the queue is: each key, and what it holds.
+    pub(crate) fn claims(&self) -> Vec<(String, String)> {
+        let marker = (self.keys.part(layout::MARKER), self.marker().to_string());
+        let database = self.database.map(|key| (key.to_owned(), self.keys.producer()));
+        [marker].into_iter().chain(database).collect()
+    }
+
+    /// Reads the marker on a connection that no call uses yet.
+    pub(crate) async fn see(
+        &self,
+        conn: &mut impl ConnectionLike,
+        config: &RedisConfig,
+    ) -> Result<Known, RedisError> {
+        let asking = self.seeing();
+        let (others, values): (u64, Vec<Option<Vec<u8>>>) =
+            asking.query_async(conn).await?;
+        for (at, value) in values.iter().enumerate() {
+            value.as_ref().map_or(Ok(()), |value| self.judge(at, value, config))?;
+        }
+        if values.first().is_some_and(Option::is_some) {
+            self.was_marked.store(true, Ordering::Release);
+        } else if others > 0 && !self.was_marked.load(Ordering::Acquire) {
+            return Err(refused(self.unmarked(config)));
+        }
+        let is_marked = values.iter().all(Option::is_some);
+        Ok(if is_marked { Known::Marked } else { Known::Unmarked })
+    }
+
+    /// Writes the marker where it is absent, and compares it where it is not.
+    pub(crate) async fn write(
+        &self,
+        conn: &mut impl ConnectionLike,
+        config: &RedisConfig,
+    ) -> Result<(), RedisError> {
+        let was_marked = self.was_marked.load(Ordering::Acquire);
+        let mut writing =
+            self.command(WRITE, if was_marked { "again" } else { "first" });
+        self.claims().iter().for_each(|(_, value)| {
+            writing.arg(value);
+        });
+        let values: Option<Vec<Vec<u8>>> = writing.query_async(conn).await?;
+        let Some(values) = values else { return Err(refused(self.unmarked(config))) };
+        for (at, value) in values.iter().enumerate() {
+            self.judge(at, value, config)?;
+        }
+        self.was_marked.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The command that reads what says whose the queue is.
+    pub(crate) fn seeing(&self) -> redis::Cmd {
+        self.command(SEE, self.claims().len())
+    }
+
+    fn command(&self, script: &str, first: impl ToRedisArgs) -> redis::Cmd {
+        let claims = self.claims().into_iter().map(|(key, _)| key);
+        let others = layout::parts().into_iter().map(|part| self.keys.part(part));
+        let keys: Vec<_> = claims.chain(others).collect();
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(script).arg(keys.len()).arg(keys).arg(first);
+        cmd
+    }
+
+    /// Whether what a key holds is of a queue that this backend may use.
+    fn judge(
+        &self,
+        at: usize,
+        value: &[u8],
+        config: &RedisConfig,
+    ) -> Result<(), RedisError> {
+        let why = if at == 0 {
+            self.why_not(Marker::parse(value), value, config)
+        } else {
+            self.why_no_database(value, config)
+        };
+        why.map_or(Ok(()), |why| Err(refused(why)))
+    }
+
+    /// Why the queue of that marker is not for this backend.
+    pub(crate) fn why_not(
+        &self,
+        marker: Option<Marker>,
+        value: &[u8],
+        config: &RedisConfig,
+    ) -> Option<String> {
+        let (queue, asked) = (self.keys.producer(), self.backend);
+        let Some(marker) = marker else {
+            let (key, value) = (self.keys.part(layout::MARKER), value.escape_ascii());
+            let set = self.command_to_set(config);
+            return Some(format!(
+                "the key {key:?} holds \"{value}\", which is no marker of a queue: if \
+                 the queue {queue:?} is one of the backend {asked}, set it right, at \
+                 rest, with `{set}`"
+            ));
+        };
+        let newer = |what: String| {
+            Some(format!(
+                "the queue {queue:?} was written by a newer relq: its marker \
+                 \"{marker}\" has {what}; nothing was changed: use a newer relq"
+            ))
+        };
+        if marker.is_newer() {
+            return newer(format!(
+                "the format {}, and this relq knows 1",
+                marker.format
+            ));
+        }
+        if marker.backend != asked {
+            let (owner, url) = (&marker.backend, config.url_of(&marker));
+            return Some(format!(
+                "the queue {queue:?} is one of the backend {owner}, and was opened by \
+                 the backend {asked}; nothing was changed: open it with {url}"
+            ));
+        }
+        let known = Layout::of(asked).map_or(&[][..], |layout| layout.options);
+        let unknown = marker.options.iter().find(|it| !known.contains(&it.as_str()));
+        unknown.and_then(|option| newer(format!("{option}, which is not known here")))
+    }
+
+    /// Why the database that holds this name is not for the queue.
+    pub(crate) fn why_no_database(
+        &self,
+        value: &[u8],
+        config: &RedisConfig,
+    ) -> Option<String> {
+        if value == self.keys.producer().as_bytes() {
+            return None;
+        }
+        let other = String::from_utf8_lossy(value);
+        Some(format!(
+            "the database at {config} is that of the queue {other:?}, and a queue of \
+             this pattern needs one of its own: name another in the URL, as \
+             redis://host/2"
+        ))
+    }
+
+    fn unmarked(&self, config: &RedisConfig) -> String {
+        let (queue, asked, set) =
+            (self.keys.producer(), self.backend, self.command_to_set(config));
+        format!(
+            "the queue {queue:?} has keys of relq's and no marker that says which \
+             backend wrote them; nothing was changed: if it was {asked}, write the \
+             marker, at rest, with `{set}`"
+        )
+    }
+
+    /// What a user runs to have the marker written for this backend.
+    fn command_to_set(&self, config: &RedisConfig) -> String {
+        let queue = quoted(&self.keys.producer());
+        let url = quoted(&config.url_of(&self.marker()));
+        format!("relq marker set -q {queue} --url {url}")
+    }
+}
+
+/// Whether a call of that kind changes the queue.
+pub(crate) fn is_write(operation: Operation) -> bool {
+    use Operation::{Audit, Connect, Peek, ReadBatch, Stats, WaitBatch};
+    !matches!(operation, Connect | Stats | Peek | Audit | ReadBatch | WaitBatch)
+}
+
+/// An error that keeps this backend away from the queue.
+fn refused(why: String) -> RedisError {
+    RedisError::from((ErrorKind::InvalidClientConfig, REFUSED, why))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:+@,=".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why_not(asked: &'static str, marker: &str) -> Option<String> {
+        let config = RedisConfig::new("redis://me:s3cret@host:7000/3").unwrap();
+        let queue = QueueName::new("emails").unwrap();
+        let value = marker.as_bytes();
+        let why =
+            Owner::new(asked, queue).why_not(Marker::parse(value), value, &config);
+        assert!(!why.as_ref().is_some_and(|why| why.contains("s3cret")), "{why:?}");
+        why
+    }
+
+    #[test]
+    fn the_owner_and_its_options_are_let_in() {
+        for (asked, marker) in [
+            ("zset", "relq 1 zset"),
+            ("processing-list", "relq 1 processing-list"),
+            ("processing-list", "relq 1 processing-list mode=shared"),
+            ("circular", "relq 1 circular finish=lrem"),
+        ] {
+            assert_eq!(why_not(asked, marker), None);
+        }
+    }
+
+    #[test]
+    fn others_are_told_whose_it_is_and_by_which_url() {
+        for (marker, url) in [
+            ("relq 1 stream", "stream+redis://host:7000/3"),
+            (
+                "relq 1 processing-list mode=shared",
+                "processing-list+redis://host:7000/3?mode=shared",
+            ),
+        ] {
+            let why = why_not("zset", marker).unwrap();
+
+            assert!(why.contains(url) && why.contains("backend zset"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_newer_is_named() {
+        for (marker, named) in [
+            ("relq 2 zset", "format 2"),
+            ("relq 1 zset partitions=4", "partitions=4"),
+            ("relq 1 processing-list mode=other", "mode=other"),
+        ] {
+            let asked =
+                if marker.contains("list") { "processing-list" } else { "zset" };
+            let why = why_not(asked, marker).unwrap();
+
+            assert!(why.contains("newer relq") && why.contains(named), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_marker_names_the_command_that_mends_it() {
+        let why = why_not("zset", "nonsense\n").unwrap();
+
+        let command = "relq marker set -q emails --url zset+redis://host:7000/3";
+        assert!(why.contains(command) && why.contains(r"nonsense\n"), "{why}");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a+b://c:1/2"), "a+b://c:1/2");
+        assert_eq!(quoted("a?b=c"), "'a?b=c'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}
