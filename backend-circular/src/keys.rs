@@ -8,6 +8,7 @@
 //!                 -1  its worker left: the same, and the attempt does not count
 //!                 -2  as -1, and the job's unique key has yet to be seen to
 //!                 -3  the job is elsewhere or gone: the element is to be dropped
+//!  marker  STRING  which backend the queue is of: queue-redis's `marker.rs`
 //! ```
 //!
 //! Each mark stands for one element of the ring in process, and the other way round.

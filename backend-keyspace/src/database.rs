@@ -1,7 +1,7 @@
 //! Whether a database may be the queue's: it is the whole of it.
 
 use queue_core::{BoxError, Error, Operation};
-use queue_redis::command;
+use queue_redis::{code_of, command};
 
 use crate::{config::Strangers, pick::Sweep, scripts::Store};
 
@@ -9,6 +9,10 @@ use crate::{config::Strangers, pick::Sweep, scripts::Store};
 /// they are a sample by hash, in which a share of one in a thousand is missed once in
 /// twenty thousand times.
 const PAGES: usize = 10;
+
+const OF_A_CLUSTER: &str = "it is a node of a Redis Cluster, and this pattern needs a whole \
+                            database on one server: RANDOMKEY and SCAN see the keys of \
+                            one node";
 
 /// Says why the database cannot be the queue's, if it cannot. That it is no other queue's
 /// is looked at where the marker is: `queue_redis::Owner`.
@@ -26,11 +30,20 @@ async fn refuse_cluster(store: &Store) -> Result<(), Error> {
     info.arg("cluster");
     let info = store.conn.call(Operation::Connect, &info).await?.text()?;
     if info.lines().any(|line| line.trim() == "cluster_enabled:1") {
-        let why = "it is a node of a Redis Cluster, and this pattern needs a whole \
-                   database on one server: RANDOMKEY and SCAN see the keys of one node";
-        return Err(unusable(store, why));
+        return Err(unusable(store, OF_A_CLUSTER));
     }
     Ok(())
+}
+
+/// A node of a cluster refuses to look at the marker and at the name of the database's
+/// queue at once, because they are in different slots.
+pub(crate) fn say_of_a_cluster(error: Error) -> Error {
+    match code_of(&error) {
+        Some("CROSSSLOT" | "CLUSTERDOWN" | "MOVED") => {
+            Error::Unusable { at: error.at(), source: OF_A_CLUSTER.into() }
+        }
+        _ => error,
+    }
 }
 
 /// Where nothing is unclaimed there is no foreign key, for certain.

@@ -78,7 +78,8 @@ impl KeyspaceQueue {
     ) -> Result<Self, Error> {
         let strangers = config.strangers;
         let (redis, owner) = config.owner(queue.clone());
-        let conn = Conn::open_queue(owner, redis).await?;
+        let opened = Conn::open_queue(owner, redis).await;
+        let conn = opened.map_err(database::say_of_a_cluster)?;
         let opened = Self::on(conn, queue, strangers).await?;
         database::check(&opened.store, strangers).await?;
         Ok(opened)

@@ -9,6 +9,7 @@
 //!                     their worker's last heartbeat did not name
 //!  workers      ZSET  session -> end of its heartbeat (ms)
 //!  retired      ZSET  session that ended -> until when its list is watched (ms)
+//!  marker     STRING  which backend the queue is of: queue-redis's `marker.rs`
 //! ```
 //!
 //! All else is the shelf's ([`queue_redis::shelf`]). A key is there only while

@@ -6,6 +6,7 @@
 //!  patient    STREAM  the same of the priority below
 //!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
 //!  batch:…            what batches keep: `lua/batch/books.lua`
+//!  marker     STRING  which backend the queue is of: queue-redis's `marker.rs`
 //! ```
 //!
 //! An entry has one field, `job`. It stays where it is from its push until its job ends

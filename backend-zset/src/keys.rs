@@ -6,6 +6,7 @@
 //!  ranked     ZSET    id -> rank: ready jobs of all other priorities
 //!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
 //!  held       HASH    lease -> entry, of leased jobs
+//!  marker     STRING  which backend the queue is of: queue-redis's `marker.rs`
 //! ```
 //!
 //! All else is the shelf's ([`queue_redis::shelf`]); ranked jobs have their entries in

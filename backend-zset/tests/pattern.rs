@@ -83,7 +83,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert_eq!(queue.ack(&second.receipt).await.unwrap(), Settled::Applied);
 
     assert_sound(&queue).await;
-    assert_eq!(keys(&server), ["{q}:totals", "{q}:wake"]);
+    assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
 /// One element of the list is all that a plain waiting job costs.

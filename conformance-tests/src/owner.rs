@@ -56,7 +56,7 @@ pub(crate) async fn a_queue_of_another_backend_is_refused(store: &Store) {
     assert!(refused.contains("another+") && refused.contains("mode=odd"), "{refused}");
     assert_eq!(store.contents().await, before, "something was changed");
     store.mark(own.as_bytes()).await;
-    store.actor("owner again").await.finish(&held).await;
+    store.actor("owner-again").await.finish(&held).await;
 }
 
 /// R25: each call of a connection that was opened when the queue was new is refused
@@ -74,6 +74,7 @@ pub(crate) async fn the_second_of_two_first_writers_is_refused(store: &Store) {
         assert_unusable(&refused, "another");
         assert_eq!(store.contents().await, before, "write {number} changed something");
     }
+    store.tell(&[b"FLUSHALL"]).await;
 }
 
 /// R25: a connection that is opened again looks again, before any call.
@@ -104,6 +105,7 @@ pub(crate) async fn a_waiting_claim_looks_again(store: &Store) {
     let waiting =
         tokio::spawn(async move { actor.claim(&actor.ask(1).wait(wait)).await });
     store.settled().await;
+    let own = store.marker().await;
     store.mark(ANOTHERS).await;
     cut_connections(store).await;
     store.push_raw(b"job of another").await;
@@ -114,6 +116,7 @@ pub(crate) async fn a_waiting_claim_looks_again(store: &Store) {
     let claimed = claimed.expect("the claim ends").unwrap_or_default();
     assert!(claimed.is_empty(), "{claimed:?}");
     assert_eq!(store.contents().await, before, "something was changed");
+    store.mark(own.as_bytes()).await;
 }
 
 /// R25: recovery compares the marker before it touches anything.
@@ -141,11 +144,13 @@ pub(crate) async fn recovery_looks_before_it_touches(store: &Store) {
 pub(crate) async fn a_sibling_looks_too(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
+    let own = store.marker().await;
     store.mark(ANOTHERS).await;
 
     let refused = actor.sibling().await.err().expect("the queue is another's");
 
     assert_unusable(&refused, "another");
+    store.mark(own.as_bytes()).await;
 }
 
 /// R25: a client that has seen the marker writes it again when the store was emptied

@@ -21,7 +21,7 @@ async fn what_is_done_is_dropped_by_the_next_idle_claim() {
 
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
 
-    assert_eq!(keys(&server), ["{q}:totals", "{q}:wake"]);
+    assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
 /// While jobs are in process, no more than as many elements are kept that are over.
@@ -78,7 +78,7 @@ async fn lrem_removes_the_very_element() {
     assert_eq!(length(&server), 2);
     assert_eq!(queue.ack(&late).await.unwrap(), Settled::LeaseLost);
     finish(&queue, held).await;
-    assert_eq!(keys(&server), ["{q}:totals"]);
+    assert_eq!(keys(&server), ["{q}:marker", "{q}:totals"]);
 }
 
 /// R7: whichever way it was to be finished, a lease that was lost is no proof.

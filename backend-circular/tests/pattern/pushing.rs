@@ -115,7 +115,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     queue.recover(many(10)).await.unwrap();
 
     assert_sound(&queue).await;
-    assert_eq!(keys(&server), ["{q}:totals", "{q}:wake"]);
+    assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
 /// Memory in use, in bytes.

@@ -51,7 +51,7 @@ async fn a_plain_set_is_cancelled_by_its_id() {
     let cancelled = queue.cancel(&JobId::new("1").unwrap()).await.unwrap();
 
     assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
-    assert_eq!(keys(&server), ["relq:database", "{q}:totals"]);
+    assert_eq!(keys(&server), ["relq:database", "{q}:marker", "{q}:totals"]);
 }
 
 /// R3: a name that holds no valid id goes to the dead letters, with its bytes.

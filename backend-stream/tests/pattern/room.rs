@@ -28,7 +28,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert_eq!(served(&queue).await, [""; 0]);
 
     assert_sound(&queue).await;
-    assert_eq!(keys(&server), ["q", "{q}:totals", "{q}:wake"]);
+    assert_eq!(keys(&server), ["q", "{q}:marker", "{q}:totals", "{q}:wake"]);
     assert!(say(&server, "XLEN q").starts_with(":0"));
 }
 

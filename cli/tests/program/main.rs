@@ -6,6 +6,7 @@ mod bad_input;
 mod batch;
 mod demo;
 mod operate;
+mod owner;
 mod push;
 mod push_trouble;
 mod relq;

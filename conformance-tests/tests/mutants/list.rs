@@ -12,6 +12,8 @@ mod changed;
 mod classes;
 #[path = "list/lost.rs"]
 mod lost;
+#[path = "list/owner.rs"]
+mod owner;
 #[path = "list/returned.rs"]
 mod returned;
 #[path = "list/sequences.rs"]
@@ -30,6 +32,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         twice::TWICE,
         changed::CHANGED,
         returned::RETURNED,
+        owner::OWNER,
         told::TOLD,
         classes::CLASSES,
         careless::CARELESS,

@@ -1,0 +1,145 @@
+//! Which backend owns a queue on Redis (R25), as a user meets it.
+
+use std::time::Duration;
+
+use relq::{ClaimRequest, QueueName, ReliableQueueExt, WorkerId};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::relq::Store;
+
+/// Leases a job to a worker that is gone at once.
+fn lease_one(url: &str) {
+    Runtime::new().unwrap().block_on(async {
+        let queue = QueueName::new("default").unwrap();
+        let queue = relq::connect(url, &queue).await.unwrap();
+        let worker = WorkerId::new("w").unwrap();
+        let ask = ClaimRequest::new(worker, Duration::from_secs(600));
+        assert!(queue.claim_one(&ask).await.unwrap().is_some());
+    });
+}
+
+/// All that is on the server, byte for byte.
+fn contents(store: &mut Store) -> Vec<u8> {
+    let script = b"local keys, all = redis.call('KEYS', '*'), {} table.sort(keys) \
+                   for _, key in ipairs(keys) do \
+                   all[#all + 1] = key .. redis.call('DUMP', key) end \
+                   return table.concat(all)";
+    store.server().command(&[b"EVAL", script, b"0"])
+}
+
+/// The same server by another backend's URL.
+fn as_another(store: &mut Store, backend: &str, option: &str) -> String {
+    format!("{backend}+{}{option}", store.server().url())
+}
+
+/// What destroyed queues before there were markers: a plain `redis://` on the leases of
+/// a processing list, and on the jobs in process of a ring.
+#[test]
+fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
+    for (backend, option) in [("processing-list", "?mode=shared"), ("circular", "")] {
+        let mut store = Store::redis();
+        let right = as_another(&mut store, backend, option);
+        let wrong = store.server().url();
+        store.url = right.clone();
+        store.push("a b c");
+        lease_one(&right);
+        let before = contents(&mut store);
+
+        for line in ["recover", "work --exec true --until-empty", "stats", "purge --yes"] {
+            let error = store.relq(line).env("RELQ_URL", &wrong).fails(1);
+
+            assert!(error.contains(&format!("open it with {right}")), "{line}: {error}");
+        }
+        assert_eq!(contents(&mut store), before);
+        assert_eq!(store.count("default", "leased"), 1);
+    }
+}
+
+/// A password of the URL is in no message.
+#[test]
+fn the_right_url_is_told_without_the_password() {
+    let mut store = Store::redis_with(&["--requirepass", "s3cret"]);
+    let server = store.server().url();
+    store.url = format!("circular+{server}?pass=s3cret");
+    store.push("a");
+
+    let wrong = format!("{server}?pass=s3cret");
+    let error = store.relq("stats").env("RELQ_URL", &wrong).fails(1);
+
+    assert!(error.contains(&format!("circular+{server}")), "{error}");
+    assert!(!error.contains("s3cret"), "{error}");
+}
+
+/// The command that an error names is the one that helps.
+#[test]
+fn a_queue_without_a_marker_is_marked_by_the_command_that_the_error_names() {
+    let mut store = Store::redis();
+    store.push("a b --delay 1h");
+    let url = store.url.clone();
+    let shown = store.relq("marker show --json").json();
+    let marked =
+        json!({"queue": "default", "marker": "relq 1 zset", "url": url, "has_keys": true});
+    assert_eq!(shown, marked);
+    store.server().command(&[b"DEL", b"{default}:marker"]);
+    let unmarked =
+        json!({"queue": "default", "marker": null, "url": null, "has_keys": true});
+    assert_eq!(store.relq("marker show --json").json(), unmarked);
+
+    let error = store.relq("stats").fails(1);
+
+    let command = error.split('`').nth(1).unwrap();
+    let words = command.strip_prefix("relq ").unwrap();
+    assert_eq!(words, format!("marker set -q default --url {url}"));
+    let text = store.relq(words).ok();
+    assert_eq!(text, format!("default: relq 1 zset\nopen it with {url}\n"));
+    assert_eq!(store.count("default", "scheduled"), 2);
+}
+
+#[test]
+fn a_queue_at_work_is_not_marked() {
+    let mut store = Store::redis();
+    store.push("a");
+    lease_one(&store.url);
+    store.server().command(&[b"DEL", b"{default}:marker"]);
+
+    let error = store.relq("marker set").fails(1);
+
+    assert!(error.contains("not at rest") && error.contains("1 lease"), "{error}");
+}
+
+#[test]
+fn a_new_queue_has_no_marker_and_looking_leaves_none() {
+    let mut store = Store::redis();
+    store.relq("stats").ok();
+    let text = store.relq("marker show").ok();
+    assert_eq!(text, "default: no marker, and no key of relq's\n");
+    assert_eq!(store.relq("queues").ok(), "");
+    assert_eq!(contents(&mut store), b"$0\r\n\r\n");
+}
+
+#[test]
+fn the_queues_of_a_database_are_listed_with_their_backends() {
+    let mut store = Store::redis();
+    store.push("a -q emails");
+    let ring = as_another(&mut store, "circular", "?finish=lrem");
+    store.relq("push a -q ring").env("RELQ_URL", &ring).ok();
+
+    let text = store.relq("queues").ok();
+
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    let (url, name) = (&store.url, "emails");
+    assert_eq!(lines, [format!("{name:<20} {url}"), format!("{:<20} {ring}", "ring")]);
+    let rows = store.relq("queues --json").json();
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_file_has_no_markers() {
+    let store = Store::sqlite();
+    for line in ["queues", "marker show", "marker set"] {
+        let error = store.relq(line).fails(2);
+        assert!(error.contains("has no marker"), "{error}");
+    }
+}

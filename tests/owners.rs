@@ -1,0 +1,356 @@
+//! R25: a queue on Redis has one owner, whichever of relq's backends come.
+#![cfg(all(
+    feature = "circular",
+    feature = "keyspace",
+    feature = "processing-list",
+    feature = "stream",
+    feature = "zset"
+))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
+
+use conformance_tests::server::Server;
+use relq::{
+    BatchId, Capability, ClaimRequest, ConnectError, Delivery, Error, Happened, JobId,
+    NewBatch, NewJob, PushToken, Queue, QueueName, ReliableQueueExt, Settled, UniqueKey,
+    WorkerId, redis::Seen,
+};
+
+const LEASE: Duration = Duration::from_secs(30);
+const BRIEF: Duration = Duration::from_millis(30);
+
+/// Each backend on Redis in each of its modes: scheme, and option of the URL.
+const WAYS: [(&str, &str); 7] = [
+    ("zset", ""),
+    ("stream", ""),
+    ("keyspace", ""),
+    ("circular", ""),
+    ("circular", "finish=lrem"),
+    ("processing-list", ""),
+    ("processing-list", "mode=shared"),
+];
+
+fn url(server: &Server, (backend, option): (&str, &str)) -> String {
+    let sign = if option.is_empty() { "" } else { "?" };
+    format!("{backend}+{}{sign}{option}", server.url())
+}
+
+fn named(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
+
+fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
+async fn open(server: &Server, way: (&str, &str)) -> Arc<dyn Queue> {
+    relq::connect(&url(server, way), &named("q")).await.unwrap()
+}
+
+/// Why the queue cannot be opened in that way.
+async fn refusal(server: &Server, way: (&str, &str)) -> String {
+    let refused = relq::connect(&url(server, way), &named("q")).await;
+    unusable(refused.err().unwrap_or_else(|| panic!("{way:?} is let in")))
+}
+
+fn unusable(error: ConnectError) -> String {
+    let ConnectError::Queue(error) = error else { panic!("{error}") };
+    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+    error.full_message()
+}
+
+async fn take(queue: &dyn Queue, lease: Duration) -> Delivery {
+    let ask = ClaimRequest::new(WorkerId::new("w").unwrap(), lease);
+    queue.claim_one(&ask).await.unwrap().unwrap()
+}
+
+/// All that is on the server, byte for byte.
+fn contents(server: &Server) -> String {
+    let script = "local keys, all = redis.call('KEYS', '*'), {} table.sort(keys) \
+                  for _, key in ipairs(keys) do \
+                  all[#all + 1] = key .. ' ' .. redis.call('DUMP', key) end \
+                  return table.concat(all, '\\n')";
+    server.command(&[b"EVAL", script.as_bytes(), b"0"]).escape_ascii().to_string()
+}
+
+fn marker(server: &Server) -> String {
+    let answer = server.command(&[b"GET", b"{q}:marker"]);
+    let answer = String::from_utf8(answer).unwrap();
+    answer.lines().nth(1).unwrap_or_default().to_owned()
+}
+
+fn keys(server: &Server) -> Vec<String> {
+    let answer = String::from_utf8(server.command(&[b"KEYS", b"{q}:*"])).unwrap();
+    answer.lines().skip(2).step_by(2).map(str::to_owned).collect()
+}
+
+/// Each backend is kept away from the live jobs of each other one, and told the URL.
+#[tokio::test]
+async fn no_backend_touches_the_queue_of_another() {
+    for owner in WAYS {
+        let server = Server::start();
+        let queue = open(&server, owner).await;
+        queue.push(&["1".into(), "2".into(), "3".into()], None).await.unwrap();
+        let held = take(&*queue, LEASE).await;
+        take(&*queue, BRIEF).await;
+        let before = contents(&server);
+
+        for other in WAYS.into_iter().filter(|other| other.0 != owner.0) {
+            let refused = refusal(&server, other).await;
+
+            let socket = server.url().replace("unix://", "");
+            let right = format!("open it with {}+unix://{socket}", owner.0);
+            assert!(refused.contains(&right), "{owner:?} by {other:?}: {refused}");
+            assert!(refused.contains(owner.1), "{owner:?} by {other:?}: {refused}");
+        }
+        assert_eq!(contents(&server), before, "{owner:?}");
+        assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
+    }
+}
+
+/// Clients of one backend may differ in its option: the marker stays the first one's.
+#[tokio::test]
+async fn both_modes_of_a_backend_share_a_queue() {
+    for (backend, option) in [("circular", "finish=lrem"), ("processing-list", "mode=shared")] {
+        for [first, second] in [["", option], [option, ""]] {
+            let server = Server::start();
+            let one = open(&server, (backend, first)).await;
+            one.push(&["1".into(), "2".into()], None).await.unwrap();
+            let held = take(&*one, LEASE).await;
+            let own = marker(&server);
+
+            let other = open(&server, (backend, second)).await;
+            let again = take(&*other, LEASE).await;
+            other.recover(many(10)).await.unwrap();
+
+            assert_eq!(one.ack(&held.receipt).await.unwrap(), Settled::Applied);
+            assert_eq!(other.ack(&again.receipt).await.unwrap(), Settled::Applied);
+            assert_eq!(other.audit().await.unwrap().problems, [""; 0]);
+            assert_eq!(marker(&server), own);
+            assert_eq!(own, format!("relq 1 {backend} {first}").trim_end());
+        }
+    }
+}
+
+/// Of two backends that write first at once, one has the queue and the other nothing.
+#[tokio::test]
+async fn one_of_two_first_writers_wins() {
+    let server = Server::start();
+    let mut winners = BTreeSet::new();
+    for round in 0..40 {
+        server.command(&[b"FLUSHALL"]);
+        let (a, b) = (WAYS[round % 2], WAYS[3 + round % 2]);
+        let [one, other] = [open(&server, a).await, open(&server, b).await];
+
+        let jobs = [NewJob::new("job")];
+        let (first, second) = if round % 4 < 2 {
+            tokio::join!(one.push(&jobs, None), other.push(&jobs, None))
+        } else {
+            let (second, first) =
+                tokio::join!(other.push(&jobs, None), one.push(&jobs, None));
+            (first, second)
+        };
+
+        let (winner, refused) = match (first, second) {
+            (Ok(_), Err(refused)) => (a, refused),
+            (Err(refused), Ok(_)) => (b, refused),
+            both => panic!("{both:?}"),
+        };
+        assert!(matches!(refused, Error::Unusable { .. }), "{}", refused.full_message());
+        assert_eq!(refused.happened(), Happened::No);
+        let queue = open(&server, winner).await;
+        assert_eq!(queue.stats().await.unwrap().ready, 1);
+        assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+        winners.insert(winner);
+    }
+    assert!(winners.len() > 1, "{winners:?}");
+}
+
+/// Any key of any backend's, alone and without a marker, keeps all backends away: the
+/// names in `queue-redis/src/layout.rs` are those that the backends use.
+#[tokio::test]
+async fn each_key_of_each_backend_needs_a_marker() {
+    for owner in WAYS {
+        let server = Server::start();
+        fill(&*open(&server, owner).await).await;
+        let known = keys(&server);
+        assert!(known.len() > 8, "{owner:?}: {known:?}");
+        for key in known.iter().filter(|key| !is_marker_or_of_one_id(key)) {
+            let alone = Server::start();
+            let kind = server.command(&[b"TYPE", key.as_bytes()]);
+            assert_ne!(kind, b"+none\r\n", "{key}");
+            alone.command(&[b"SET", key.as_bytes(), b"any value"]);
+            let before = contents(&alone);
+
+            for way in WAYS {
+                let refused = refusal(&alone, way).await;
+                assert!(refused.contains("relq marker set -q q"), "{key}: {refused}");
+            }
+            assert_eq!(contents(&alone), before, "{key}");
+        }
+    }
+}
+
+/// The marker itself, and keys in whose names there is an id: others are always there
+/// with them.
+fn is_marker_or_of_one_id(key: &str) -> bool {
+    let of_one = ["w:", "batch:record:", "batch:pieces:", "batch:live:"];
+    let part = key.trim_start_matches("{q}:");
+    part == "marker" || of_one.iter().any(|begin| part.starts_with(begin))
+}
+
+/// Does so much that each structure of the queue has something in it.
+async fn fill(queue: &dyn Queue) {
+    let can = queue.capabilities();
+    let key = |key| UniqueKey::new(key).unwrap();
+    let mut jobs = vec![
+        NewJob::new("id").id(JobId::new("id").unwrap()),
+        NewJob::new("later").delay(LEASE),
+        NewJob::new("unique").unique(key("k")).expires_in(LEASE),
+    ];
+    let levels = [can.priorities.start(), can.priorities.end()];
+    jobs.extend(levels.map(|level| NewJob::new("level").priority(*level)));
+    jobs.extend(["1", "2", "3", "4", "5", "6"].map(NewJob::new));
+    let token = PushToken::new("token").unwrap();
+    queue.push(&jobs, Some(&token)).await.unwrap();
+    let worker = WorkerId::new("w").unwrap();
+    let ask = ClaimRequest::new(worker.clone(), LEASE).max(many(8));
+    let held = queue.claim(&ask).await.unwrap();
+    queue.ack(&held[0].receipt).await.unwrap();
+    queue.bury(&held[1].receipt, "no").await.unwrap();
+    queue.retry(&held[2].receipt, LEASE, "again").await.unwrap();
+    queue.cancel(held[3].job()).await.unwrap();
+    queue.extend(&worker, &[held[4].receipt.clone()], LEASE).await.unwrap();
+    queue.pause().await.unwrap();
+    if can.claims(Capability::Batches) {
+        let batches = queue.batch_queue().unwrap();
+        for name in ["open", "ended"] {
+            let id = BatchId::new(name).unwrap();
+            batches.create(&NewBatch::new(id.clone())).await.unwrap();
+            if name == "open" {
+                batches.add(&id, &["piece".into()], None).await.unwrap();
+            } else {
+                batches.seal(&id).await.unwrap();
+            }
+        }
+    }
+}
+
+/// A queue whose keys are older than markers is marked by hand, at rest.
+#[tokio::test]
+async fn a_queue_without_a_marker_is_marked_at_rest() {
+    for way in WAYS {
+        let server = Server::start();
+        let queue = open(&server, way).await;
+        queue.push(&["1".into(), "2".into()], None).await.unwrap();
+        let held = take(&*queue, LEASE).await;
+        let own = marker(&server);
+        server.command(&[b"DEL", b"{q}:marker"]);
+        let (at, name) = (url(&server, way), named("q"));
+        assert_eq!(relq::redis::see(&at, &name).await.unwrap(), Seen::Unmarked);
+        let before = contents(&server);
+
+        let busy = unusable(relq::redis::mark(&at, &name).await.unwrap_err());
+
+        assert!(busy.contains("not at rest"), "{busy}");
+        assert_eq!(contents(&server), before, "{way:?}");
+        server.command(&[b"SET", b"{q}:marker", own.as_bytes()]);
+        queue.leave(&WorkerId::new("w").unwrap()).await.unwrap();
+        assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::LeaseLost);
+        server.command(&[b"DEL", b"{q}:marker"]);
+        relq::redis::mark(&at, &name).await.unwrap();
+        assert_eq!(marker(&server), own);
+        let seen = relq::redis::see(&at, &name).await.unwrap();
+        assert!(matches!(&seen, Seen::Marked { url, .. } if *url == at), "{seen:?}");
+        take(&*open(&server, way).await, LEASE).await;
+    }
+}
+
+/// A marker that is right is left alone, whoever works.
+#[tokio::test]
+async fn the_right_marker_can_be_set_at_any_time() {
+    for way in WAYS {
+        let server = Server::start();
+        let queue = open(&server, way).await;
+        queue.push_one("1".into()).await.unwrap();
+        take(&*queue, LEASE).await;
+        let before = contents(&server);
+
+        relq::redis::mark(&url(&server, way), &named("q")).await.unwrap();
+
+        assert_eq!(contents(&server), before, "{way:?}");
+    }
+}
+
+/// A queue cannot be marked as one of a backend that does not have its keys.
+#[tokio::test]
+async fn a_queue_is_not_marked_as_what_it_is_not() {
+    for owner in [WAYS[0], WAYS[1], WAYS[6]] {
+        let server = Server::start();
+        fill(&*open(&server, owner).await).await;
+        server.command(&[b"DEL", b"{q}:leased"]);
+        let before = contents(&server);
+        for other in WAYS.into_iter().filter(|other| other.0 != owner.0) {
+            let marked = relq::redis::mark(&url(&server, other), &named("q")).await;
+
+            let refused = unusable(marked.unwrap_err());
+            assert!(refused.contains("has the key"), "{owner:?} as {other:?}: {refused}");
+        }
+        assert_eq!(contents(&server), before, "{owner:?}");
+    }
+}
+
+/// What another backend's recovery has yet to do is not taken from it.
+#[tokio::test]
+async fn a_queue_with_ended_leases_is_not_given_to_another() {
+    let server = Server::start();
+    server.command(&[b"SET", b"{q}:marker", b"relq 1 keyspace"]);
+    server.command(&[b"ZADD", b"{q}:leased", b"1", b"processing_1_w"]);
+
+    let marked = relq::redis::mark(&url(&server, WAYS[0]), &named("q")).await;
+
+    let refused = unusable(marked.unwrap_err());
+    assert!(refused.contains("recover them first"), "{refused}");
+    assert_eq!(marker(&server), "relq 1 keyspace");
+}
+
+/// What a newer relq wrote is not marked by an older one.
+#[tokio::test]
+async fn a_newer_marker_is_left_alone() {
+    let server = Server::start();
+    server.command(&[b"SET", b"{q}:marker", b"relq 2 zset"]);
+
+    let refused = relq::redis::mark(&url(&server, WAYS[0]), &named("q")).await;
+
+    let refused = unusable(refused.unwrap_err());
+    assert!(refused.contains("newer relq"), "{refused}");
+    assert_eq!(marker(&server), "relq 2 zset");
+}
+
+/// More queues than a page has are all found, and nothing else is.
+#[tokio::test]
+async fn all_queues_are_found_by_page() {
+    let server = Server::start();
+    let names: BTreeSet<_> = (0..2500).map(|number| format!("queue {number}")).collect();
+    for name in &names {
+        let key = format!("{{{name}}}:marker");
+        server.command(&[b"SET", key.as_bytes(), b"relq 1 stream"]);
+        server.command(&[b"SET", name.as_bytes(), b"any key"]);
+    }
+    server.command(&[b"LPUSH", b"{odd}:marker", b"no string"]);
+
+    let (mut found, mut cursor, mut pages) = (BTreeSet::new(), Some(0), 0);
+    while let Some(from) = cursor {
+        let page = relq::redis::queues(&server.url(), from).await.unwrap();
+        found.extend(page.queues.into_iter().map(|one| (one.name.to_string(), one.url)));
+        (cursor, pages) = (page.next, pages + 1);
+    }
+
+    let url = format!("stream+{}", server.url());
+    let mut expected: BTreeSet<_> =
+        names.into_iter().map(|name| (name, Some(url.clone()))).collect();
+    expected.insert(("odd".to_owned(), None));
+    assert_eq!(found, expected);
+    assert!(pages > 1, "{pages} pages");
+}
