@@ -13,8 +13,8 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 use conformance_tests::server::Server;
 use relq::{
     BatchId, Capability, ClaimRequest, ConnectError, Delivery, Error, Happened, JobId,
-    NewBatch, NewJob, PushToken, Queue, QueueName, ReliableQueueExt, Settled, UniqueKey,
-    WorkerId, redis::Seen,
+    NewBatch, NewJob, PushToken, Queue, QueueName, ReliableQueueExt, Settled,
+    UniqueKey, WorkerId, redis::Seen,
 };
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -112,7 +112,9 @@ async fn no_backend_touches_the_queue_of_another() {
 /// Clients of one backend may differ in its option: the marker stays the first one's.
 #[tokio::test]
 async fn both_modes_of_a_backend_share_a_queue() {
-    for (backend, option) in [("circular", "finish=lrem"), ("processing-list", "mode=shared")] {
+    for (backend, option) in
+        [("circular", "finish=lrem"), ("processing-list", "mode=shared")]
+    {
         for [first, second] in [["", option], [option, ""]] {
             let server = Server::start();
             let one = open(&server, (backend, first)).await;
@@ -157,7 +159,11 @@ async fn one_of_two_first_writers_wins() {
             (Err(refused), Ok(_)) => (b, refused),
             both => panic!("{both:?}"),
         };
-        assert!(matches!(refused, Error::Unusable { .. }), "{}", refused.full_message());
+        assert!(
+            matches!(refused, Error::Unusable { .. }),
+            "{}",
+            refused.full_message()
+        );
         assert_eq!(refused.happened(), Happened::No);
         let queue = open(&server, winner).await;
         assert_eq!(queue.stats().await.unwrap().ready, 1);
@@ -295,7 +301,10 @@ async fn a_queue_is_not_marked_as_what_it_is_not() {
             let marked = relq::redis::mark(&url(&server, other), &named("q")).await;
 
             let refused = unusable(marked.unwrap_err());
-            assert!(refused.contains("has the key"), "{owner:?} as {other:?}: {refused}");
+            assert!(
+                refused.contains("has the key"),
+                "{owner:?} as {other:?}: {refused}"
+            );
         }
         assert_eq!(contents(&server), before, "{owner:?}");
     }
@@ -332,7 +341,8 @@ async fn a_newer_marker_is_left_alone() {
 #[tokio::test]
 async fn all_queues_are_found_by_page() {
     let server = Server::start();
-    let names: BTreeSet<_> = (0..2500).map(|number| format!("queue {number}")).collect();
+    let names: BTreeSet<_> =
+        (0..2500).map(|number| format!("queue {number}")).collect();
     for name in &names {
         let key = format!("{{{name}}}:marker");
         server.command(&[b"SET", key.as_bytes(), b"relq 1 stream"]);
@@ -343,7 +353,8 @@ async fn all_queues_are_found_by_page() {
     let (mut found, mut cursor, mut pages) = (BTreeSet::new(), Some(0), 0);
     while let Some(from) = cursor {
         let page = relq::redis::queues(&server.url(), from).await.unwrap();
-        found.extend(page.queues.into_iter().map(|one| (one.name.to_string(), one.url)));
+        found
+            .extend(page.queues.into_iter().map(|one| (one.name.to_string(), one.url)));
         (cursor, pages) = (page.next, pages + 1);
     }
 

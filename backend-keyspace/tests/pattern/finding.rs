@@ -91,7 +91,10 @@ async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
     assert!(settled.iter().all(|answer| *answer == Settled::Applied));
     assert_eq!(queue.stats().await.unwrap().finished, 1000);
     assert_sound(&queue).await;
-    assert_eq!(keys(&server), ["relq:database", "{q}:marker", "{q}:totals", "{q}:wake"]);
+    assert_eq!(
+        keys(&server),
+        ["relq:database", "{q}:marker", "{q}:totals", "{q}:wake"]
+    );
 }
 
 /// R20: a bare SET rings nothing, and is found when the claim looks again.

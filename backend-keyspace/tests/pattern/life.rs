@@ -26,5 +26,8 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert_eq!(queue.ack(&second.receipt).await.unwrap(), Settled::Applied);
 
     assert_sound(&queue).await;
-    assert_eq!(keys(&server), ["relq:database", "{q}:marker", "{q}:totals", "{q}:wake"]);
+    assert_eq!(
+        keys(&server),
+        ["relq:database", "{q}:marker", "{q}:totals", "{q}:wake"]
+    );
 }

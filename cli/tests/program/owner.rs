@@ -46,10 +46,15 @@ fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
         lease_one(&right);
         let before = contents(&mut store);
 
-        for line in ["recover", "work --exec true --until-empty", "stats", "purge --yes"] {
+        for line in
+            ["recover", "work --exec true --until-empty", "stats", "purge --yes"]
+        {
             let error = store.relq(line).env("RELQ_URL", &wrong).fails(1);
 
-            assert!(error.contains(&format!("open it with {right}")), "{line}: {error}");
+            assert!(
+                error.contains(&format!("open it with {right}")),
+                "{line}: {error}"
+            );
         }
         assert_eq!(contents(&mut store), before);
         assert_eq!(store.count("default", "leased"), 1);
@@ -78,8 +83,7 @@ fn a_queue_without_a_marker_is_marked_by_the_command_that_the_error_names() {
     store.push("a b --delay 1h");
     let url = store.url.clone();
     let shown = store.relq("marker show --json").json();
-    let marked =
-        json!({"queue": "default", "marker": "relq 1 zset", "url": url, "has_keys": true});
+    let marked = json!({"queue": "default", "marker": "relq 1 zset", "url": url, "has_keys": true});
     assert_eq!(shown, marked);
     store.server().command(&[b"DEL", b"{default}:marker"]);
     let unmarked =

@@ -24,7 +24,10 @@ pub(super) const OWNER: &[Mutant] = &[
             "redis.call('EXISTS', unpack(KEYS, count + 1))",
             "0",
         )],
-        caught_by: &[Case("owner::keys_without_a_marker_are_refused", "is not to be had")],
+        caught_by: &[Case(
+            "owner::keys_without_a_marker_are_refused",
+            "is not to be had",
+        )],
         ..NARROW
     },
     Mutant {
