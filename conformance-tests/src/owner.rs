@@ -147,7 +147,7 @@ pub(crate) async fn a_sibling_looks_too(store: &Store) {
     let own = store.marker().await;
     store.mark(ANOTHERS).await;
 
-    let refused = actor.sibling().await.err().expect("the queue is another's");
+    let refused = actor.sibling().await.expect_err("the queue is another's");
 
     assert_unusable(&refused, "another");
     store.mark(own.as_bytes()).await;
