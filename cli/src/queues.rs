@@ -61,9 +61,10 @@ async fn each(
     target: &Target,
     mut show: impl FnMut(&MarkedQueue) -> Outcome,
 ) -> Outcome {
+    let url = target.url()?;
     let (mut shown, mut cursor) = (HashSet::new(), Some(0));
     while let Some(from) = cursor {
-        let page = redis::queues(target.url(), from).await?;
+        let page = redis::queues(&url, from).await?;
         for queue in &page.queues {
             if shown.insert(queue.name.clone()) {
                 show(queue)?;

@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    const SOURCES: [(&str, &str); 34] = [
+    const SOURCES: [(&str, &str); 35] = [
         ("no_loss", include_str!("no_loss.rs")),
         ("idempotence", include_str!("idempotence/ids.rs")),
         ("idempotence", include_str!("idempotence/tokens.rs")),
