@@ -7,15 +7,13 @@ use queue_core::{
 };
 
 use crate::{
-    checks::delivers,
+    checks::{delivers, eventually},
+    room::SUITES_SCRIPT,
     store::{Actor, HELD, Store},
 };
 
 /// A marker of a backend that nobody has.
 const ANOTHERS: &[u8] = b"relq 1 another mode=odd";
-
-/// How often a call may meet a connection that was just closed.
-const ATTEMPTS: usize = 100;
 
 /// R25: whoever only looks leaves nothing behind, and the first write a marker.
 pub(crate) async fn the_first_write_marks_the_queue(store: &Store) {
@@ -248,11 +246,12 @@ impl Store {
 
     /// All that is in the database, byte for byte.
     async fn contents(&self) -> String {
-        const SCRIPT: &[u8] = b"local keys, all = redis.call('KEYS', '*'), {} \
+        let script = "local keys, all = redis.call('KEYS', '*'), {} \
             table.sort(keys) for _, key in ipairs(keys) do \
             all[#all + 1] = key .. ' ' .. redis.call('DUMP', key) end \
             return table.concat(all, '\\n')";
-        let answer = self.tell(&[b"EVAL", SCRIPT, b"0"]).await;
+        let script = format!("{SUITES_SCRIPT}{script}");
+        let answer = self.tell(&[b"EVAL", script.as_bytes(), b"0"]).await;
         let text = answer.escape_ascii().to_string();
         text.strip_prefix("$0").map_or(text.clone(), |_| String::new())
     }
@@ -324,11 +323,11 @@ async fn cut_connections(store: &Store) {
 
 /// What the actor is answered that has lost its connection, once it has another.
 async fn after_the_cut(actor: &Actor) -> Result<(), Error> {
-    for _ in 0..ATTEMPTS {
+    eventually("an answer on a new connection", || async {
         match actor.stats().await {
-            Err(Error::Interrupted { .. } | Error::Unavailable { .. }) => {}
-            answer => return answer.map(drop),
+            Err(Error::Interrupted { .. } | Error::Unavailable { .. }) => None,
+            answer => Some(answer.map(drop)),
         }
-    }
-    panic!("the actor does not connect again");
+    })
+    .await
 }

@@ -8,8 +8,7 @@ use crate::{
     Need, bad_input, batches, clocks, dead_letters, delay, dropped, expiry, figures,
     idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
     owner, races, recovery, stalled, store::Store, turns, unique, unique_expiry,
-    unique_moves,
-    waiting,
+    unique_moves, waiting,
 };
 
 type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

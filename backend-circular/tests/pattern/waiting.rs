@@ -106,7 +106,8 @@ async fn a_claim_sleeps_until_the_earliest_lease_ends() {
 
     assert_eq!((taken.attempt(), taken.payload), (2, "x".into()));
     assert!(took < LATENESS, "{took:?}");
-    assert!(scripts_sent(&server) <= 3, "{} calls", scripts_sent(&server));
+    // One of them is the look at the marker, on the connection that waits.
+    assert!(scripts_sent(&server) <= 4, "{} calls", scripts_sent(&server));
 }
 
 /// R14: and until the next delay ends, where that is sooner.

@@ -14,7 +14,7 @@ const CLAIMS: usize = 31;
 async fn measure(leased: usize, ready: usize) -> (u64, Duration) {
     let server = Server::start();
     let queue = open(&server).await;
-    lease_many(&server, leased);
+    lease_many(&server, &queue, leased).await;
     queue.push_all(&vec![NewJob::new("x"); ready]).await.unwrap();
     let (mut commands, mut times) = (Vec::new(), Vec::new());
     for _ in 0..CLAIMS {

@@ -14,7 +14,7 @@ use crate::fixture::{
 async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
     let server = Server::start();
     let queue = open(&server).await;
-    lease_many(&server, 100_000);
+    lease_many(&server, &queue, 100_000).await;
 
     for round in 0..5 {
         queue.push_one(NewJob::new(round.to_string())).await.unwrap();
@@ -32,7 +32,7 @@ async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
 async fn a_claim_where_nothing_is_ready_is_one_command() {
     let server = Server::start();
     let queue = open(&server).await;
-    lease_many(&server, 100_000);
+    lease_many(&server, &queue, 100_000).await;
     say(&server, "CONFIG RESETSTAT");
 
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
@@ -45,14 +45,16 @@ async fn a_claim_where_nothing_is_ready_is_one_command() {
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     let server = Server::start();
     let queue = open(&server).await;
-    lease_many(&server, 1000);
+    lease_many(&server, &queue, 1000).await;
     say(&server, "CONFIG RESETSTAT");
     let wait = Duration::from_secs(4);
 
     queue.claim(&ask("w").max(many(64)).wait(wait)).await.unwrap();
 
     let sent = sent(&server);
-    assert!((1..=2 * wait.as_secs()).contains(&sent), "{sent} commands");
+    // The connection that waits reads the marker when it is opened (R25).
+    let most = 2 * wait.as_secs() + 1;
+    assert!((1..=most).contains(&sent), "{sent} commands");
 }
 
 /// Nobody spins either where some other client's key looks like a job and is none.

@@ -76,8 +76,10 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys
 }
 
-/// Makes so many leased jobs of some other worker's, at once.
-pub(crate) fn lease_many(server: &Server, count: usize) {
+/// Makes so many leased jobs of some other worker's, at once, in a queue that was
+/// written to before: keys without a marker are refused (R25).
+pub(crate) async fn lease_many(server: &Server, queue: &KeyspaceQueue, count: usize) {
+    queue.resume().await.unwrap();
     let script = "for i = 1, ARGV[1] do \
                   local key = 'processing_' .. i .. '_n-' .. i .. '/1/other' \
                   redis.call('SET', key, '\\245RQ\\1\\0\\5\\0\\1\\0\\25\\1x') \

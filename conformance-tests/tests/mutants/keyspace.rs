@@ -128,7 +128,10 @@ const MUTANTS: &[Broken] = &[
             "elseif is_item(name) then",
             "elseif redis.call('TYPE', name).ok == 'string' then",
         )],
-        caught_by: &[By::Case("figures::a_new_queue_is_empty", "left: 1\n right: 0")],
+        caught_by: &[By::Case(
+            "no_loss::an_empty_queue_delivers_nothing",
+            "the audit saw every job\n  left: 2\n right: 0",
+        )],
     },
     Broken {
         name: "a purge by FLUSHDB",

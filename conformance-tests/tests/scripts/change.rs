@@ -9,7 +9,7 @@ use std::{
 use crate::lua::Lua;
 
 /// Commands that change something.
-const WRITES: [&str; 19] = [
+const WRITES: [&str; 20] = [
     "DEL",
     "EXPIRE",
     "HDEL",
@@ -25,6 +25,7 @@ const WRITES: [&str; 19] = [
     "RPOP",
     "RPUSH",
     "SET",
+    "SETNX",
     "UNLINK",
     "ZADD",
     "ZREM",
@@ -42,11 +43,19 @@ const TURNED: [(&str, &str); 6] = [
 ];
 
 /// Folders of scripts, from that of the workspace on, and what their files are called.
-const FOLDERS: [(&str, &str); 3] = [
+const FOLDERS: [(&str, &str); 4] = [
     ("queue-redis/lua", "queue-redis/"),
+    ("queue-redis/lua/marker", MARKER),
     ("queue-redis/lua/shelf", "shelf/"),
     ("backend-zset/lua", "zset/"),
 ];
+
+/// The scripts of the marker, which name themselves in their first comment.
+const MARKER: &str = "marker/";
+
+/// What no call of a queue sends: `relq marker set` does, and `tests/owners.rs` of the
+/// package `relq` judges it.
+const OF_NO_CALL: [&str; 1] = ["marker/change"];
 
 /// Files that are put before each script, in their order.
 const LIBRARY: [&str; 4] =
@@ -117,6 +126,7 @@ fn files() -> BTreeMap<String, String> {
             }
         }
     }
+    files.retain(|name, _| !OF_NO_CALL.contains(&name.as_str()));
     files
 }
 
@@ -124,7 +134,10 @@ fn files() -> BTreeMap<String, String> {
 /// the function that it is in, by whatever way.
 fn scripts_of(change: &Change, files: &BTreeMap<String, String>) -> BTreeSet<String> {
     let file = change.name.split(':').next().unwrap();
-    let script = |name: &str| name.split('/').next_back().unwrap().to_owned();
+    let script = |name: &str| match name.strip_prefix(MARKER) {
+        Some(name) => format!("{name}_marker"),
+        None => name.split('/').next_back().unwrap().to_owned(),
+    };
     if !LIBRARY.contains(&file) {
         return BTreeSet::from([script(file)]);
     }

@@ -31,6 +31,9 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// nothing else.
 const ENOUGH: usize = 3;
 
+/// The script that is sent with the first write of a queue, and not when it is opened.
+const FIRST_WRITE: &str = "write_marker";
+
 /// zset as it is.
 #[derive(Default)]
 struct Zset;
@@ -78,7 +81,8 @@ impl Subject for Changed {
     ) -> Result<Arc<dyn Queue>, Error> {
         let queue = open(endpoint, queue, environment).await?;
         let fitted = self.fitted.lock().unwrap().clone().unwrap();
-        assert!(fitted.get(), "{} fits no script", self.change.name);
+        let is_sent_later = self.change.scripts.contains(FIRST_WRITE);
+        assert!(fitted.get() || is_sent_later, "{} fits no script", self.change.name);
         Ok(queue)
     }
 }

@@ -68,7 +68,8 @@ pub(super) const CHANGED: &[Mutant] = &[
     },
     Mutant {
         name: "EVALSHA without reload",
-        server: &["ACL", "SETUSER", "default", "-eval"],
+        // What looks at the marker names no key but those that begin with a brace.
+        server: &["ACL", "SETUSER", "default", "-eval", "(+eval ~{*)"],
         caught_by: &[Act("claim", Check::ScriptReload)],
         ..HEALTHY
     },
