@@ -129,7 +129,7 @@ impl Owner {
     ) -> Result<(), RedisError> {
         let was_marked = self.was_marked.load(Ordering::Acquire);
         let mut writing =
-            self.command(WRITE, if was_marked { "again" } else { "first" });
+            self.command("EVAL", WRITE, if was_marked { "again" } else { "first" });
         self.claims().iter().for_each(|(_, value)| {
             writing.arg(value);
         });
@@ -142,16 +142,17 @@ impl Owner {
         Ok(())
     }
 
-    /// The command that reads what says whose the queue is.
+    /// The command that reads what says whose the queue is. A user who may only read is
+    /// allowed it.
     pub(crate) fn seeing(&self) -> redis::Cmd {
-        self.command(SEE, self.claims().len())
+        self.command("EVAL_RO", SEE, self.claims().len())
     }
 
-    fn command(&self, script: &str, first: impl ToRedisArgs) -> redis::Cmd {
+    fn command(&self, name: &str, script: &str, first: impl ToRedisArgs) -> redis::Cmd {
         let claims = self.claims().into_iter().map(|(key, _)| key);
         let others = layout::parts().into_iter().map(|part| self.keys.part(part));
         let keys: Vec<_> = claims.chain(others).collect();
-        let mut cmd = redis::cmd("EVAL");
+        let mut cmd = redis::cmd(name);
         cmd.arg(script).arg(keys.len()).arg(keys).arg(first);
         cmd
     }

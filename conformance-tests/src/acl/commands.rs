@@ -103,7 +103,7 @@ impl Description {
     ) -> Vec<Vec<String>> {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
         match name {
-            "eval" | "evalsha" => vec![
+            "eval" | "eval_ro" | "evalsha" => vec![
                 words(&[name, "x", "1", foreign]),
                 words(&[name, "x", "2", own, foreign]),
             ],
