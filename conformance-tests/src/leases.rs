@@ -154,17 +154,14 @@ pub(crate) async fn the_longest_worker_ids_hold(store: &Store) {
 const MOST: usize = ClaimRequest::MAX_BYTES;
 
 /// Payloads of all sizes, each unlike the others: small ones before and behind large
-/// ones, and some that fill a claim alone.
+/// ones, and one that fills a claim alone.
 fn of_all_sizes() -> Vec<Bytes> {
-    let small = std::iter::repeat_n(100, 10);
-    let sizes = small
-        .clone()
-        .chain([MOST / 3; 5])
-        .chain([2 * MOST])
-        .chain(std::iter::repeat_n(100, 80))
-        .chain([MOST / 2 + 1; 3])
-        .chain(small)
-        .chain([MOST - 1000, MOST + 1]);
+    let sizes = [100; 6]
+        .into_iter()
+        .chain([MOST / 3; 4])
+        .chain([MOST + 1])
+        .chain([100; 30])
+        .chain([MOST / 2 + 1; 2]);
     let payload = |(at, size): (usize, usize)| {
         let mut payload = vec![b'.'; size];
         payload[..4].copy_from_slice(format!("{at:04}").as_bytes());
@@ -192,10 +189,12 @@ async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
             break;
         }
     }
-    // 16 of 7.6 MiB would do if each took more than half of what it may.
-    assert!(claims <= 24, "{claims} claims");
+    // These are 3.3 MiB; a claim takes more than half of what it may, or a large job.
+    assert!(claims <= 12, "{claims} claims");
     expect_exactly(payloads(&taken).iter().map(head), sent.iter().map(head));
-    assert_applied(&settle_all(actor, &taken, &Verdict::Done).await);
+    for page in taken.chunks(10) {
+        assert_applied(&settle_all(actor, page, &Verdict::Done).await);
+    }
 }
 
 /// What tells one of these payloads from the others, and its length.
