@@ -1,11 +1,8 @@
 //! The command line: which queue, which command.
 
 mod exec;
-mod store_url;
 mod target;
 mod values;
-
-use std::process;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
@@ -14,12 +11,9 @@ pub(crate) use target::{Credentials, Environment, Target};
 pub(crate) use values::{positive_duration, priority};
 
 use crate::{
-    audit, batch, bench, cancel, dead, demo,
-    failure::{Failure, Outcome},
-    output::say_lines,
-    pause, peek,
-    printable::printable_lines,
-    purge, push, recover, stats, work,
+    audit, batch, cancel, dead, demo,
+    failure::{Failure, Outcome, end},
+    pause, peek, purge, push, recover, stats, work,
 };
 #[cfg(feature = "redis")]
 use crate::{marker, queues};
@@ -75,7 +69,6 @@ enum Command {
     #[cfg(feature = "redis")]
     Marker(marker::Args),
     Demo(demo::Args),
-    Bench(bench::Args),
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
     #[command(hide = true)]
@@ -127,22 +120,10 @@ impl Command {
             #[cfg(feature = "redis")]
             Self::Marker(args) => args.run(target).await,
             Self::Demo(args) => Box::pin(args.run(target)).await,
-            Self::Bench(args) => Box::pin(args.run(target)).await,
             Self::DemoWorker(args) => Box::pin(args.run(target)).await,
             Self::LeadGroup(args) => work::run_guard(args),
         }
     }
-}
-
-/// Prints the help that was asked for, or what is wrong with the command line, and ends.
-fn end(error: &clap::Error) -> ! {
-    let message = error.render().to_string();
-    if printable_lines(&message) == message {
-        error.exit();
-    }
-    // It quotes words of the command line, which may be of others.
-    say_lines(message.trim_end());
-    process::exit(error.exit_code());
 }
 
 #[cfg(test)]

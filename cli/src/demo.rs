@@ -96,7 +96,7 @@ impl Args {
 }
 
 fn choose_url(target: &Target, folder: &Path) -> Outcome<String> {
-    match target.given_url()? {
+    match target.store.given_url()? {
         Some(url) if url.starts_with("sqlite::memory:") => Err(Failure::Usage(
             "the demo's workers are processes of their own, which share no memory: \
              choose another --url"

@@ -10,7 +10,7 @@ use divan::{Bencher, black_box};
 use queue_core::{Bytes, JobId, NewJob, Priority, Receipt};
 use queue_redis::entry::{self, Entry};
 
-/// What the workloads of `relq bench` push.
+/// What the workloads of `relq-bench` push.
 const PAYLOAD: usize = 256;
 
 /// Receipts of one settlement.

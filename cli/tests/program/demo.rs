@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     on_each_store,
-    relq::{Store, children_of, is_alive, wait_until},
+    relq::{Store, wait_until},
 };
 
 on_each_store! {
@@ -81,25 +81,6 @@ fn a_demo_that_is_hung_up_cleans_up() {
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     assert!(ended.err.contains("stopped by a signal"), "{}", ended.err);
     assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
-}
-
-/// A benchmark's own server ends with it.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_benchmark_that_is_stopped_leaves_no_server() {
-    let store = Store::sqlite();
-    let line = "bench --backend zset --jobs 100000000";
-    let mut bench = store.relq(line).no_env("RELQ_URL").start();
-    let mut server = None;
-    wait_until("its server runs", || {
-        server = children_of(bench.child.id()).pop();
-        server.is_some()
-    });
-    bench.signal(rustix::process::Signal::TERM);
-    let ended = bench.end();
-    assert_eq!(ended.code, Some(1), "{}", ended.err);
-    let server = i32::try_from(server.unwrap()).unwrap();
-    wait_until("the server has ended", || !is_alive(server));
 }
 
 /// A demo that is killed takes its workers with it.

@@ -121,7 +121,6 @@ fn a_refused_command_line_is_shown_with_escapes() {
         &["push", "--file", NASTY],
         &["batch", "submit", "--file", NASTY],
         &["work", "--exec", NASTY],
-        &["bench", "--backend", NASTY],
     ] {
         let ended = store.relq_with(line).run();
         assert!(matches!(ended.code, Some(1 | 2)), "{line:?}");

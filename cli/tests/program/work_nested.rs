@@ -214,12 +214,3 @@ fn no_process_of_a_worker_shows_the_url_but_the_worker_itself() {
     assert!(!String::from_utf8_lossy(&arguments).contains(PASSWORD));
     worker.stop_hard();
 }
-
-/// What is complained of a URL must not show its password either.
-#[test]
-fn a_benchmark_that_refuses_a_url_shows_no_password() {
-    let store = Store::sqlite();
-    let line = "bench --backend zset --url unix:///run/r.sock?pass=s3cret";
-    let error = store.relq(line).fails(2);
-    assert!(!error.contains(PASSWORD), "{error}");
-}

@@ -5,26 +5,28 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use relq::Environment;
 
-use super::{
+use crate::{
     at_rest,
     contender::Contender,
+    failure::{Failure, Outcome},
     growth::{self, Many, queue_name},
     meter::Meter,
+    output::say,
     plan::Plan,
     queue::QueueContender,
     raw_redis::RawRedis,
+    raw_sqlite::RawSqlite,
     results::Results,
     sample::{Figures, Sample},
     server::Server,
     workload::Workload,
 };
-use crate::{failure::Outcome, output::say};
 
 const LINE: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
 
 /// Measures, and gathers what comes out.
 #[derive(Debug)]
-pub(super) struct Measuring {
+pub(crate) struct Measuring {
     plan: Plan,
     results: Results,
 }
@@ -36,18 +38,18 @@ struct Field {
 }
 
 impl Measuring {
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: Plan) -> Self {
         let results = Results::new(&plan);
         Self { plan, results }
     }
 
-    pub(super) fn results(self) -> Results {
+    pub(crate) fn results(self) -> Results {
         self.results
     }
 
     /// Measures the backends on Redis among `backends`. What has to do with memory and
     /// growth is measured once, on the first server.
-    pub(super) async fn on_server(
+    pub(crate) async fn on_server(
         &mut self,
         server: Server,
         backends: &[String],
@@ -66,25 +68,18 @@ impl Measuring {
     }
 
     /// Measures the embedded backend.
-    #[cfg(feature = "sqlite")]
-    pub(super) async fn on_sqlite(&mut self) -> Outcome {
-        let no_folder = |error| {
-            crate::failure::Failure::Failed(format!("no temporary folder: {error}"))
-        };
+    pub(crate) async fn on_sqlite(&mut self) -> Outcome {
+        let no_folder =
+            |error| Failure::Failed(format!("no temporary folder: {error}"));
         let folder =
             tempfile::TempDir::with_prefix_in("relq-bench-", ".").map_err(no_folder)?;
-        let raw = super::raw_sqlite::RawSqlite::open(&folder.path().join("raw.db"))?;
+        let raw = RawSqlite::open(&folder.path().join("raw.db"))?;
         let url = format!("sqlite:{}", folder.path().join("relq.db").display());
         let name = queue_name("sqlite")?;
         let queue = QueueContender::open("sqlite", &url, &name, None).await?;
         let contenders = vec![Contender::RawSqlite(raw), Contender::Queue(queue)];
         let durability = "each commit synced".to_owned();
         self.measure(Field { durability, contenders }, true).await
-    }
-
-    #[cfg(not(feature = "sqlite"))]
-    pub(super) async fn on_sqlite(&mut self) -> Outcome {
-        Ok(())
     }
 
     async fn measure(&mut self, mut field: Field, with_growth: bool) -> Outcome {
@@ -165,7 +160,9 @@ async fn open(
 ) -> Outcome<Option<QueueContender>> {
     let database = if backend == "keyspace" {
         let Some(empty) = server.empty_database().await? else {
-            say("relq: keyspace is left out: the server's last database is not empty");
+            say(
+                "relq-bench: keyspace is left out: the server's last database is not empty",
+            );
             return Ok(None);
         };
         empty

@@ -18,7 +18,7 @@ use crate::printable::printable;
 const VARIABLE: &str = "RELQ_LOG";
 
 /// Prints warnings and errors, or what `RELQ_LOG` asks for.
-pub(crate) fn start() {
+pub fn start() {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(VARIABLE)

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 
 /// Those that end a process which does not handle them, and that a program is sent when
 /// it should end. SIGKILL cannot be handled, and the others tell of a fault.
-pub(crate) const SIGNALS: [Signal; 8] = [
+pub const SIGNALS: [Signal; 8] = [
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -30,7 +30,7 @@ const INSISTING: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::TERM];
 
 /// What the program was told by signals.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupts(watch::Receiver<Told>);
+pub struct Interrupts(watch::Receiver<Told>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
@@ -44,7 +44,7 @@ impl Interrupts {
     ///
     /// A hangup that is ignored at the start stays ignored: that is how `nohup` has a
     /// program outlive its terminal.
-    pub(crate) fn listen() -> Outcome<Self> {
+    pub fn listen() -> Outcome<Self> {
         let cannot = |error| Failure::Failed(format!("cannot handle signals: {error}"));
         let (tell, told) = watch::channel(Told::default());
         for kind in SIGNALS {
@@ -63,17 +63,17 @@ impl Interrupts {
     }
 
     /// Completes once the program was told to stop.
-    pub(crate) async fn first(&self) {
+    pub async fn first(&self) {
         self.reached(|told| told.is_asked).await;
     }
 
     /// Completes once it was told so by a second signal that insists.
-    pub(crate) async fn second(&self) {
+    pub async fn second(&self) {
         self.reached(|told| told.insisting >= 2).await;
     }
 
     /// Whether the program was told to stop.
-    pub(crate) fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.0.borrow().is_asked
     }
 
@@ -94,7 +94,7 @@ impl Told {
 }
 
 /// Handles a signal from now on, for as long as the process lives.
-pub(crate) fn handle(kind: Signal) -> std::io::Result<tokio::signal::unix::Signal> {
+pub fn handle(kind: Signal) -> std::io::Result<tokio::signal::unix::Signal> {
     signal(SignalKind::from_raw(kind.as_raw()))
 }
 

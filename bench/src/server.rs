@@ -10,15 +10,17 @@ use std::{
 use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
-use super::meter::failed;
-use crate::failure::{Failure, Outcome};
+use crate::{
+    failure::{Failure, Outcome},
+    meter::failed,
+};
 
 /// How long a server of our own may take to start.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a server keeps what it was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
+pub(crate) enum Durability {
     /// In memory alone.
     Memory,
     /// In a log, synced every second.
@@ -40,7 +42,7 @@ impl Durability {
 
 /// A server to measure on.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     /// A URL without a backend's name and without a database.
     base: String,
     database: u32,
@@ -66,7 +68,7 @@ impl Drop for Private {
 
 impl Server {
     /// The server of a URL, with or without a backend's name.
-    pub(super) fn at(url: &str) -> Outcome<Self> {
+    pub(crate) fn at(url: &str) -> Outcome<Self> {
         let address = url.split_once('+').map_or(url, |(_backend, rest)| rest);
         let unusable = || {
             Failure::Usage(
@@ -86,7 +88,7 @@ impl Server {
     }
 
     /// A server of our own on a free port.
-    pub(super) async fn start(durability: Durability) -> Outcome<Self> {
+    pub(crate) async fn start(durability: Durability) -> Outcome<Self> {
         let folder = TempDir::with_prefix("relq-bench-").map_err(|error| {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
         })?;
@@ -102,17 +104,17 @@ impl Server {
     }
 
     /// Where a backend finds it.
-    pub(super) fn url_of(&self, backend: &str, database: u32) -> String {
+    pub(crate) fn url_of(&self, backend: &str, database: u32) -> String {
         format!("{backend}+{}/{database}", self.base)
     }
 
     /// The database of the URL.
-    pub(super) fn database(&self) -> u32 {
+    pub(crate) fn database(&self) -> u32 {
         self.database
     }
 
     /// A connection that commands may wait on as long as they like.
-    pub(super) async fn connect(&self) -> Outcome<MultiplexedConnection> {
+    pub(crate) async fn connect(&self) -> Outcome<MultiplexedConnection> {
         let url = format!("{}/{}", self.base, self.database);
         let client = redis::Client::open(url).map_err(|error| failed(&error))?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
@@ -121,7 +123,7 @@ impl Server {
     }
 
     /// Its name and version.
-    pub(super) async fn version(&self) -> Outcome<String> {
+    pub(crate) async fn version(&self) -> Outcome<String> {
         let info: String = redis::cmd("INFO")
             .arg("server")
             .query_async(&mut self.connect().await?)
@@ -133,7 +135,7 @@ impl Server {
     }
 
     /// What the server keeps when it dies, in words.
-    pub(super) async fn durability(&self) -> Outcome<String> {
+    pub(crate) async fn durability(&self) -> Outcome<String> {
         let mut conn = self.connect().await?;
         let mut settings = Vec::new();
         for name in ["appendonly", "appendfsync", "save"] {
@@ -156,7 +158,7 @@ impl Server {
 
     /// The number of its last database, if nothing is in there: for the backend that
     /// wants one for itself.
-    pub(super) async fn empty_database(&self) -> Outcome<Option<u32>> {
+    pub(crate) async fn empty_database(&self) -> Outcome<Option<u32>> {
         let mut conn = self.connect().await?;
         let mut ask = redis::cmd("CONFIG");
         ask.arg("GET").arg("databases");

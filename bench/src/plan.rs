@@ -4,29 +4,29 @@ use std::time::Duration;
 
 /// The sizes of one run.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Repetitions; the median counts.
-    pub(super) repetitions: usize,
+    pub(crate) repetitions: usize,
     /// Jobs of the workloads that go one at a time.
-    pub(super) single: u64,
+    pub(crate) single: u64,
     /// Jobs of the workloads with many tasks or large batches.
-    pub(super) many: u64,
+    pub(crate) many: u64,
     /// Jobs whose way to an idle worker is timed.
-    pub(super) handed: u64,
+    pub(crate) handed: u64,
     /// Bytes of a payload.
-    pub(super) payload: usize,
+    pub(crate) payload: usize,
     /// How many jobs wait while the cost of one more is measured.
-    pub(super) waiting: Vec<u64>,
+    pub(crate) waiting: Vec<u64>,
     /// How many are leased meanwhile.
-    pub(super) leased: Vec<u64>,
+    pub(crate) leased: Vec<u64>,
     /// How long an idle worker is watched.
-    pub(super) idle: Duration,
+    pub(crate) idle: Duration,
     /// No workload takes longer: what was done by then is what counts.
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 impl Plan {
-    pub(super) fn full(jobs: u64, payload: usize) -> Self {
+    pub(crate) fn full(jobs: u64, payload: usize) -> Self {
         Self {
             repetitions: 3,
             single: jobs.div_ceil(10),
@@ -41,7 +41,7 @@ impl Plan {
     }
 
     /// A few minutes for all backends together.
-    pub(super) fn quick(payload: usize) -> Self {
+    pub(crate) fn quick(payload: usize) -> Self {
         Self {
             repetitions: 3,
             single: 1_500,

@@ -8,8 +8,12 @@ use std::{
 use relq::{ClaimRequest, NewJob, QueueName, Settlement, Verdict, WorkerId};
 use serde::Serialize;
 
-use super::{plan::Plan, queue::QueueContender, sample::count};
-use crate::failure::{Failure, Outcome};
+use crate::{
+    failure::{Failure, Outcome},
+    plan::Plan,
+    queue::QueueContender,
+    sample::count,
+};
 
 /// Jobs pushed, claimed and finished, one after the other, at each size.
 const CYCLES: u64 = 300;
@@ -20,25 +24,25 @@ const LEASE: Duration = Duration::from_secs(3600);
 /// What there is many of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Many {
+pub(crate) enum Many {
     Waiting,
     Leased,
 }
 
 /// The cost of one job beside so many others.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Growth {
-    pub(super) backend: String,
-    pub(super) many: Many,
-    pub(super) jobs: u64,
-    pub(super) us_per_job: f64,
-    pub(super) commands_per_job: Option<f64>,
-    pub(super) redis_cpu_us_per_job: Option<f64>,
+pub(crate) struct Growth {
+    pub(crate) backend: String,
+    pub(crate) many: Many,
+    pub(crate) jobs: u64,
+    pub(crate) us_per_job: f64,
+    pub(crate) commands_per_job: Option<f64>,
+    pub(crate) redis_cpu_us_per_job: Option<f64>,
 }
 
 /// Measures at each size of the plan. A size that cannot be reached in time is left
 /// out, and so are those behind it.
-pub(super) async fn measure(
+pub(crate) async fn measure(
     contender: &QueueContender,
     many: Many,
     plan: &Plan,
@@ -141,12 +145,12 @@ async fn cycles(
     })
 }
 
-pub(super) fn worker(name: &str) -> Outcome<WorkerId> {
+pub(crate) fn worker(name: &str) -> Outcome<WorkerId> {
     WorkerId::new(name).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// A queue of the benchmark's own.
-pub(super) fn queue_name(random: &str) -> Outcome<QueueName> {
+pub(crate) fn queue_name(random: &str) -> Outcome<QueueName> {
     QueueName::new(format!("relq-bench-{random}"))
         .map_err(|error| Failure::Failed(error.to_string()))
 }

@@ -1,37 +1,22 @@
-//! `relq bench`: the backends compared, on a server of yours.
-
-mod at_rest;
-mod charts;
-mod contender;
-mod growth;
-mod measure;
-mod meter;
-mod page;
-mod plan;
-mod pushing;
-mod queue;
-mod raw_redis;
-#[cfg(feature = "sqlite")]
-mod raw_sqlite;
-mod results;
-mod sample;
-mod server;
-mod tally;
-mod text;
-mod workload;
+//! The command line, and what is measured because of it.
 
 use std::path::PathBuf;
 
+use clap::Parser;
+use tokio::runtime::Runtime;
+
 use crate::{
-    args::Target,
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, end},
     interrupts::Interrupts,
+    measure::Measuring,
     output::{Output, say},
+    page,
+    plan::Plan,
+    results::Results,
+    server::{Durability, Server},
+    store::Store,
+    tally, text,
 };
-use measure::Measuring;
-use plan::Plan;
-use results::Results;
-use server::{Durability, Server};
 
 /// Compare the backends' speed on a server of yours
 ///
@@ -43,9 +28,14 @@ use server::{Durability, Server};
 /// private redis-server, which is then also measured with a log synced every second and
 /// before each answer. SQLite is measured in a temporary file in the current folder.
 /// Queues of the benchmark's own are removed afterwards.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Args {
-    /// Which backends [default: all that were compiled in]
+#[derive(Parser, Debug)]
+#[command(name = "relq-bench", version, max_term_width = 88)]
+#[command(mut_arg("url", |url| url.help("The Redis server [default: a private one]")))]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    store: Store,
+
+    /// Which backends [default: all]
     #[arg(long = "backend", value_name = "NAME", value_delimiter = ',')]
     backends: Vec<String>,
 
@@ -70,14 +60,28 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 }
 
-impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+impl Bench {
+    /// Reads the command line, or says what is wrong with it and exits with 2.
+    pub(crate) fn from_command_line() -> Self {
+        Self::try_parse().unwrap_or_else(|error| end(&error))
+    }
+
+    /// Measures and prints.
+    pub(crate) fn run(self) -> Outcome {
+        let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
+        let runtime = Runtime::new().map_err(cannot)?;
+        let outcome = runtime.block_on(Box::pin(self.compare()));
+        runtime.shutdown_background();
+        outcome
+    }
+
+    async fn compare(self) -> Outcome {
         let plan = self.plan()?;
         let backends = self.backends()?;
         let mut measuring = Measuring::new(plan);
         let interrupts = Interrupts::listen()?;
         tokio::select! {
-            measured = Box::pin(measure(target, &backends, &mut measuring)) => measured?,
+            measured = Box::pin(measure(&self.store, &backends, &mut measuring)) => measured?,
             () = interrupts.first() => {
                 return Err(Failure::Failed("stopped by a signal".into()));
             }
@@ -128,13 +132,13 @@ impl Args {
         if results.is_exact() {
             return Ok(());
         }
-        say("relq: some runs are void: jobs were missing or handled twice");
+        say("relq-bench: some runs are void: jobs were missing or handled twice");
         Err(Failure::Reported)
     }
 
-    /// The command that gives the same again.
+    /// The flags that give the same again.
     fn command_line(&self) -> String {
-        let mut words = vec!["relq bench".to_owned()];
+        let mut words = Vec::new();
         if !self.backends.is_empty() {
             words.push(format!("--backend {}", self.backends.join(",")));
         }
@@ -152,12 +156,12 @@ impl Args {
 }
 
 async fn measure(
-    target: &Target,
+    store: &Store,
     backends: &[String],
     measuring: &mut Measuring,
 ) -> Outcome {
     if backends.iter().any(|backend| backend != "sqlite") {
-        match target.given_url()?.filter(|url| !url.starts_with("sqlite:")) {
+        match store.given_url()?.filter(|url| !url.starts_with("sqlite:")) {
             Some(url) => measuring.on_server(Server::at(&url)?, backends).await?,
             None => on_private_servers(measuring, backends).await?,
         }

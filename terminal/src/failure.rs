@@ -1,17 +1,23 @@
 //! Why the program did not do what it was asked, and what to do about it.
 
-use std::{io, process::ExitCode};
+use std::{
+    io,
+    process::{self, ExitCode},
+};
 
 use relq::{ConnectError, Error, Happened};
 
-use crate::output::say;
+use crate::{
+    output::{say, say_lines},
+    printable::printable_lines,
+};
 
 /// What a command comes to.
-pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The command line makes no sense: exit code 2.
     Usage(String),
     /// It could not be done: exit code 1.
@@ -23,15 +29,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Says on standard error what is wrong, and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Says on standard error what is wrong with `program`, and gives the exit code.
+    pub fn report(&self, program: &str) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                say(&format!("relq: {message}"));
+                say(&format!("{program}: {message}"));
                 ExitCode::from(2)
             }
             Self::Failed(message) => {
-                say(&format!("relq: {message}"));
+                say(&format!("{program}: {message}"));
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,
@@ -40,7 +46,7 @@ impl Failure {
     }
 
     /// Standard output could not be written to.
-    pub(crate) fn output(error: &io::Error) -> Self {
+    pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::OutputClosed;
         }
@@ -64,7 +70,7 @@ impl From<ConnectError> for Failure {
 }
 
 /// The message of an error with all its causes, and what to do.
-pub(crate) fn explain(error: &Error) -> String {
+pub fn explain(error: &Error) -> String {
     let message = error.full_message();
     match remedy(error) {
         Some(remedy) => format!("{message}; {remedy}"),
@@ -87,4 +93,15 @@ fn remedy(error: &Error) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line, and ends.
+pub fn end(error: &clap::Error) -> ! {
+    let message = error.render().to_string();
+    if printable_lines(&message) == message {
+        error.exit();
+    }
+    // It quotes words of the command line, which may be of others.
+    say_lines(message.trim_end());
+    process::exit(error.exit_code());
 }

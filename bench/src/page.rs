@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, fs, io, path::Path};
 
-use super::{
+use crate::{
     charts,
     growth::{Growth, Many},
     results::Results,
@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The page's name in its folder.
-pub(super) const FILE: &str = "measurements.md";
+pub(crate) const FILE: &str = "measurements.md";
 
 /// The folder of its charts.
 const CHARTS: &str = "measurements";
@@ -21,7 +21,7 @@ const CHARTS: &str = "measurements";
 const KEEP: &str = "<!-- what follows is written by hand and kept -->";
 
 /// Writes the page and its charts into `folder`.
-pub(super) fn write(folder: &Path, results: &Results, command: &str) -> io::Result<()> {
+pub(crate) fn write(folder: &Path, results: &Results, command: &str) -> io::Result<()> {
     let charts = folder.join(CHARTS);
     fs::create_dir_all(&charts)?;
     draw(&charts, results)?;
@@ -47,14 +47,14 @@ fn page(results: &Results, command: &str) -> String {
     let mut page = format!(
         "# Measurements\n\n\
          As printed by this command; `--release` matters:\n\n\
-         ```sh\ncargo run --release -p relq-cli -- {}\n```\n\n\
+         ```sh\ncargo run --release -p relq-bench -- {}\n```\n\n\
          Medians of {} repetitions, payloads of {} bytes. In each repetition every \
          backend and the bare store did each workload in turn on the same server: \
          *of raw* is the median of the ratios to the bare store within a repetition \
          (of W5, of the times: smaller is better), and the figure to go by. Each job \
          was counted: none was missing and none came twice, unless a line says \
          void.\n\n{}\n",
-        command.trim_start_matches("relq "),
+        command,
         results.repetitions,
         results.payload,
         machine(results),

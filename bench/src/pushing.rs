@@ -10,12 +10,14 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::workload::TASKS;
-use crate::failure::{Failure, Outcome};
+use crate::{
+    failure::{Failure, Outcome},
+    workload::TASKS,
+};
 
 /// Numbers from 0 on.
 #[derive(Debug, Clone)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     next: Arc<AtomicU64>,
     end: u64,
     deadline: Instant,
@@ -23,17 +25,17 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Those below `end`, for as long as `patience`.
-    pub(super) fn below(end: u64, patience: Duration) -> Self {
+    pub(crate) fn below(end: u64, patience: Duration) -> Self {
         Self { next: Arc::default(), end, deadline: Instant::now() + patience }
     }
 
     /// The next number. Each that is given is used.
-    pub(super) fn take(&self) -> Option<u64> {
+    pub(crate) fn take(&self) -> Option<u64> {
         self.take_many(1).map(|numbers| numbers.start)
     }
 
     /// The next `most` numbers, or what is left.
-    pub(super) fn take_many(&self, most: usize) -> Option<std::ops::Range<u64>> {
+    pub(crate) fn take_many(&self, most: usize) -> Option<std::ops::Range<u64>> {
         if Instant::now() >= self.deadline {
             return None;
         }
@@ -43,13 +45,13 @@ impl Numbers {
     }
 
     /// How many were given.
-    pub(super) fn given(&self) -> u64 {
+    pub(crate) fn given(&self) -> u64 {
         self.next.load(Relaxed).min(self.end)
     }
 }
 
 /// Runs `TASKS` of the same task and waits for all.
-pub(super) async fn in_tasks<F>(task: impl Fn() -> F) -> Outcome
+pub(crate) async fn in_tasks<F>(task: impl Fn() -> F) -> Outcome
 where
     F: Future<Output = Outcome> + Send + 'static,
 {

@@ -2,23 +2,28 @@
 
 use serde::Serialize;
 
-use super::{at_rest::AtRest, growth::Growth, plan::Plan, sample::Figures};
-use crate::failure::{Failure, Outcome};
+use crate::{
+    at_rest::AtRest,
+    failure::{Failure, Outcome},
+    growth::Growth,
+    plan::Plan,
+    sample::Figures,
+};
 
 /// The figures of one run of the benchmark.
 #[derive(Debug)]
-pub(super) struct Results {
-    pub(super) repetitions: usize,
-    pub(super) payload: usize,
+pub(crate) struct Results {
+    pub(crate) repetitions: usize,
+    pub(crate) payload: usize,
     /// The name and version of the server, if there was one.
-    pub(super) server: Option<String>,
-    pub(super) figures: Vec<Figures>,
-    pub(super) growth: Vec<Growth>,
-    pub(super) at_rest: Vec<AtRest>,
+    pub(crate) server: Option<String>,
+    pub(crate) figures: Vec<Figures>,
+    pub(crate) growth: Vec<Growth>,
+    pub(crate) at_rest: Vec<AtRest>,
 }
 
 impl Results {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             repetitions: plan.repetitions,
             payload: plan.payload,
@@ -30,13 +35,13 @@ impl Results {
     }
 
     /// Whether every job of every run was handled once.
-    pub(super) fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         let handled = self.figures.iter().all(|figures| figures.exact != Some(false));
         handled && self.at_rest.iter().all(|at_rest| at_rest.exact)
     }
 
     /// The durability settings that were measured, in their order.
-    pub(super) fn durabilities(&self) -> Vec<&str> {
+    pub(crate) fn durabilities(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for figures in &self.figures {
             if !all.contains(&figures.durability.as_str()) {
@@ -47,7 +52,7 @@ impl Results {
     }
 
     /// The backends, in the order in which they ran; those of raw stores are left out.
-    pub(super) fn backends(&self) -> Vec<&str> {
+    pub(crate) fn backends(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for figures in &self.figures {
             let name = figures.backend.as_str();
@@ -59,7 +64,7 @@ impl Results {
     }
 
     /// One object a line: workloads, then growth, then what is at rest.
-    pub(super) fn json_lines(&self) -> Outcome<String> {
+    pub(crate) fn json_lines(&self) -> Outcome<String> {
         let figures = self.figures.iter().map(to_json);
         let growth = self.growth.iter().map(to_json);
         let at_rest = self.at_rest.iter().map(to_json);

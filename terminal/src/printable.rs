@@ -16,18 +16,18 @@ const MOST_MARKS: usize = 4;
 /// `text` with escapes in place of all that a terminal obeys or does not show: control
 /// characters, marks of direction, characters without a glyph, spaces that are not
 /// those of plain or of East Asian text.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     beginning(text, usize::MAX)
 }
 
 /// As [`printable`], for text of many lines: the newlines stay.
-pub(crate) fn printable_lines(text: &str) -> String {
+pub fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// Bytes as [`printable`] text, escaped byte by byte when they are not UTF-8. Ends once
 /// it is wider than so many columns, however long the rest is.
-pub(crate) fn payload(bytes: &[u8], columns: usize) -> String {
+pub fn payload(bytes: &[u8], columns: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => beginning(text, columns),
         Err(_) => {
@@ -38,12 +38,12 @@ pub(crate) fn payload(bytes: &[u8], columns: usize) -> String {
 }
 
 /// How many columns of a terminal a printable text takes.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
 /// A printable text in at most so many columns; what is cut leaves a mark.
-pub(crate) fn cut(mut text: String, columns: usize) -> String {
+pub fn cut(mut text: String, columns: usize) -> String {
     let mut taken = 0;
     let mut fits = 0;
     for (at, c) in text.char_indices() {

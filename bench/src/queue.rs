@@ -11,7 +11,8 @@ use relq::{
 };
 use tokio::sync::Notify;
 
-use super::{
+use crate::{
+    failure::{Failure, Outcome},
     meter::Meter,
     plan::Plan,
     pushing::{Numbers, in_tasks},
@@ -19,7 +20,6 @@ use super::{
     tally::Tally,
     workload::{BATCH, CROWD, TASKS, Workload},
 };
-use crate::failure::{Failure, Outcome};
 
 /// How long a worker is left alone before it is taken to be asleep.
 const FALLING_ASLEEP: Duration = Duration::from_millis(200);
@@ -32,17 +32,17 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(120);
 
 /// A queue of the benchmark's own.
 #[derive(Debug)]
-pub(super) struct QueueContender {
+pub(crate) struct QueueContender {
     name: String,
-    pub(super) queue: Arc<dyn Queue>,
-    pub(super) meter: Option<Meter>,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) meter: Option<Meter>,
     tally: Arc<Tally>,
     pushed: u64,
 }
 
 impl QueueContender {
     /// Opens a queue of that backend at `url`. `meter` reads its server's counters.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         backend: &str,
         url: &str,
         queue: &QueueName,
@@ -57,16 +57,16 @@ impl QueueContender {
         })
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) async fn clean_up(&self) -> Outcome {
+    pub(crate) async fn clean_up(&self) -> Outcome {
         self.queue.purge().await?;
         Ok(())
     }
 
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &mut self,
         workload: Workload,
         plan: &Plan,
@@ -198,7 +198,7 @@ async fn push(
     Ok(())
 }
 
-pub(super) async fn run(
+pub(crate) async fn run(
     worker: Worker,
     handler: impl relq::worker::Handler,
 ) -> Outcome {

@@ -4,32 +4,34 @@ use std::collections::HashMap;
 
 use redis::aio::MultiplexedConnection;
 
-use super::sample::count;
-use crate::failure::{Failure, Outcome};
+use crate::{
+    failure::{Failure, Outcome},
+    sample::count,
+};
 
 /// What a stretch of work cost the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spent {
-    pub(super) commands: u64,
+pub(crate) struct Spent {
+    pub(crate) commands: u64,
     /// Times that the server found something to read: a round trip each.
-    pub(super) reads: u64,
+    pub(crate) reads: u64,
     /// Bytes in and out.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Of user and system time.
-    pub(super) cpu_us: f64,
+    pub(crate) cpu_us: f64,
     /// Bytes more in use than before.
-    pub(super) memory: f64,
+    pub(crate) memory: f64,
 }
 
 /// A server's counters, read on a connection of their own.
 #[derive(Debug, Clone)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     conn: MultiplexedConnection,
 }
 
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     commands: u64,
     reads: u64,
     bytes: u64,
@@ -38,11 +40,11 @@ pub(super) struct Reading {
 }
 
 impl Meter {
-    pub(super) fn new(conn: MultiplexedConnection) -> Self {
+    pub(crate) fn new(conn: MultiplexedConnection) -> Self {
         Self { conn }
     }
 
-    pub(super) async fn read(&self) -> Outcome<Reading> {
+    pub(crate) async fn read(&self) -> Outcome<Reading> {
         let info: String = redis::cmd("INFO")
             .arg("everything")
             .query_async(&mut self.conn.clone())
@@ -52,7 +54,7 @@ impl Meter {
     }
 
     /// What was spent since `before`, but for the readings themselves.
-    pub(super) async fn since(&self, before: Reading) -> Outcome<Spent> {
+    pub(crate) async fn since(&self, before: Reading) -> Outcome<Spent> {
         let after = self.read().await?;
         Ok(Spent {
             commands: (after.commands - before.commands).saturating_sub(1),
@@ -82,7 +84,7 @@ impl Reading {
 }
 
 /// A command that relq does not send failed.
-pub(super) fn failed(error: &redis::RedisError) -> Failure {
+pub(crate) fn failed(error: &redis::RedisError) -> Failure {
     Failure::Failed(format!("the server does not do as the benchmark asks: {error}"))
 }
 

@@ -1,11 +1,11 @@
 //! The tables for the terminal.
 
-use super::{
+use crate::{
     growth::{Growth, Many},
     results::Results,
     sample::Figures,
+    table::Table,
 };
-use crate::table::Table;
 
 const HEADS: [&str; 11] = [
     "", "backend", "jobs/s", "spread", "of raw", "p50 us", "p99 us", "cmds", "trips",
@@ -13,7 +13,7 @@ const HEADS: [&str; 11] = [
 ];
 
 /// Everything, as text.
-pub(super) fn tables(results: &Results) -> String {
+pub(crate) fn tables(results: &Results) -> String {
     let mut text = String::new();
     for durability in results.durabilities() {
         let mut table = Table::new(HEADS);
@@ -91,7 +91,7 @@ fn at_rest(results: &Results) -> String {
 }
 
 /// Thousands as `12.3k`.
-pub(super) fn short(figure: f64) -> String {
+pub(crate) fn short(figure: f64) -> String {
     match figure {
         many if many >= 1e6 => format!("{:.2}M", many / 1e6),
         many if many >= 1e4 => format!("{:.0}k", many / 1e3),
@@ -100,11 +100,11 @@ pub(super) fn short(figure: f64) -> String {
     }
 }
 
-pub(super) fn whole(figure: Option<f64>) -> String {
+pub(crate) fn whole(figure: Option<f64>) -> String {
     figure.map(|figure| format!("{figure:.0}")).unwrap_or_default()
 }
 
-pub(super) fn fine(figure: Option<f64>) -> String {
+pub(crate) fn fine(figure: Option<f64>) -> String {
     figure.map(|figure| format!("{figure:.2}")).unwrap_or_default()
 }
 

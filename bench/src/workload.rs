@@ -2,7 +2,7 @@
 
 /// A workload, by the name that the tables have for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Workload {
+pub(crate) enum Workload {
     /// Push one job at a time.
     PushOne,
     /// Drain with one handler at a time.
@@ -20,17 +20,17 @@ pub(super) enum Workload {
 }
 
 /// Tasks that push at once, and handlers of `DrainTasks`.
-pub(super) const TASKS: u32 = 64;
+pub(crate) const TASKS: u32 = 64;
 
 /// Jobs of a call of `PushBatches`.
-pub(super) const BATCH: usize = 100;
+pub(crate) const BATCH: usize = 100;
 
 /// Handlers of `DrainBatches`.
-pub(super) const CROWD: u32 = 512;
+pub(crate) const CROWD: u32 = 512;
 
 impl Workload {
     /// In the order in which they run: what one pushes, the next drains.
-    pub(super) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::PushOne,
         Self::DrainOne,
         Self::PushTasks,
@@ -41,7 +41,7 @@ impl Workload {
     ];
 
     /// Its short name.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PushOne => "W1",
             Self::PushTasks => "W2",
@@ -54,7 +54,7 @@ impl Workload {
     }
 
     /// What it is, in few words.
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::PushOne => "push one",
             Self::PushTasks => "push, 64 tasks",

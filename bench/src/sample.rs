@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{meter::Spent, workload::Workload};
+use crate::{meter::Spent, workload::Workload};
 
 /// One run of a workload.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sample {
-    pub(super) jobs: u64,
-    pub(super) took: Duration,
+pub(crate) struct Sample {
+    pub(crate) jobs: u64,
+    pub(crate) took: Duration,
     /// How long each job took on its way, where that is what is measured.
-    pub(super) latencies: Vec<Duration>,
+    pub(crate) latencies: Vec<Duration>,
     /// What it cost the server, if there is one.
-    pub(super) spent: Option<Spent>,
+    pub(crate) spent: Option<Spent>,
     /// Whether each job was handled once and none was missing; `None` where nothing is
     /// handled.
-    pub(super) exact: Option<bool>,
+    pub(crate) exact: Option<bool>,
 }
 
 impl Sample {
@@ -44,30 +44,30 @@ impl Sample {
 
 /// One line of the tables: the medians of all repetitions.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Figures {
-    pub(super) backend: String,
-    pub(super) workload: String,
-    pub(super) durability: String,
-    pub(super) jobs_per_s: Option<f64>,
+pub(crate) struct Figures {
+    pub(crate) backend: String,
+    pub(crate) workload: String,
+    pub(crate) durability: String,
+    pub(crate) jobs_per_s: Option<f64>,
     /// The slowest and the fastest repetition.
-    pub(super) jobs_per_s_spread: Option<(f64, f64)>,
+    pub(crate) jobs_per_s_spread: Option<(f64, f64)>,
     /// The median of the ratios to the raw limit of the same repetition; of `W5`, of
     /// the medians of the times.
-    pub(super) of_raw: Option<f64>,
-    pub(super) p50_us: Option<f64>,
-    pub(super) p99_us: Option<f64>,
-    pub(super) commands_per_job: Option<f64>,
-    pub(super) round_trips_per_job: Option<f64>,
-    pub(super) bytes_per_job: Option<f64>,
-    pub(super) redis_cpu_us_per_job: Option<f64>,
-    pub(super) memory_bytes_per_job: Option<f64>,
-    pub(super) exact: Option<bool>,
+    pub(crate) of_raw: Option<f64>,
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+    pub(crate) commands_per_job: Option<f64>,
+    pub(crate) round_trips_per_job: Option<f64>,
+    pub(crate) bytes_per_job: Option<f64>,
+    pub(crate) redis_cpu_us_per_job: Option<f64>,
+    pub(crate) memory_bytes_per_job: Option<f64>,
+    pub(crate) exact: Option<bool>,
 }
 
 impl Figures {
     /// The figures of a workload on a backend, `raw` being those of the limit, one for
     /// each repetition.
-    pub(super) fn of(
+    pub(crate) fn of(
         backend: &str,
         workload: Workload,
         durability: &str,
@@ -116,7 +116,7 @@ fn spread(figures: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// The middle one; of an even number the mean of the two in the middle.
-pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
     match figures.len() {
@@ -130,7 +130,7 @@ pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
 
 /// A count as a figure to reckon with.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(super) fn count(of: u64) -> f64 {
+pub(crate) fn count(of: u64) -> f64 {
     of as f64
 }
 

@@ -13,7 +13,7 @@ const DEFAULT_WIDTH: usize = 200;
 
 /// Rows of `COLUMNS` cells. A column without a cell that says something is left out.
 #[derive(Debug)]
-pub(crate) struct Table<const COLUMNS: usize> {
+pub struct Table<const COLUMNS: usize> {
     rows: Vec<Row<COLUMNS>>,
 }
 
@@ -25,17 +25,18 @@ struct Row<const COLUMNS: usize> {
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    pub(crate) fn new(heads: [&str; COLUMNS]) -> Self {
+    /// A table without rows, below these heads.
+    pub fn new(heads: [&str; COLUMNS]) -> Self {
         Self { rows: vec![Row { cells: heads.map(str::to_owned), note: None }] }
     }
 
     /// Adds a row of printable texts.
-    pub(crate) fn row(&mut self, cells: [String; COLUMNS], note: Option<String>) {
+    pub fn row(&mut self, cells: [String; COLUMNS], note: Option<String>) {
         self.rows.push(Row { cells, note });
     }
 
     /// The rows as text, each line cut to `width`.
-    pub(crate) fn render(&self, width: usize) -> String {
+    pub fn render(&self, width: usize) -> String {
         let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| columns(&row.cells[column]));
             // What is behind the end of the line is cut: no row is filled up to it.
@@ -68,7 +69,7 @@ impl<const COLUMNS: usize> Row<COLUMNS> {
 
 /// How many columns a line of standard output has: those of the terminal, or 200 when
 /// it is none.
-pub(crate) fn line_width() -> usize {
+pub fn line_width() -> usize {
     terminal_width().unwrap_or(DEFAULT_WIDTH)
 }
 

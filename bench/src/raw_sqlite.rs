@@ -4,15 +4,19 @@ use std::{path::Path, time::Instant};
 
 use rusqlite::{Connection, params};
 
-use super::{
-    plan::Plan, pushing::Numbers, sample::Sample, tally::Tally, workload::BATCH,
+use crate::{
+    failure::{Failure, Outcome},
+    plan::Plan,
+    pushing::Numbers,
+    sample::Sample,
+    tally::Tally,
+    workload::BATCH,
     workload::Workload,
 };
-use crate::failure::{Failure, Outcome};
 
 /// One table in a file of its own, and one connection to it.
 #[derive(Debug)]
-pub(super) struct RawSqlite {
+pub(crate) struct RawSqlite {
     conn: Connection,
     tally: Tally,
     pushed: u64,
@@ -20,7 +24,7 @@ pub(super) struct RawSqlite {
 
 impl RawSqlite {
     /// Makes the file. Each commit is synced, as the backend's are by default.
-    pub(super) fn open(file: &Path) -> Outcome<Self> {
+    pub(crate) fn open(file: &Path) -> Outcome<Self> {
         let conn = Connection::open(file).and_then(|conn| {
             conn.execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -35,7 +39,7 @@ impl RawSqlite {
     }
 
     /// `None` for what SQLite knows no way to do: to wait.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         workload: Workload,
         plan: &Plan,

@@ -10,7 +10,7 @@ use plotters::{
     prelude::*,
 };
 
-use super::{
+use crate::{
     growth::{Growth, Many},
     results::Results,
     sample::{Figures, count},
@@ -53,7 +53,7 @@ struct Bars<'a> {
 }
 
 /// Jobs a second of each workload, on the first server measured.
-pub(super) fn throughput(results: &Results, file: &Path) -> Drawn {
+pub(crate) fn throughput(results: &Results, file: &Path) -> Drawn {
     let Some(durability) = results.durabilities().first().copied() else {
         return Ok(());
     };
@@ -76,7 +76,7 @@ pub(super) fn throughput(results: &Results, file: &Path) -> Drawn {
 }
 
 /// From the push to the handler: half of the jobs are sooner, and 99 of 100.
-pub(super) fn hand_over(results: &Results, file: &Path) -> Drawn {
+pub(crate) fn hand_over(results: &Results, file: &Path) -> Drawn {
     let Some(durability) = results.durabilities().first().copied() else {
         return Ok(());
     };
@@ -105,7 +105,7 @@ fn names_on(results: &Results, durability: &str) -> Vec<String> {
 }
 
 /// A workload's figures.
-pub(super) fn find<'a>(
+pub(crate) fn find<'a>(
     results: &'a Results,
     durability: &str,
     workload: Workload,
@@ -134,7 +134,7 @@ impl Bars<'_> {
             .disable_x_mesh()
             .light_line_style(WHITE)
             .y_desc(self.unit)
-            .y_label_formatter(&|value| super::text::short(*value))
+            .y_label_formatter(&|value| crate::text::short(*value))
             .x_labels(self.groups.len())
             .draw()?;
         for (at, name) in self.names.iter().enumerate() {
@@ -208,7 +208,7 @@ impl ValueFormatter<f64> for Groups<'_> {
 }
 
 /// What a job costs beside more and more others.
-pub(super) fn growth(results: &Results, many: Many, file: &Path) -> Drawn {
+pub(crate) fn growth(results: &Results, many: Many, file: &Path) -> Drawn {
     let points: Vec<_> =
         results.growth.iter().filter(|growth| growth.many == many).collect();
     if points.is_empty() {
@@ -240,8 +240,8 @@ fn draw_growth(
         .light_line_style(WHITE)
         .x_desc(axis)
         .y_desc("microseconds a job")
-        .x_label_formatter(&|value| super::text::short(*value))
-        .y_label_formatter(&|value| super::text::short(*value))
+        .x_label_formatter(&|value| crate::text::short(*value))
+        .y_label_formatter(&|value| crate::text::short(*value))
         .draw()?;
     for (at, (name, line)) in lines(points).into_iter().enumerate() {
         let colour = COLOURS[(at + 1) % COLOURS.len()];

@@ -1,34 +1,31 @@
 //! Who is measured: a backend, or the store without relq.
 
-use super::{
-    plan::Plan, queue::QueueContender, raw_redis::RawRedis, sample::Sample,
-    workload::Workload,
+use crate::{
+    failure::Outcome, plan::Plan, queue::QueueContender, raw_redis::RawRedis,
+    raw_sqlite::RawSqlite, sample::Sample, workload::Workload,
 };
-use crate::failure::Outcome;
 
 /// One that runs the workloads.
 #[derive(Debug)]
-pub(super) enum Contender {
+pub(crate) enum Contender {
     Queue(QueueContender),
     RawRedis(RawRedis),
-    #[cfg(feature = "sqlite")]
-    RawSqlite(super::raw_sqlite::RawSqlite),
+    RawSqlite(RawSqlite),
 }
 
 impl Contender {
     /// Its name in the tables.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Queue(queue) => queue.name(),
             Self::RawRedis(_) => "raw Redis",
-            #[cfg(feature = "sqlite")]
             Self::RawSqlite(_) => "raw SQLite",
         }
     }
 
     /// Runs a workload once. One that drains takes what the one before it pushed.
     /// `None` where there is nothing of the kind.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &mut self,
         workload: Workload,
         plan: &Plan,
@@ -36,17 +33,15 @@ impl Contender {
         match self {
             Self::Queue(queue) => Box::pin(queue.run(workload, plan)).await.map(Some),
             Self::RawRedis(raw) => Box::pin(raw.run(workload, plan)).await.map(Some),
-            #[cfg(feature = "sqlite")]
             Self::RawSqlite(raw) => raw.run(workload, plan),
         }
     }
 
     /// Removes what it left.
-    pub(super) async fn clean_up(&mut self) -> Outcome {
+    pub(crate) async fn clean_up(&mut self) -> Outcome {
         match self {
             Self::Queue(queue) => queue.clean_up().await,
             Self::RawRedis(raw) => raw.clean_up().await,
-            #[cfg(feature = "sqlite")]
             Self::RawSqlite(_) => Ok(()),
         }
     }

@@ -12,7 +12,8 @@ use relq::{
 };
 use serde::Serialize;
 
-use super::{
+use crate::{
+    failure::Outcome,
     growth::worker,
     plan::Plan,
     queue::{QueueContender, run},
@@ -20,7 +21,6 @@ use super::{
     tally::Tally,
     workload::TASKS,
 };
-use crate::failure::Outcome;
 
 /// The lease of the worker that dies.
 const LEASE: Duration = Duration::from_secs(1);
@@ -33,18 +33,18 @@ const LOST: Duration = Duration::from_secs(60);
 
 /// A backend with nothing to do, and after a death.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct AtRest {
-    pub(super) backend: String,
+pub(crate) struct AtRest {
+    pub(crate) backend: String,
     /// Commands that an idle worker with 64 slots sends in a second.
-    pub(super) idle_commands_per_s: Option<f64>,
+    pub(crate) idle_commands_per_s: Option<f64>,
     /// From the end of a dead worker's leases of 1 s to the start of its last job on
     /// another worker, whose reaper looks every second.
-    pub(super) recovered_ms_after_lease: f64,
+    pub(crate) recovered_ms_after_lease: f64,
     /// Whether each of its jobs was handled once.
-    pub(super) exact: bool,
+    pub(crate) exact: bool,
 }
 
-pub(super) async fn measure(
+pub(crate) async fn measure(
     contender: &QueueContender,
     plan: &Plan,
 ) -> Outcome<AtRest> {

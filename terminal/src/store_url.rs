@@ -27,12 +27,12 @@ fn transport(url: &Url) -> &str {
 }
 
 /// Whether a password could be needed and is not there.
-pub(super) fn lacks_password(url: &str) -> bool {
+pub fn lacks_password(url: &str) -> bool {
     of_server(url).is_some_and(|url| !holds_password(&url))
 }
 
 /// Whether the URL of a server holds a password.
-pub(super) fn has_password(url: &str) -> bool {
+pub fn has_password(url: &str) -> bool {
     of_server(url).is_some_and(|url| holds_password(&url))
 }
 
@@ -46,7 +46,7 @@ fn holds_password(url: &Url) -> bool {
 }
 
 /// The URL of a server with this password.
-pub(super) fn with_password(url: &str, password: &str) -> String {
+pub fn with_password(url: &str, password: &str) -> String {
     let Some(mut with) = of_server(&without_password(url)) else {
         return url.to_owned();
     };
@@ -60,7 +60,7 @@ pub(super) fn with_password(url: &str, password: &str) -> String {
 }
 
 /// The URL without its password, wherever that stands.
-pub(super) fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let Some(mut without) = of_server(url) else { return url.to_owned() };
     // It fails where there is no host, and so no password either.
     let _ = without.set_password(None);
@@ -78,7 +78,7 @@ fn is_password(option: &str) -> bool {
 }
 
 /// The URL that means the same in any folder.
-pub(super) fn from_anywhere(url: &str) -> Outcome<String> {
+pub fn from_anywhere(url: &str) -> Outcome<String> {
     let Some(("sqlite", rest)) = url.split_once(':') else { return Ok(url.to_owned()) };
     let (path, options) = match rest.split_once('?') {
         Some((path, options)) => (path, format!("?{options}")),

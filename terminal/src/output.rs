@@ -12,26 +12,26 @@ use crate::{
 
 /// Says something to the person at the terminal, on standard error. When that cannot
 /// be written to there is nobody left to tell.
-pub(crate) fn say(message: &str) {
+pub fn say(message: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(message));
 }
 
 /// As [`say`], for a message of many lines.
-pub(crate) fn say_lines(message: &str) {
+pub fn say_lines(message: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_lines(message));
 }
 
 /// In which form a command answers.
 #[derive(Args, Debug, Clone, Copy)]
-pub(crate) struct Format {
+pub struct Format {
     /// Print one JSON value in place of text.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 impl Format {
     /// Prints an answer that is one thing.
-    pub(crate) fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> Outcome {
+    pub fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> Outcome {
         let mut out = Output::new();
         if self.json {
             out.json(answer)?;
@@ -45,19 +45,22 @@ impl Format {
 
 /// Standard output with a buffer.
 #[derive(Debug)]
-pub(crate) struct Output(BufWriter<Stdout>);
+pub struct Output(BufWriter<Stdout>);
 
 impl Output {
-    pub(crate) fn new() -> Self {
+    /// Begins to print.
+    #[expect(clippy::new_without_default, reason = "it stands for standard output")]
+    pub fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout()))
     }
 
-    pub(crate) fn text(&mut self, text: &str) -> Outcome {
+    /// Prints a text as it is.
+    pub fn text(&mut self, text: &str) -> Outcome {
         self.0.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 
     /// A line that names a thing, for programs as it is and for people printable.
-    pub(crate) fn name(&mut self, name: &str) -> Outcome {
+    pub fn name(&mut self, name: &str) -> Outcome {
         if io::stdout().is_terminal() {
             self.text(&printable(name))?;
         } else {
@@ -66,41 +69,47 @@ impl Output {
         self.text("\n")
     }
 
-    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
+    /// Prints a value as JSON, on one line without its end.
+    pub fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
         serde_json::to_writer(&mut self.0, value)
             .map_err(|error| Failure::output(&error.into()))
     }
 
-    pub(crate) fn flush(&mut self) -> Outcome {
+    /// Passes on what is still in the buffer.
+    pub fn flush(&mut self) -> Outcome {
         self.0.flush().map_err(|error| Failure::output(&error))
     }
 }
 
 /// A JSON array that is printed item by item, so that it can be of any length.
 #[derive(Debug)]
-pub(crate) struct JsonArray {
+pub struct JsonArray {
     out: Output,
     is_empty: bool,
 }
 
 impl JsonArray {
-    pub(crate) fn begin() -> Outcome<Self> {
+    /// Begins the array.
+    pub fn begin() -> Outcome<Self> {
         let mut out = Output::new();
         out.text("[")?;
         Ok(Self { out, is_empty: true })
     }
 
-    pub(crate) fn item<T: Serialize>(&mut self, item: &T) -> Outcome {
+    /// Prints the next item.
+    pub fn item<T: Serialize>(&mut self, item: &T) -> Outcome {
         self.out.text(if self.is_empty { "\n" } else { ",\n" })?;
         self.is_empty = false;
         self.out.json(item)
     }
 
-    pub(crate) fn flush(&mut self) -> Outcome {
+    /// Passes on the items that are still in the buffer.
+    pub fn flush(&mut self) -> Outcome {
         self.out.flush()
     }
 
-    pub(crate) fn end(mut self) -> Outcome {
+    /// Ends the array.
+    pub fn end(mut self) -> Outcome {
         self.out.text(if self.is_empty { "]\n" } else { "\n]\n" })?;
         self.out.flush()
     }

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use redis::{aio::MultiplexedConnection, cmd, pipe};
 
-use super::{
+use crate::{
+    failure::Outcome,
     meter::{Meter, failed},
     plan::Plan,
     pushing::{Numbers, in_tasks},
@@ -13,7 +14,6 @@ use super::{
     tally::Tally,
     workload::{BATCH, Workload},
 };
-use crate::failure::Outcome;
 
 /// Takes a batch and leases it, as little as can be done for that.
 const CLAIM: &str = "
@@ -28,7 +28,7 @@ const CLAIM: &str = "
 
 /// Two keys of the benchmark's own, on connections of its own.
 #[derive(Debug)]
-pub(super) struct RawRedis {
+pub(crate) struct RawRedis {
     conn: MultiplexedConnection,
     /// For the command that waits.
     waiting: MultiplexedConnection,
@@ -40,7 +40,7 @@ pub(super) struct RawRedis {
 }
 
 impl RawRedis {
-    pub(super) async fn open(server: &Server, name: &str) -> Outcome<Self> {
+    pub(crate) async fn open(server: &Server, name: &str) -> Outcome<Self> {
         Ok(Self {
             conn: server.connect().await?,
             waiting: server.connect().await?,
@@ -52,13 +52,13 @@ impl RawRedis {
         })
     }
 
-    pub(super) async fn clean_up(&mut self) -> Outcome {
+    pub(crate) async fn clean_up(&mut self) -> Outcome {
         let mut unlink = cmd("UNLINK");
         unlink.arg(&self.queue).arg(&self.taken);
         unlink.query_async(&mut self.conn).await.map_err(|error| failed(&error))
     }
 
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &mut self,
         workload: Workload,
         plan: &Plan,

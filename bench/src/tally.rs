@@ -10,7 +10,7 @@ use std::{
 
 /// Counts the handling of jobs that are numbered from 0.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     began: Instant,
     runs: Vec<AtomicU8>,
     handled: AtomicU64,
@@ -23,10 +23,10 @@ const NUMBER: usize = 8;
 const STAMP: usize = 8;
 
 /// The smallest payload that can be counted.
-pub(super) const LEAST_PAYLOAD: usize = NUMBER + STAMP;
+pub(crate) const LEAST_PAYLOAD: usize = NUMBER + STAMP;
 
 impl Tally {
-    pub(super) fn new(jobs: u64) -> Self {
+    pub(crate) fn new(jobs: u64) -> Self {
         Self {
             began: Instant::now(),
             runs: (0..jobs).map(|_| AtomicU8::new(0)).collect(),
@@ -37,7 +37,7 @@ impl Tally {
     }
 
     /// A payload of so many bytes that says its number and that it is pushed now.
-    pub(super) fn payload(&self, number: u64, bytes: usize) -> Vec<u8> {
+    pub(crate) fn payload(&self, number: u64, bytes: usize) -> Vec<u8> {
         let mut payload = vec![b'x'; bytes.max(LEAST_PAYLOAD)];
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
         let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -46,7 +46,7 @@ impl Tally {
     }
 
     /// Notes that a job was handled; answers how many have been.
-    pub(super) fn handled(&self, payload: &[u8]) -> u64 {
+    pub(crate) fn handled(&self, payload: &[u8]) -> u64 {
         let run = number_at(payload, 0)
             .and_then(|number| self.runs.get(usize::try_from(number).ok()?));
         match run {
@@ -57,7 +57,7 @@ impl Tally {
     }
 
     /// As [`handled`](Self::handled), and how long the job was on its way.
-    pub(super) fn arrived(&self, payload: &[u8]) -> u64 {
+    pub(crate) fn arrived(&self, payload: &[u8]) -> u64 {
         let now = self.began.elapsed();
         if let Some(pushed) = number_at(payload, NUMBER) {
             let latency = now.saturating_sub(Duration::from_nanos(pushed));
@@ -68,18 +68,18 @@ impl Tally {
     }
 
     /// How many were handled so far.
-    pub(super) fn so_far(&self) -> u64 {
+    pub(crate) fn so_far(&self) -> u64 {
         self.handled.load(Relaxed)
     }
 
     /// Whether the first `jobs` were handled once each and nothing else was.
-    pub(super) fn is_exact(&self, jobs: u64) -> bool {
+    pub(crate) fn is_exact(&self, jobs: u64) -> bool {
         let once = self.runs.iter().zip(0..jobs).all(|(run, _)| run.load(Relaxed) == 1);
         once && self.so_far() == jobs && self.strangers.load(Relaxed) == 0
     }
 
     /// How long the jobs were on their way.
-    pub(super) fn latencies(&self) -> Vec<Duration> {
+    pub(crate) fn latencies(&self) -> Vec<Duration> {
         self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

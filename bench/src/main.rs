@@ -1,0 +1,34 @@
+//! The `relq-bench` program: the backends compared, on a server of yours.
+
+mod at_rest;
+mod charts;
+mod command;
+mod contender;
+mod growth;
+mod measure;
+mod meter;
+mod page;
+mod plan;
+mod pushing;
+mod queue;
+mod raw_redis;
+mod raw_sqlite;
+mod results;
+mod sample;
+mod server;
+mod tally;
+mod text;
+mod workload;
+
+use std::process::ExitCode;
+
+use relq_terminal::{failure, interrupts, logging, output, store, table};
+
+fn main() -> ExitCode {
+    let bench = command::Bench::from_command_line();
+    logging::start();
+    match bench.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report("relq-bench"),
+    }
+}

@@ -1,0 +1,94 @@
+//! The built program, driven as a user would.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tempfile::TempDir;
+
+/// How long anything may take before the test gives it up.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The program in a folder of the test's own.
+fn bench(folder: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relq-bench"));
+    command.args(arguments).current_dir(folder.path());
+    for variable in ["RELQ_URL", "RELQ_PASSWORD_FILE", "RELQ_LOG"] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What it complains of when it refuses its command line.
+fn refusal(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let Output { status, stderr, .. } = bench(&folder, arguments).output().unwrap();
+    let error = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{error}");
+    error
+}
+
+/// The private server ends with the program.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_benchmark_that_is_stopped_leaves_no_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = ["--backend", "zset", "--jobs", "100000000"];
+    let running = bench(&folder, &line).spawn().unwrap();
+    let id = i32::try_from(running.id()).unwrap();
+    let server = eventually("its server runs", || child_of(&running));
+    kill_process(Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
+    let ended = running.wait_with_output().unwrap();
+    let error = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{error}");
+    assert!(error.contains("stopped by a signal"), "{error}");
+    eventually("the server has ended", || test_kill_process(server).err());
+}
+
+#[test]
+fn a_refused_url_shows_no_password() {
+    let line = ["--backend", "zset", "--url", "unix:///run/r.sock?pass=s3cret"];
+    let error = refusal(&line);
+    assert!(!error.contains("s3cret"), "{error}");
+}
+
+/// A script may have put what others wrote on the command line.
+#[test]
+fn a_refused_command_line_is_shown_with_escapes() {
+    for line in [&["--backend", "\x1b[2J\u{202e}"][..], &["\x1b[2J\u{202e}"]] {
+        let error = refusal(line);
+        assert!(!error.contains(['\x1b', '\u{202e}']), "{error}");
+        assert!(error.contains("\\u{202e}"), "{error}");
+    }
+}
+
+/// Asks until there is an answer, for as long as [`LIMIT`].
+fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < LIMIT, "it does not come true: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A process that this one has started.
+fn child_of(parent: &Child) -> Option<Pid> {
+    let line = format!("PPid:\t{}\n", parent.id());
+    let mut ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        entry.unwrap().file_name().to_str().and_then(|name| name.parse().ok())
+    });
+    let id = ids.find(|id: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+        status.is_ok_and(|status| status.contains(&line))
+    });
+    id.and_then(Pid::from_raw)
+}

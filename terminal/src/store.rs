@@ -1,0 +1,87 @@
+//! Which store is meant: `--url`, `RELQ_URL`, and the file of its password.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+
+use crate::{
+    failure::{Failure, Outcome},
+    store_url,
+};
+
+/// Where jobs go when nobody says otherwise.
+const DEFAULT_URL: &str = "sqlite:relq.db";
+
+/// Names the store where `--url` does not.
+pub const URL: &str = "RELQ_URL";
+
+/// Names a file that holds the password of a URL that has none.
+pub const PASSWORD_FILE: &str = "RELQ_PASSWORD_FILE";
+
+/// The URL whose password a worker has left out, so that a command which uses it is
+/// told so, and does not go on as another user or as nobody.
+pub const LEFT_OUT: &str = "RELQ_PASSWORD_LEFT_OUT";
+
+/// Which store is meant.
+#[derive(Args, Debug)]
+pub struct Store {
+    /// The store that holds the queue [default: sqlite:relq.db]
+    #[arg(long, env = URL, hide_env_values = true, global = true)]
+    url: Option<String>,
+}
+
+impl Store {
+    /// The URL of the command line or of `RELQ_URL`, with its password, if there is one.
+    pub fn given_url(&self) -> Outcome<Option<String>> {
+        let given = self.url.as_deref().filter(|url| !url.is_empty());
+        given.map(complete).transpose()
+    }
+
+    /// The URL given, or the default one.
+    pub fn url(&self) -> Outcome<String> {
+        Ok(self.given_url()?.unwrap_or_else(|| DEFAULT_URL.to_owned()))
+    }
+}
+
+/// The URL with a password, when it needs one that it does not have.
+fn complete(url: &str) -> Outcome<String> {
+    if !store_url::lacks_password(url) {
+        return Ok(url.to_owned());
+    }
+    if let Some(file) = password_file() {
+        return Ok(store_url::with_password(url, &read_password(&file)?));
+    }
+    if env::var_os(LEFT_OUT).is_some_and(|left_out| left_out == url) {
+        return Err(Failure::Failed(format!(
+            "this is a command of `relq work`, and the password of its URL was left out \
+             of its environment: start the worker with {PASSWORD_FILE} set to the name \
+             of a file that holds the password, or with --pass-credentials"
+        )));
+    }
+    Ok(url.to_owned())
+}
+
+/// The file that `RELQ_PASSWORD_FILE` names.
+pub fn password_file() -> Option<PathBuf> {
+    let name = env::var_os(PASSWORD_FILE).filter(|name| !name.is_empty());
+    name.map(PathBuf::from)
+}
+
+/// The text of the file, without the newline at its end.
+fn read_password(file: &Path) -> Outcome<String> {
+    let unusable = |why: &str| {
+        let file = file.display();
+        Failure::Failed(format!("the file {file} of {PASSWORD_FILE} {why}"))
+    };
+    let bytes = fs::read(file)
+        .map_err(|error| unusable(&format!("cannot be read: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| unusable("is not UTF-8"))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    match line.strip_suffix('\r').unwrap_or(line) {
+        "" => Err(unusable("holds no password")),
+        password => Ok(password.to_owned()),
+    }
+}
