@@ -2,7 +2,6 @@
 
 mod json;
 mod junit;
-mod markdown;
 
 use std::path::PathBuf;
 
@@ -62,9 +61,15 @@ struct Format {
     #[arg(long, value_name = "F")]
     junit: Option<PathBuf>,
 
-    /// Write a Markdown table to this file: between its marks, if it has them
-    #[arg(long, value_name = "F")]
-    markdown: Option<PathBuf>,
+    /// Write the report to this Markdown file, between its marks. May be given again
+    ///
+    /// The marks are <!-- conformance of BACKEND: begin --> for a table of this backend,
+    /// <!-- conformance matrix: begin --> for a table of all, in which this backend's
+    /// column is replaced, and <!-- conformance summary: begin -->, in which its row is.
+    /// Each ends with the same that says `end`. A new file gets the table of this
+    /// backend.
+    #[arg(long, value_name = "F", conflicts_with = "only")]
+    markdown: Vec<PathBuf>,
 }
 
 impl Args {
@@ -108,8 +113,8 @@ impl Format {
         if let Some(file) = &self.junit {
             std::fs::write(file, junit::of(report))?;
         }
-        if let Some(file) = &self.markdown {
-            markdown::write(report, file)?;
+        for file in &self.markdown {
+            report.write_markdown(file)?;
         }
         Ok(())
     }

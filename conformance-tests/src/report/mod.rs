@@ -6,6 +6,8 @@
 //! with a verdict on each.
 
 mod gather;
+mod grid;
+mod markdown;
 mod table;
 
 use std::collections::BTreeSet;

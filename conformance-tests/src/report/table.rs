@@ -53,22 +53,6 @@ impl Report {
     pub fn replay(&self, case: &Judged) -> String {
         format!("conformance report --backend {} --only {}", self.backend, case.id)
     }
-
-    /// A Markdown table of what is the same in each run: how many steps a waiting
-    /// claim takes is not.
-    pub fn markdown(&self) -> String {
-        let mut lines = vec![
-            format!("| {} | cases | passed | failed | unclaimed |", self.backend),
-            "|---|--:|--:|--:|--:|".to_owned(),
-        ];
-        let row = |topic: &str, counts: &Counts| {
-            let Counts { cases, passed, failed, unclaimed, .. } = counts;
-            format!("| {topic} | {cases} | {passed} | {failed} | {unclaimed} |")
-        };
-        lines.extend(self.topics().iter().map(|(topic, counts)| row(topic, counts)));
-        lines.push(row("**all**", &self.counts()));
-        lines.join("\n") + "\n"
-    }
 }
 
 #[cfg(test)]
@@ -99,13 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_topic_is_counted() {
-        let expected = "| mine | cases | passed | failed | unclaimed |\n\
-                        |---|--:|--:|--:|--:|\n\
-                        | a | 2 | 1 | 1 | 0 |\n\
-                        | b | 1 | 0 | 0 | 1 |\n\
-                        | **all** | 3 | 1 | 1 | 1 |\n";
-        assert_eq!(report().markdown(), expected);
+    fn the_faults_of_all_cases_are_counted() {
         assert_eq!(report().counts().faults_fired, 9);
     }
 

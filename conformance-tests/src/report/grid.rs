@@ -1,0 +1,109 @@
+//! A Markdown table of named rows and columns, of which one can be replaced.
+
+use std::fmt;
+
+/// A table whose first column names the rows. Its cells hold no `|`.
+#[derive(Debug)]
+pub(super) struct Grid {
+    corner: String,
+    heads: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    name: String,
+    cells: Vec<String>,
+}
+
+impl Grid {
+    /// A table without rows.
+    pub(super) fn new<const COLUMNS: usize>(
+        corner: &str,
+        heads: [&str; COLUMNS],
+    ) -> Self {
+        let heads = heads.map(str::to_owned).into();
+        Self { corner: corner.to_owned(), heads, rows: Vec::new() }
+    }
+
+    /// The table that a text begins with, or one without rows and columns.
+    pub(super) fn parse(text: &str, corner: &str) -> Self {
+        let mut lines = text.lines().filter_map(words);
+        let mut grid = Self::new(corner, []);
+        grid.heads = lines.next().map(|(_, heads)| heads).unwrap_or_default();
+        // The line between the heads and the rows.
+        lines.next();
+        for (name, mut cells) in lines {
+            cells.resize(grid.heads.len(), String::new());
+            grid.rows.push(Row { name, cells });
+        }
+        grid
+    }
+
+    /// Names the columns anew.
+    pub(super) fn set_heads<const COLUMNS: usize>(&mut self, heads: [&str; COLUMNS]) {
+        self.heads = heads.map(str::to_owned).into();
+    }
+
+    /// Replaces the row of that name, or adds it at the end.
+    pub(super) fn row<const COLUMNS: usize>(
+        &mut self,
+        name: &str,
+        cells: [String; COLUMNS],
+    ) {
+        let cells = cells.into();
+        match self.rows.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.cells = cells,
+            None => self.rows.push(Row { name: name.to_owned(), cells }),
+        }
+    }
+
+    /// Replaces the column of that name, or adds it at the end. A row that is new stands
+    /// behind the one that precedes it in `column`; a row without a cell is removed.
+    pub(super) fn set_column(&mut self, head: &str, column: Vec<(&str, String)>) {
+        let at = self.place_of(head);
+        for row in &mut self.rows {
+            row.cells[at].clear();
+        }
+        let mut next = 0;
+        for (name, cell) in column {
+            let known = self.rows.iter().position(|row| row.name == name);
+            let place = known.unwrap_or_else(|| {
+                let cells = vec![String::new(); self.heads.len()];
+                self.rows.insert(next, Row { name: name.to_owned(), cells });
+                next
+            });
+            self.rows[place].cells[at] = cell;
+            next = place + 1;
+        }
+        self.rows.retain(|row| row.cells.iter().any(|cell| !cell.is_empty()));
+    }
+
+    fn place_of(&mut self, head: &str) -> usize {
+        if let Some(at) = self.heads.iter().position(|known| known == head) {
+            return at;
+        }
+        self.heads.push(head.to_owned());
+        self.rows.iter_mut().for_each(|row| row.cells.push(String::new()));
+        self.heads.len() - 1
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| {} | {} |", self.corner, self.heads.join(" | "))?;
+        writeln!(f, "|---|{}", "--:|".repeat(self.heads.len()))?;
+        let mut rows = self.rows.iter();
+        rows.try_for_each(|Row { name, cells }| {
+            writeln!(f, "| {name} | {} |", cells.join(" | "))
+        })
+    }
+}
+
+/// The first cell of a line, and the others.
+fn words(line: &str) -> Option<(String, Vec<String>)> {
+    let line = line.trim().strip_prefix('|')?;
+    let mut cells = line.strip_suffix('|').unwrap_or(line).split('|');
+    let name = cells.next()?.trim().to_owned();
+    Some((name, cells.map(|cell| cell.trim().to_owned()).collect()))
+}
