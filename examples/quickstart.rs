@@ -5,10 +5,10 @@
 //! cargo run --example quickstart -- redis://127.0.0.1/0    # Redis
 //! ```
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, time::Duration};
 
 use relq::{
-    NewJob, Queue, QueueName, ReliableQueueExt,
+    NewJob, QueueName, ReliableQueueExt,
     worker::{Failure, JobContext, Worker},
 };
 
@@ -21,11 +21,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         queue.push_one(NewJob::new(name)).await?;
     }
 
+    // A real worker runs until it is told to stop; this one until there is no work.
     let summary = Worker::new(queue.clone())
-        .concurrency(2)
         .handle_signals()
-        .stop_on(until_empty(queue))
-        .run(greet)
+        .run_until_empty(queue, Duration::MAX, greet)
         .await?;
     println!("{} done", summary.done);
     Ok(())
@@ -35,11 +34,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn greet(job: JobContext) -> Result<(), Failure> {
     println!("hello, {}", std::str::from_utf8(job.payload())?);
     Ok(())
-}
-
-/// A real worker runs until it is told to stop; this one until there is no work.
-async fn until_empty(queue: Arc<dyn Queue>) {
-    while queue.stats().await.is_ok_and(|stats| stats.unfinished() > 0) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

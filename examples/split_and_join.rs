@@ -16,6 +16,7 @@ use std::{
     fmt::Write,
     fs::{self, File},
     io::{BufRead, BufReader, Read, Seek, SeekFrom},
+    num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -153,7 +154,8 @@ async fn employ(
 ) -> Result<(), String> {
     let name = QueueName::new(queue).map_err(|error| error.to_string())?;
     let queue = relq::connect(&url, &name).await.map_err(|error| error.to_string())?;
-    let worker = Worker::new(queue).concurrency(1).stop_on(stop.cancelled_owned());
+    let worker =
+        Worker::new(queue).concurrency(NonZeroU32::MIN).stop_on(stop.cancelled_owned());
     let summary =
         Box::pin(worker.run(work)).await.map_err(|error| error.to_string())?;
     println!("a worker of {name}: {} done", summary.done);

@@ -6,7 +6,7 @@
 //! cargo run --example typed_jobs -- redis://127.0.0.1/0
 //! ```
 
-use std::{error::Error, num::NonZeroU16, sync::Arc, time::Duration};
+use std::{error::Error, num::NonZeroU16, time::Duration};
 
 use relq::{
     JobState, NewJob, PeekRequest, Queue, QueueName, ReliableQueueExt,
@@ -32,8 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .timeout(Duration::from_secs(10))
         .retry(retry)
         .handle_signals()
-        .stop_on(until_empty(queue.clone()))
-        .run(json(send))
+        .run_until_empty(queue.clone(), Duration::MAX, json(send))
         .await?;
     println!("{summary:?}");
     print_dead(&*queue).await
@@ -68,10 +67,4 @@ async fn print_dead(queue: &dyn Queue) -> Result<(), Box<dyn Error>> {
         println!("dead: {payload}: {}", job.last_error.unwrap_or_default());
     }
     Ok(())
-}
-
-async fn until_empty(queue: Arc<dyn Queue>) {
-    while queue.stats().await.is_ok_and(|stats| stats.unfinished() > 0) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

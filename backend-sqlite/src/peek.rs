@@ -1,6 +1,6 @@
 //! Stats and peek: looking without touching.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use queue_core::{
     BatchId, Bytes, JobId, JobState, JobView, Page, PageCursor, PeekRequest, Priority,
@@ -91,7 +91,8 @@ fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     let id = JobId::new(&row.id).ok();
     let mut view = JobView::new(id, row.payload.unwrap_or_default(), detail);
     view.attempt = row.attempt;
-    view.max_attempts = row.max_attempts;
+    let attempts = u16::try_from(row.max_attempts).ok().and_then(NonZeroU16::new);
+    view.max_attempts = attempts.unwrap_or(NonZeroU16::MIN);
     view.priority = Priority::new(row.priority).unwrap_or_default();
     view.unique = row.unique_key.and_then(|key| UniqueKey::new(key).ok());
     view.expires_at = row.expires_at.map(Timestamp::from_unix_ms);

@@ -131,7 +131,7 @@ async fn views(store: &Store, seen: Vec<Seen>) -> Result<Vec<JobView>, Error> {
         if job.id.is_none() && deliveries > 0 {
             let text = id.and_then(|id| String::from_utf8(id.into()).ok());
             job.id = text.and_then(|text| JobId::new(text).ok());
-            job.max_attempts = u32::from(DEFAULT_MAX_ATTEMPTS.get());
+            job.max_attempts = DEFAULT_MAX_ATTEMPTS;
         }
     }
     Ok(jobs)

@@ -1,6 +1,6 @@
 //! The command line, and what is measured because of it.
 
-use std::path::PathBuf;
+use std::{num::NonZeroU64, path::PathBuf};
 
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -41,7 +41,7 @@ pub(crate) struct Bench {
 
     /// Jobs of each workload with many at once; a tenth of it goes one at a time
     #[arg(long, value_name = "N", default_value = "100000")]
-    jobs: u64,
+    jobs: NonZeroU64,
 
     /// Bytes of a payload
     #[arg(long, value_name = "BYTES", default_value = "256")]
@@ -98,7 +98,7 @@ impl Bench {
         }
         Ok(match self.quick {
             true => Plan::quick(self.payload),
-            false => Plan::full(self.jobs, self.payload),
+            false => Plan::full(self.jobs.get(), self.payload),
         })
     }
 

@@ -55,7 +55,7 @@ pub(crate) async fn in_tasks<F>(task: impl Fn() -> F) -> Outcome
 where
     F: Future<Output = Outcome> + Send + 'static,
 {
-    let mut tasks: JoinSet<_> = (0..TASKS).map(|_| task()).collect();
+    let mut tasks: JoinSet<_> = (0..TASKS.get()).map(|_| task()).collect();
     while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| Failure::Failed(format!("a task died: {error}")))??;
     }

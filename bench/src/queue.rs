@@ -1,6 +1,7 @@
 //! A backend of relq, worked by relq's worker as it comes.
 
 use std::{
+    num::NonZeroU32,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -81,7 +82,7 @@ impl QueueContender {
             Workload::PushOne => self.begin(plan.single).push_one(plan).await?,
             Workload::PushTasks => self.begin(plan.many).push_tasks(plan).await?,
             Workload::PushBatches => self.begin(plan.many).push_batches(plan).await?,
-            Workload::DrainOne => self.drain(1).await?,
+            Workload::DrainOne => self.drain(NonZeroU32::MIN).await?,
             Workload::DrainTasks => self.drain(TASKS).await?,
             Workload::DrainBatches => self.drain(CROWD).await?,
             Workload::HandOver => self.begin(plan.handed).hand_over(plan).await?,
@@ -133,7 +134,7 @@ impl QueueContender {
     }
 
     /// Works all that was pushed, and answers whether each was handled once.
-    async fn drain(&self, concurrency: u32) -> Outcome<Option<bool>> {
+    async fn drain(&self, concurrency: NonZeroU32) -> Outcome<Option<bool>> {
         let (tally, jobs) = (Arc::clone(&self.tally), self.pushed);
         let done = CancellationToken::new();
         let all_done = done.clone();

@@ -1,5 +1,7 @@
 //! What is measured.
 
+use std::num::NonZeroU32;
+
 /// A workload, by the name that the tables have for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
@@ -20,13 +22,13 @@ pub(crate) enum Workload {
 }
 
 /// Tasks that push at once, and handlers of `DrainTasks`.
-pub(crate) const TASKS: u32 = 64;
+pub(crate) const TASKS: NonZeroU32 = NonZeroU32::new(64).expect("not zero");
 
 /// Jobs of a call of `PushBatches`.
 pub(crate) const BATCH: usize = 100;
 
 /// Handlers of `DrainBatches`.
-pub(crate) const CROWD: u32 = 512;
+pub(crate) const CROWD: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
 
 impl Workload {
     /// In the order in which they run: what one pushes, the next drains.

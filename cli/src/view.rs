@@ -1,6 +1,6 @@
 //! How a job is shown: to people as printable text, to scripts as JSON.
 
-use std::time::SystemTime;
+use std::{num::NonZeroU16, time::SystemTime};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{JobView, StateDetail, Timestamp, WorkerId};
@@ -47,7 +47,7 @@ pub(crate) struct JobJson<'a> {
     payload: Option<&'a str>,
     payload_base64: Option<String>,
     attempt: u32,
-    max_attempts: u32,
+    max_attempts: NonZeroU16,
     priority: u8,
     unique: Option<&'a str>,
     expires_at_ms: Option<i64>,

@@ -8,14 +8,8 @@ mod guards;
 mod payload;
 mod program;
 mod stderr_tail;
-mod until_empty;
 
-use std::{
-    ffi::OsString,
-    num::NonZeroU32,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{ffi::OsString, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::{
     Queue, ReliableQueue,
@@ -36,7 +30,6 @@ use command::JobCommand;
 pub(crate) use guard::{Args as GuardArgs, run as run_guard};
 use guards::Guards;
 use program::Program;
-use until_empty::{Found, until_empty};
 
 /// Run a command on each job
 ///
@@ -73,7 +66,7 @@ pub(crate) struct Args {
     exec: Vec<OsString>,
 
     /// How many commands run at once
-    #[arg(long, value_name = "N", default_value_t = at_least_one(DEFAULT_CONCURRENCY))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY)]
     concurrency: NonZeroU32,
 
     /// How long a job is held without a sign of life [default: 30s]
@@ -115,10 +108,6 @@ dashes, or -q. To hand it words of that kind, put them after `--`, at the very e
   relq work --exec sh -c 'curl -fsS -d @- http://localhost/in' --concurrency 8
   relq work --concurrency 8 --exec grep -- --count -q hello";
 
-const fn at_least_one(number: u32) -> NonZeroU32 {
-    NonZeroU32::new(number).expect("a default is not zero")
-}
-
 impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> Outcome {
         let program = self.program()?;
@@ -133,18 +122,26 @@ impl Args {
             guards: Arc::new(Guards::default()),
             shortage: Mutex::default(),
         });
-        let found = Arc::new(OnceLock::new());
-        let worker = self.worker(&queue, &interrupts, &found);
-        let running = worker.halt_on(cannot_start.clone().told()).run(move |job| {
+        let worker = self.worker(&queue, &interrupts);
+        let worker = worker.halt_on(cannot_start.clone().told());
+        let progress = worker.progress();
+        let handler = move |job| {
             let command = Arc::clone(&command);
             async move { command.run(job).await }
-        });
-        let summary = Box::pin(running).await.map_err(explain_worker)?;
-        say_summary(&summary);
+        };
+        let ended = if self.until_empty {
+            let max_wait = self.max_wait.unwrap_or_default();
+            Box::pin(worker.run_until_empty(queue, max_wait, handler)).await
+        } else {
+            Box::pin(worker.run(handler)).await
+        };
+        if matches!(ended, Ok(_) | Err(WorkerError::Paused | WorkerError::Store(_))) {
+            say_summary(&progress.summary());
+        }
         if let Some(message) = cannot_start.message() {
             return Err(Failure::Failed(message));
         }
-        conclude(found.get(), target)
+        ended.map(drop).map_err(|error| explain_worker(error, target))
     }
 
     fn credentials(&self) -> Credentials {
@@ -157,36 +154,26 @@ impl Args {
         Program::find(words)
     }
 
-    fn worker(
-        &self,
-        queue: &Arc<dyn Queue>,
-        interrupts: &Interrupts,
-        found: &Arc<OnceLock<Found>>,
-    ) -> Worker {
+    fn worker(&self, queue: &Arc<dyn Queue>, interrupts: &Interrupts) -> Worker {
         let (first, second) = (interrupts.clone(), interrupts.clone());
         let queue_of_worker: Arc<dyn ReliableQueue> = Arc::clone(queue) as _;
-        let worker = Worker::new(queue_of_worker)
-            .concurrency(self.concurrency.get())
+        Worker::new(queue_of_worker)
+            .concurrency(self.concurrency)
             .lease(self.lease.unwrap_or(DEFAULT_LEASE))
             .stop_on(async move {
                 first.first().await;
                 say_stopping();
             })
-            .halt_on(async move { second.second().await });
-        if !self.until_empty {
-            return worker;
-        }
-        let (queue, found) = (Arc::clone(queue), Arc::clone(found));
-        let max_wait = self.max_wait.unwrap_or_default();
-        worker.stop_on(async move {
-            let ended_by = until_empty(&*queue, max_wait).await;
-            found.get_or_init(|| ended_by);
-        })
+            .halt_on(async move { second.second().await })
     }
 }
 
-fn explain_worker(error: WorkerError) -> Failure {
+fn explain_worker(error: WorkerError, target: &Target) -> Failure {
+    let queue = &target.queue;
     match error {
+        WorkerError::Paused => Failure::Failed(format!(
+            "the queue {queue} is paused: `relq resume --queue {queue}` lets it go on"
+        )),
         WorkerError::Claim(error) | WorkerError::Store(error) => {
             Failure::Failed(explain(&error))
         }
@@ -220,15 +207,4 @@ fn say_summary(summary: &Summary) {
         said.push_str(&format!(", {count} {words}"));
     }
     say(&format!("relq: {said}"));
-}
-
-fn conclude(found: Option<&Found>, target: &Target) -> Outcome {
-    let queue = &target.queue;
-    match found {
-        None | Some(Found::Empty) => Ok(()),
-        Some(Found::Paused) => Err(Failure::Failed(format!(
-            "the queue {queue} is paused: `relq resume --queue {queue}` lets it go on"
-        ))),
-        Some(Found::Trouble(message)) => Err(Failure::Failed(message.clone())),
-    }
 }

@@ -288,7 +288,7 @@ pub(crate) async fn a_peek_shows_the_whole_job(store: &Store) {
 
     assert_eq!((seen.id, seen.unique), (Some(id("mine")), Some(key("k"))));
     assert_eq!((seen.payload, seen.headers), (job.payload, job.headers));
-    assert_eq!((seen.priority, seen.max_attempts), (priority, 7));
+    assert_eq!((seen.priority, seen.max_attempts), (priority, most));
     assert_eq!((seen.attempt, seen.last_error), (0, None));
     let StateDetail::Scheduled { due } = seen.detail else {
         panic!("not scheduled: {:?}", seen.detail)

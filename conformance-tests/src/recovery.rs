@@ -188,7 +188,7 @@ pub(crate) async fn poison_is_buried(store: &Store) {
     assert_eq!(seen, [(1, false), (2, false), (3, true)]);
     assert_eq!(actor.take(1).await, []);
     let buried = actor.the_dead_one().await;
-    assert_eq!((buried.attempt, buried.max_attempts), (3, 3));
+    assert_eq!((buried.attempt, buried.max_attempts), (3, attempts(3)));
     assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
 }
 

@@ -1,6 +1,9 @@
 //! The operator's side of a queue: look, steer, repair.
 
-use std::{fmt::Debug, num::NonZeroU32};
+use std::{
+    fmt::Debug,
+    num::{NonZeroU16, NonZeroU32},
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -138,7 +141,7 @@ pub struct JobView {
     /// Deliveries so far, the running one among them.
     pub attempt: u32,
     /// Deliveries before it is buried.
-    pub max_attempts: u32,
+    pub max_attempts: NonZeroU16,
     /// How soon it is wanted.
     pub priority: Priority,
     /// The key that it holds.
@@ -167,7 +170,7 @@ impl JobView {
             id,
             payload: payload.into(),
             attempt: 0,
-            max_attempts: u32::from(crate::DEFAULT_MAX_ATTEMPTS.get()),
+            max_attempts: crate::DEFAULT_MAX_ATTEMPTS,
             priority: Priority::NORMAL,
             unique: None,
             expires_at: None,

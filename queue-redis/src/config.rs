@@ -21,6 +21,13 @@ pub struct InvalidUrl {
     reason: String,
 }
 
+/// A time to wait that is zero, with which no call could succeed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {setting} is zero: give at least a millisecond")]
+pub struct InvalidTimeout {
+    setting: &'static str,
+}
+
 /// Where the server is and how long to wait for it.
 ///
 /// Its `Debug` and `Display` never show the password.
@@ -97,17 +104,21 @@ impl RedisConfig {
     /// Sets how long nothing may move on the connection before the answer of a call
     /// counts as lost. An answer that keeps arriving is waited for, however large it is
     /// and however slow the link.
-    #[must_use]
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.response_timeout = timeout;
-        self
+    ///
+    /// # Errors
+    /// When it is zero.
+    pub fn response_timeout(self, timeout: Duration) -> Result<Self, InvalidTimeout> {
+        let response_timeout = above_zero("response timeout", timeout)?;
+        Ok(Self { response_timeout, ..self })
     }
 
     /// Sets how long opening a connection may take.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
+    ///
+    /// # Errors
+    /// When it is zero.
+    pub fn connect_timeout(self, timeout: Duration) -> Result<Self, InvalidTimeout> {
+        let connect_timeout = above_zero("connect timeout", timeout)?;
+        Ok(Self { connect_timeout, ..self })
     }
 
     /// Sets the time and randomness to run on.
@@ -116,6 +127,16 @@ impl RedisConfig {
         self.environment = environment;
         self
     }
+}
+
+fn above_zero(
+    setting: &'static str,
+    timeout: Duration,
+) -> Result<Duration, InvalidTimeout> {
+    if timeout.is_zero() {
+        return Err(InvalidTimeout { setting });
+    }
+    Ok(timeout)
 }
 
 fn check_kind(address: &ConnectionAddr) -> Result<(), InvalidUrl> {
@@ -227,6 +248,18 @@ mod tests {
             assert_eq!(config.connect_timeout, connect, "{url}");
             assert!(config.to_string().ends_with("/1"), "{config}");
         }
+    }
+
+    #[test]
+    fn a_time_of_zero_is_refused() {
+        let config = RedisConfig::new("redis://h").unwrap();
+
+        let response = config.clone().response_timeout(Duration::ZERO).unwrap_err();
+        let connect = config.connect_timeout(Duration::ZERO).unwrap_err();
+
+        let words = "timeout is zero: give at least a millisecond";
+        assert_eq!(response.to_string(), format!("the response {words}"));
+        assert_eq!(connect.to_string(), format!("the connect {words}"));
     }
 
     #[test]

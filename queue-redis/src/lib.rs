@@ -27,7 +27,7 @@ mod socket;
 mod tls;
 mod waiting;
 
-pub use config::{InvalidUrl, RedisConfig};
+pub use config::{InvalidTimeout, InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};
 pub use doorbell::{Doorbell, Ring};
 pub use gather::Gather;

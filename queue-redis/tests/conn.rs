@@ -15,7 +15,8 @@ use queue_redis::{Conn, RedisConfig, command};
 const TIMEOUT: Duration = Duration::from_millis(300);
 
 fn config(url: &str) -> RedisConfig {
-    RedisConfig::new(url).unwrap().response_timeout(TIMEOUT).connect_timeout(TIMEOUT)
+    let config = RedisConfig::new(url).unwrap().response_timeout(TIMEOUT).unwrap();
+    config.connect_timeout(TIMEOUT).unwrap()
 }
 
 /// R21: a server that refuses connections is an error that says nothing was done.

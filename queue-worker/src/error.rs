@@ -34,6 +34,10 @@ pub enum WorkerError {
     /// up, in a way that no retry mends.
     #[error("the store refuses what the worker needs")]
     Store(#[source] queue_core::Error),
+    /// The queue is paused, so it does not become empty: the end of
+    /// [`run_until_empty`](crate::Worker::run_until_empty). What was held is settled.
+    #[error("the queue is paused")]
+    Paused,
     /// The thread for heartbeats, or its runtime, cannot be started.
     #[error("the heartbeat thread cannot be started")]
     Heartbeat(#[source] io::Error),

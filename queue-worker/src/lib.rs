@@ -14,7 +14,7 @@
 //! # async fn example(
 //! #     queue: Arc<dyn queue_core::ReliableQueue>,
 //! # ) -> Result<(), WorkerError> {
-//! let summary = Worker::new(queue).concurrency(16).handle_signals().run(send).await?;
+//! let summary = Worker::new(queue).handle_signals().run(send).await?;
 //! println!("{} done", summary.done);
 //! # Ok(())
 //! # }
@@ -75,6 +75,7 @@ mod settling;
 mod shutdown;
 mod slots;
 mod trouble;
+mod until_empty;
 mod worker;
 
 pub use tokio_util::sync::CancellationToken;

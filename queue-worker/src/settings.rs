@@ -1,13 +1,13 @@
 //! How a worker works: defaults, and what is refused.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use queue_core::{Environment, MAX_DURATION};
 
 use crate::{InvalidSetting, RetryPolicy, already_done::Check};
 
 /// Handlers at once of a worker that does not say otherwise.
-pub const DEFAULT_CONCURRENCY: u32 = 16;
+pub const DEFAULT_CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// Lease of a worker that does not say otherwise: how long a dead worker's jobs wait.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ pub const LONGEST_REAP_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub(crate) concurrency: u32,
+    pub(crate) concurrency: NonZeroU32,
     pub(crate) lease: Duration,
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Duration,
@@ -61,12 +61,6 @@ impl Default for Settings {
 
 impl Settings {
     pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
-        if self.concurrency == 0 {
-            return Err(InvalidSetting::new(
-                "the concurrency",
-                "is 0: give at least 1",
-            ));
-        }
         let millisecond = Duration::from_millis(1);
         check_range("the lease", self.lease, millisecond)?;
         check_range("the grace time", self.grace, Duration::ZERO)?;

@@ -22,7 +22,7 @@ pub(crate) struct Slots<H> {
 impl<H: Handler> Slots<H> {
     pub(crate) fn new(program: Program<H>, progress: Progress) -> Self {
         let capacity =
-            usize::try_from(program.settings.concurrency).unwrap_or(usize::MAX);
+            usize::try_from(program.settings.concurrency.get()).unwrap_or(usize::MAX);
         Self {
             capacity,
             program: Arc::new(program),

@@ -1,8 +1,12 @@
 //! A worker and its settings.
 
-use std::{fmt, future::Future, panic::resume_unwind, sync::Arc, time::Duration};
+use std::{
+    fmt, future::Future, num::NonZeroU32, panic::resume_unwind, sync::Arc,
+    time::Duration,
+};
 
-use queue_core::{Environment, ReliableQueue, WorkerId};
+use queue_core::{Environment, Operator, ReliableQueue, WorkerId};
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -13,6 +17,7 @@ use crate::{
     run::Run,
     settings::Settings,
     shutdown::{Requests, Signals},
+    until_empty::until_empty,
 };
 
 /// A worker on one queue.
@@ -39,9 +44,9 @@ impl Worker {
         }
     }
 
-    /// How many handlers run at once; 16 when not set. Zero is refused.
+    /// How many handlers run at once; 16 when not set.
     #[must_use]
-    pub fn concurrency(mut self, concurrency: u32) -> Self {
+    pub fn concurrency(mut self, concurrency: NonZeroU32) -> Self {
         self.settings.concurrency = concurrency;
         self
     }
@@ -205,6 +210,51 @@ impl Worker {
                 Err(_) => Err(WorkerError::Died("runtime")),
             }
         })
+    }
+
+    /// Runs `handler` until the queue is empty, or as [`run`](Self::run) until asked to
+    /// stop. Empty means that nothing is ready or leased, by this worker or another, and
+    /// that no scheduled job or retry falls due within `max_wait`. With
+    /// [`Duration::MAX`] every retry is waited for.
+    ///
+    /// `queue` is the operator's side of the queue that the worker is on.
+    ///
+    /// ```
+    /// # async fn example(
+    /// #     queue: std::sync::Arc<dyn queue_core::Queue>,
+    /// # ) -> Result<(), queue_worker::WorkerError> {
+    /// # use std::time::Duration;
+    /// # use queue_worker::{Failure, JobContext, Worker};
+    /// let summary = Worker::new(queue.clone())
+    ///     .run_until_empty(queue, Duration::MAX, async |job: JobContext| {
+    ///         println!("{:?}", job.payload());
+    ///         Ok::<_, Failure>(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`WorkerError::Paused`] when the queue is paused, [`WorkerError::Store`] also when
+    /// the store refuses to tell its figures, and those of [`run`](Self::run). The
+    /// [`progress`](Self::progress) still says what was done.
+    pub async fn run_until_empty<H: Handler>(
+        self,
+        queue: Arc<dyn Operator>,
+        max_wait: Duration,
+        handler: H,
+    ) -> Result<Summary, WorkerError> {
+        let environment = self.settings.environment.clone();
+        let (tell, mut told) = oneshot::channel();
+        let watch = async move {
+            let ended = until_empty(&*queue, max_wait, &environment).await;
+            // Nobody listens when the worker has ended by itself.
+            let _ = tell.send(ended);
+        };
+        let summary = Box::pin(self.stop_on(watch).run(handler)).await?;
+        // Nothing was told when something else has asked the worker to stop.
+        told.try_recv().unwrap_or(Ok(())).map(|()| summary)
     }
 }
 

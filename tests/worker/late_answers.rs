@@ -127,7 +127,8 @@ pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
         let past_lease = move || moved.advance(LONG_LEASE * 2);
         (call < 4).then(|| Fault::Overtaken(Arc::new(past_lease)))
     });
-    let worker = worker_on(Arc::new(slow)).concurrency(8).lease(LONG_LEASE);
+    let worker =
+        worker_on(Arc::new(slow)).concurrency(8.try_into().unwrap()).lease(LONG_LEASE);
     let worker = worker.environment(clock.environment());
     let worker = Running::start(worker, noting(&runs));
     fixture.until(|stats| stats.finished == 8).await;
@@ -172,7 +173,7 @@ pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     }
     let runs = Runs::default();
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
-    let worker = worker_on(counted.clone()).concurrency(1);
+    let worker = worker_on(counted.clone()).concurrency(1.try_into().unwrap());
     let worker = worker.lease(Duration::from_secs(60));
     let worker = Running::start(worker, noting(&runs));
     eventually(|| counted.claims.calls() == 1).await;

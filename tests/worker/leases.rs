@@ -216,7 +216,10 @@ pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture)
     let running = Arc::new(AtomicUsize::new(0));
     let (woken, entered) = (awake.clone(), Arc::clone(&running));
 
-    let worker = fixture.worker().concurrency(1).environment(clock.environment());
+    let worker = fixture
+        .worker()
+        .concurrency(1.try_into().unwrap())
+        .environment(clock.environment());
     let worker = Running::start(worker, move |_: JobContext| {
         entered.fetch_add(1, SeqCst);
         let woken = woken.clone();

@@ -13,6 +13,7 @@ mod settings;
 mod shutdown;
 mod slots;
 mod trouble;
+mod until_empty;
 
 /// Makes one test of each promise, on one backend.
 macro_rules! on_a_backend {
@@ -116,4 +117,9 @@ on_every_backend! {
         lasting_refusal_of_recovery_ends_the_worker,
         store_that_takes_no_writes_is_waited_for,
         wrong_server_ends_the_worker_at_once;
+    until_empty:
+        it_ends_when_all_jobs_are_done,
+        it_leaves_what_falls_due_later,
+        it_ends_when_the_queue_is_paused,
+        it_stops_when_asked;
 }

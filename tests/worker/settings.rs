@@ -21,12 +21,6 @@ async fn refusal(set: impl FnOnce(Worker) -> Worker) -> String {
 }
 
 #[tokio::test]
-async fn zero_concurrency_is_refused() {
-    let error = refusal(|worker| worker.concurrency(0)).await;
-    assert_eq!(error, "the concurrency is 0: give at least 1");
-}
-
-#[tokio::test]
 async fn zero_lease_is_refused() {
     let error = refusal(|worker| worker.lease(Duration::ZERO)).await;
     assert_eq!(error, "the lease is 0ns: give at least 1ms");

@@ -30,7 +30,7 @@ pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     let gate = Arc::new(Notify::new());
     let open = Arc::clone(&gate);
 
-    let worker = fixture.worker().concurrency(2).grace(LONG);
+    let worker = fixture.worker().concurrency(2.try_into().unwrap()).grace(LONG);
     let worker = Running::start(worker, move |_: JobContext| {
         let open = Arc::clone(&open);
         async move {

@@ -67,7 +67,8 @@ struct Peaks {
 async fn peaks(fixture: &Fixture, slots: usize, finished: u64) -> Peaks {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let peak = Arc::clone(&most);
-    let worker = fixture.worker().concurrency(u32::try_from(slots).unwrap());
+    let worker =
+        fixture.worker().concurrency(u32::try_from(slots).unwrap().try_into().unwrap());
     let worker = Running::start(worker, move |_: JobContext| {
         let (running, peak) = (Arc::clone(&now), Arc::clone(&peak));
         async move {
@@ -96,7 +97,7 @@ pub(crate) async fn many_slots_run_each_job_once(fixture: Fixture) {
     let ran = Arc::clone(&runs);
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
 
-    let worker = worker_on(counted.clone()).concurrency(512);
+    let worker = worker_on(counted.clone()).concurrency(512.try_into().unwrap());
     let worker = Running::start(worker, move |_: JobContext| {
         ran.fetch_add(1, SeqCst);
         async { Ok::<_, Failure>(()) }
@@ -124,7 +125,8 @@ pub(crate) async fn waiting_claim_holds_back_no_settlement(fixture: Fixture) {
 /// An idle worker waits in one claim at a time, whatever the number of its slots.
 pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
-    let worker = relq::worker::Worker::new(counted.clone()).concurrency(64);
+    let worker =
+        relq::worker::Worker::new(counted.clone()).concurrency(64.try_into().unwrap());
     let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
     tokio::time::sleep(Duration::from_secs(2)).await;
     worker.stop().await;

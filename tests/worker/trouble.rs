@@ -45,7 +45,7 @@ pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixtu
         Faulty::new(fixture.queue.clone())
             .on_settle(|call, _| (call < 5).then_some(Fault::Unavailable)),
     );
-    let worker = worker_on(flaky.clone()).concurrency(4);
+    let worker = worker_on(flaky.clone()).concurrency(4.try_into().unwrap());
     let worker = Running::start(worker, succeeds);
     eventually(|| flaky.settlements.calls() == 5).await;
     let leased = fixture.stats().await.leased;

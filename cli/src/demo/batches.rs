@@ -68,7 +68,7 @@ impl Batches {
             told_name.map_err(|error| Failure::Failed(error.to_string()))?;
         let told = relq::connect(url, &told_name).await?;
         let border = jobs - jobs / SMALL;
-        let slots = u32::from(workers) * CONCURRENCY;
+        let slots = u32::from(workers) * CONCURRENCY.get();
         let most = NonZeroU32::new(slots / 4 * 3);
         let requests = [
             Request::new("large", BatchPriority::LOWEST, most, 0..border),

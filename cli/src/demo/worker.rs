@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read},
+    num::NonZeroU32,
     path::PathBuf,
     process,
     sync::Arc,
@@ -25,7 +26,7 @@ const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 
 /// Jobs that a worker has at once.
-pub(super) const CONCURRENCY: u32 = 16;
+pub(super) const CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// How long a job takes, at least and at most: long enough that a kill hits some.
 const JOB_TAKES: (Duration, Duration) =

@@ -1,6 +1,6 @@
 //! A server at its memory limit.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use queue_core::{
     Cancelled, Capability, Error, Extended, Happened, JobState, NewJob, Outcome, Queue,
@@ -60,7 +60,7 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
 /// OOM-DRAIN, R1, R23: of a server that takes not one job more, a worker of any number of
 /// slots gets every job out: none is left behind, and none runs twice.
 pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(stage: &Stage) {
-    for slots in [1, 16, 64] {
+    for slots in [1, 16, 64].map(|slots| NonZeroU32::new(slots).expect("not zero")) {
         let server = Server::start();
         let queue = stage.connect(&server).await;
         server.command(&[b"CONFIG", b"SET", b"maxmemory", b"20mb"]);

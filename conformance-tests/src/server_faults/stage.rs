@@ -59,7 +59,11 @@ impl Stage {
     }
 
     /// The same of so many slots.
-    pub(super) async fn work_with(&self, server: &Server, slots: u32) -> RunningWorker {
+    pub(super) async fn work_with(
+        &self,
+        server: &Server,
+        slots: NonZeroU32,
+    ) -> RunningWorker {
         RunningWorker::start(self.connect(server).await, LEASE, slots)
     }
 }
@@ -226,7 +230,7 @@ pub(super) struct RunningWorker {
 }
 
 impl RunningWorker {
-    fn start(queue: Arc<dyn Queue>, lease: Duration, slots: u32) -> Self {
+    fn start(queue: Arc<dyn Queue>, lease: Duration, slots: NonZeroU32) -> Self {
         let stop = CancellationToken::new();
         let worker = Worker::new(queue)
             .lease(lease)

@@ -1,6 +1,6 @@
 //! A worker process of the soak of batches.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use queue_core::{Environment, QueueName};
 use queue_worker::{Failure, JobContext, Worker};
@@ -12,7 +12,7 @@ use super::{
 use crate::Outcome;
 
 /// Handlers at once, and so how many jobs a kill can have repeated.
-pub(super) const SLOTS: u32 = 2;
+pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 
 /// Short, so that a dead worker's slots are back soon.
 const LEASE: Duration = Duration::from_secs(1);

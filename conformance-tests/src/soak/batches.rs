@@ -309,7 +309,7 @@ impl Soak {
             let pieces = request.first..request.first + request.pieces;
             pieces.chain([request.completion])
         });
-        let most = kills * u64::from(batch_worker::SLOTS);
+        let most = kills * u64::from(batch_worker::SLOTS.get());
         self.wrong.extend(runs.judge(jobs, most));
         Ok(())
     }

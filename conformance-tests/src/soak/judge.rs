@@ -76,7 +76,7 @@ impl TooFew {
 impl Judgement {
     /// Reads the records of all processes.
     pub(super) fn of(evidence: &Evidence, kills: Kills) -> Self {
-        let allowed = kills.workers * u64::from(SLOTS);
+        let allowed = kills.workers * u64::from(SLOTS.get());
         let mut judgement = Self { kills, repeats_allowed: allowed, ..Self::default() };
         judgement.read(&evidence.producers);
         judgement.read(&evidence.workers);
@@ -166,7 +166,7 @@ impl Judgement {
         if was_dead {
             self.problem(format!("job {number} is dead twice"));
         }
-        if view.attempt < view.max_attempts {
+        if view.attempt < u32::from(view.max_attempts.get()) {
             let attempts = view.attempt;
             self.problem(format!("job {number} is dead after {attempts} attempts"));
         }

@@ -1,6 +1,6 @@
 //! A worker process of the soak.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use queue_core::{Environment, QueueName};
 use queue_worker::{Failure, JobContext, Worker};
@@ -13,7 +13,7 @@ use super::{
 use crate::Outcome;
 
 /// Handlers at once, and so how many jobs a kill can have repeated.
-pub(super) const SLOTS: u32 = 16;
+pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// Short, so that a dead worker's jobs are back soon; longer than any outage.
 const LEASE: Duration = Duration::from_secs(3);

@@ -1,6 +1,6 @@
 //! A whole worker as the victim: it starts, runs jobs, and stops.
 
-use std::{future::pending, sync::Arc};
+use std::{future::pending, num::NonZeroU32, sync::Arc};
 
 use queue_core::{Environment, Error, OsRandomness};
 use queue_worker::{Failure, JobContext, Worker};
@@ -11,12 +11,13 @@ use super::{
 };
 
 /// How many jobs there are to do.
-const JOBS: u32 = 3;
+const JOBS: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
 
 /// Runs every job and stops in good order.
 pub(crate) async fn work(victim: Victim) -> Result<(), Error> {
     let (ran, all_ran) = (victim.ran.clone(), victim.ran.clone());
-    let worker = worker(victim).stop_on(async move { all_ran.different(JOBS).await });
+    let worker =
+        worker(victim).stop_on(async move { all_ran.different(JOBS.get()).await });
     let handler = move |job: JobContext| {
         ran.add(job.payload());
         async { Ok::<_, Failure>(()) }
@@ -30,7 +31,7 @@ pub(crate) async fn stop_at_work(victim: Victim) -> Result<(), Error> {
     let started = Ran::default();
     let all_started = started.clone();
     let worker = worker(victim);
-    let worker = worker.stop_on(async move { all_started.different(JOBS).await });
+    let worker = worker.stop_on(async move { all_started.different(JOBS.get()).await });
     let handler = move |job: JobContext| {
         started.add(job.payload());
         pending::<Result<(), Failure>>()

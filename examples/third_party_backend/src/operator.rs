@@ -147,7 +147,7 @@ fn view(job: &Job) -> JobView {
     let mut view =
         JobView::new(Some(job.id.clone()), job.job.payload.clone(), detail(job));
     view.attempt = job.attempt;
-    view.max_attempts = job.job.max_attempts.get().into();
+    view.max_attempts = job.job.max_attempts;
     view.headers = job.job.headers.clone();
     view.last_error = job.last_error.clone();
     view

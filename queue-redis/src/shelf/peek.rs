@@ -225,7 +225,7 @@ fn view_of(id: &Bytes, entry: Bytes, detail: StateDetail) -> JobView {
 fn view(entry: Entry, detail: StateDetail) -> JobView {
     let mut job = JobView::new(Some(entry.id), entry.payload, detail);
     job.attempt = u32::from(entry.attempt);
-    job.max_attempts = u32::from(entry.max_attempts.get());
+    job.max_attempts = entry.max_attempts;
     job.priority = entry.priority;
     job.unique = entry.unique;
     job.expires_at = entry.expires_at;

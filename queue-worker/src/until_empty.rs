@@ -2,42 +2,42 @@
 
 use std::time::Duration;
 
-use relq::{Queue, RetryAdvice, Stats};
-use tokio::time::sleep;
+use queue_core::{Environment, Error, Operator, RetryAdvice, Stats};
 
-use crate::failure::explain;
+use crate::WorkerError;
 
 /// Between two looks at a queue that is nearly empty, and at a full one.
 const SHORTEST_LOOK: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// What ended the wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
-    Empty,
-    Paused,
-    /// The queue cannot be looked at, and trying again is of no use.
-    Trouble(String),
-}
-
 /// Completes when nothing is ready or leased and nothing falls due within
-/// `max_wait`, or when the queue is paused.
-pub(super) async fn until_empty(queue: &dyn Queue, max_wait: Duration) -> Found {
+/// `max_wait`.
+///
+/// # Errors
+/// [`WorkerError::Paused`] when the queue is paused, and [`WorkerError::Store`] when it
+/// cannot be looked at and trying again is of no use.
+pub(crate) async fn until_empty(
+    queue: &dyn Operator,
+    max_wait: Duration,
+    environment: &Environment,
+) -> Result<(), WorkerError> {
     loop {
         let pause = match queue.stats().await {
-            Ok(stats) if stats.paused => return Found::Paused,
-            Ok(stats) if is_empty(&stats, max_wait) => return Found::Empty,
+            Ok(stats) if stats.paused => return Err(WorkerError::Paused),
+            Ok(stats) if is_empty(&stats, max_wait) => return Ok(()),
             Ok(stats) => until_next_look(&stats),
-            Err(error) if error.retry_advice() == RetryAdvice::Never => {
-                return Found::Trouble(explain(&error));
-            }
-            Err(error) => {
-                tracing::warn!("{}; looking again", error.full_message());
-                LONGEST_LOOK
-            }
+            Err(error) => after(error)?,
         };
-        sleep(pause).await;
+        environment.clock().sleep(pause).await;
     }
+}
+
+fn after(error: Error) -> Result<Duration, WorkerError> {
+    if error.retry_advice() == RetryAdvice::Never {
+        return Err(WorkerError::Store(error));
+    }
+    tracing::warn!("{}; looking again", error.full_message());
+    Ok(LONGEST_LOOK)
 }
 
 fn is_empty(stats: &Stats, max_wait: Duration) -> bool {
