@@ -19,4 +19,9 @@ mod wait;
 
 pub use config::{InvalidUrl, KeyspaceConfig, RedisConfig};
 pub use queue::KeyspaceQueue;
-pub use scripts::script_names;
+
+/// What the conformance suite has to know of the inside. No part of the API.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::scripts::script_names;
+}

@@ -17,4 +17,9 @@ mod wait;
 
 pub use config::{InvalidUrl, Mode, ProcessingListConfig, RedisConfig};
 pub use queue::ProcessingListQueue;
-pub use scripts::script_names;
+
+/// What the conformance suite has to know of the inside. No part of the API.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::scripts::script_names;
+}

@@ -120,14 +120,6 @@ impl SqliteConfig {
         self
     }
 
-    /// Has a test look at each step of the database thread, and stop or fail it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn at_each_step(mut self, watch: AtStep) -> Self {
-        self.steps = Steps::watched_by(watch);
-        self
-    }
-
     fn at(location: Location) -> Self {
         Self {
             location,
@@ -180,4 +172,10 @@ impl SqliteConfig {
             },
         }
     }
+}
+
+/// Has a test look at each step of the database thread, and stop or fail it.
+#[must_use]
+pub fn at_each_step(config: SqliteConfig, watch: AtStep) -> SqliteConfig {
+    SqliteConfig { steps: Steps::watched_by(watch), ..config }
 }

@@ -29,5 +29,12 @@ mod wake;
 
 pub use config::{Durability, Location, SqliteConfig};
 pub use queue::SqliteQueue;
+
+/// What tests of a killed process need of the inside. No part of the API.
 #[doc(hidden)]
-pub use steps::{AtStep, Side};
+pub mod testing {
+    pub use crate::{
+        config::at_each_step,
+        steps::{AtStep, Side},
+    };
+}

@@ -16,4 +16,9 @@ mod wait;
 
 pub use config::{InvalidUrl, RedisConfig, StreamConfig};
 pub use queue::StreamQueue;
-pub use scripts::script_names;
+
+/// What the conformance suite has to know of the inside. No part of the API.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::scripts::script_names;
+}

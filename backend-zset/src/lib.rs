@@ -14,4 +14,9 @@ mod wait;
 
 pub use config::{InvalidUrl, RedisConfig, ZsetConfig};
 pub use queue::ZsetQueue;
-pub use scripts::script_names;
+
+/// What the conformance suite has to know of the inside. No part of the API.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::scripts::script_names;
+}

@@ -38,26 +38,26 @@ macro_rules! on_redis {
 
 on_redis!(
     /// A list of ready jobs, a sorted set of leased ones.
-    Zset, "zset", "", relq::zset::script_names()
+    Zset, "zset", "", relq::zset::testing::script_names()
 );
 on_redis!(
     /// One list that turns.
-    Circular, "circular", "", relq::circular::script_names()
+    Circular, "circular", "", relq::circular::testing::script_names()
 );
 on_redis!(
     /// The same, which jobs leave as soon as they are done.
-    CircularLrem, "circular", "finish=lrem", relq::circular::script_names()
+    CircularLrem, "circular", "finish=lrem", relq::circular::testing::script_names()
 );
 on_redis!(
     /// A list for each worker.
     ProcessingList, "processing-list", "", {
-        relq::processing_list::script_names(relq::processing_list::Mode::PerWorker)
+        relq::processing_list::testing::script_names(relq::processing_list::Mode::PerWorker)
     }
 );
 on_redis!(
     /// The same with one list for all workers.
     ProcessingListShared, "processing-list", "mode=shared", {
-        relq::processing_list::script_names(relq::processing_list::Mode::Shared)
+        relq::processing_list::testing::script_names(relq::processing_list::Mode::Shared)
     }
 );
 
@@ -97,7 +97,7 @@ impl Subject for Keyspace {
     }
 
     fn scripts(&self) -> Vec<String> {
-        relq::keyspace::script_names().map(str::to_owned).collect()
+        relq::keyspace::testing::script_names().map(str::to_owned).collect()
     }
 }
 
@@ -122,7 +122,7 @@ impl Subject for Stream {
     }
 
     fn scripts(&self) -> Vec<String> {
-        relq::stream::script_names().map(str::to_owned).collect()
+        relq::stream::testing::script_names().map(str::to_owned).collect()
     }
 }
 

@@ -10,7 +10,10 @@ use std::{
 };
 
 use queue_core::{Environment, Error, Queue, QueueName};
-use relq::sqlite::{Durability, Side as Here, SqliteConfig, SqliteQueue};
+use relq::sqlite::{
+    Durability, SqliteConfig, SqliteQueue,
+    testing::{Side as Here, at_each_step},
+};
 
 use crate::processes::{Child, Embedded, Refusal, Side, Watch};
 
@@ -80,10 +83,11 @@ pub async fn open(
         .poll_interval(Duration::from_millis(250))
         .environment(environment);
     let Some(watch) = watch else { return SqliteQueue::open(config, queue).await };
-    let watched = config.at_each_step(Arc::new(move |side, sql| match side {
+    let watch = Arc::new(move |side, sql: &str| match side {
         Here::Before => watch(Side::Before, sql),
         Here::After => watch(Side::After, sql),
-    }));
+    });
+    let watched = at_each_step(config, watch);
     SqliteQueue::open(watched, queue).await
 }
 

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use backend_sqlite::{AtStep, Side, SqliteQueue};
+use backend_sqlite::{
+    SqliteQueue,
+    testing::{AtStep, Side, at_each_step},
+};
 use queue_core::{
     BatchId, BatchQueue as _, Error, Happened, NewBatch, NewJob, Operator as _,
     ReliableQueue as _, Settlement, Stats, Verdict, Which,
@@ -66,7 +69,7 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let (folder, other) = (Folder::new(), Arc::default());
-        let config = folder.config().busy_timeout(SHORT).at_each_step(watch(&other));
+        let config = at_each_step(folder.config().busy_timeout(SHORT), watch(&other));
         let queue = open(config).await.unwrap();
         Self { folder, queue, other }
     }
