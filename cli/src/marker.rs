@@ -38,7 +38,7 @@ struct ActionArgs {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> Outcome {
-        let (url, queue) = (&target.url()?, &target.queue);
+        let (url, queue) = (&target.store.url()?, &target.queue);
         let format = match self.action {
             Action::Show(ActionArgs { format }) => format,
             Action::Set(ActionArgs { format }) => {

@@ -61,7 +61,7 @@ async fn each(
     target: &Target,
     mut show: impl FnMut(&MarkedQueue) -> Outcome,
 ) -> Outcome {
-    let url = target.url()?;
+    let url = target.store.url()?;
     let (mut shown, mut cursor) = (HashSet::new(), Some(0));
     while let Some(from) = cursor {
         let page = redis::queues(&url, from).await?;
