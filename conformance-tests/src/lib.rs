@@ -37,8 +37,8 @@
 //! The suite owns the address. For a backend on Redis it starts a private
 //! `redis-server` for each test, with a [gate](fault) before it, and hands each actor
 //! an endpoint of its own; for an embedded one it makes a private directory. So a
-//! black box can be struck at any command. `examples/third_party_backend` is a whole
-//! backend of a stranger's.
+//! black box can be struck at any command. `backend-memory` is a whole backend
+//! outside the workspace.
 //!
 //! # What is judged
 //!

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use backend_memory::MemoryStore;
 use conformance_tests::{Subject, async_trait};
 use queue_core::{Environment, Error, Queue, QueueName};
-use third_party_backend::MemoryStore;
 
 /// Each case begins with an empty store; its actors share it.
 #[derive(Default)]
