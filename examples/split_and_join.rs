@@ -22,7 +22,7 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, Environment, NewBatch, NewJob, OnComplete, Outcome, PushToken,
+    Added, BatchId, BatchOutcome, Environment, NewBatch, NewJob, OnComplete, PushToken,
     QueueName,
     worker::{CancellationToken, Failure, JobContext, Worker, json, json_job},
 };
@@ -63,14 +63,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let total = folder.path().join("total");
     let batch = submit(&url, split(&file, folder.path())?, &total).await?;
     let stop = CancellationToken::new();
-    let crew = hire(&url, &stop);
+    let workers = hire(&url, &stop);
     completed(&url, &batch).await?;
     // The job that joins was pushed in the step that completed the batch.
     while !total.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     stop.cancel();
-    crew.join_all().await.into_iter().collect::<Result<(), _>>()?;
+    workers.join_all().await.into_iter().collect::<Result<(), _>>()?;
     for line in fs::read_to_string(&total)?.lines().take(10) {
         println!("{line}");
     }
@@ -92,7 +92,9 @@ async fn submit(
     let join = json_job(&Join { counts, total: total.to_owned() })?;
     let on_complete = OnComplete::new(join).queue(QueueName::new("joins")?);
     batches.create(&NewBatch::new(id.clone()).on_complete(on_complete)).await?;
-    for page in parts.chunks(queue.capabilities().limits.max_batch.get() as usize) {
+    for page in
+        parts.chunks(queue.capabilities().limits.max_jobs_per_call.get() as usize)
+    {
         let jobs = page.iter().map(json_job).collect::<Result<Vec<NewJob>, _>>()?;
         let token = PushToken::random(environment.random());
         let added = batches.add(&id, &jobs, Some(&token)).await?;
@@ -112,7 +114,7 @@ async fn completed(url: &str, batch: &BatchId) -> Result<(), Box<dyn Error>> {
         println!("{}: {} of {} parts", status.state, status.ended(), status.total);
         match status.outcome() {
             None => {}
-            Some(Outcome::Done) => return Ok(()),
+            Some(BatchOutcome::Done) => return Ok(()),
             Some(_) => return Err("a part could not be counted".into()),
         }
     }
@@ -133,17 +135,17 @@ fn split(file: &Path, folder: &Path) -> Result<Vec<Part>, Box<dyn Error>> {
     Ok(parts)
 }
 
-type Crew = tokio::task::JoinSet<Result<(), String>>;
+type Workers = tokio::task::JoinSet<Result<(), String>>;
 
 /// Workers that count, as they might run on several machines with one file system, and
 /// one that joins.
-fn hire(url: &str, stop: &CancellationToken) -> Crew {
-    let mut crew = Crew::new();
+fn hire(url: &str, stop: &CancellationToken) -> Workers {
+    let mut workers = Workers::new();
     for _ in 0..WORKERS {
-        crew.spawn(employ(url.to_owned(), "parts", json(count), stop.clone()));
+        workers.spawn(employ(url.to_owned(), "parts", json(count), stop.clone()));
     }
-    crew.spawn(employ(url.to_owned(), "joins", json(join), stop.clone()));
-    crew
+    workers.spawn(employ(url.to_owned(), "joins", json(join), stop.clone()));
+    workers
 }
 
 async fn employ(

@@ -20,7 +20,7 @@ mod zset;
 
 use std::{pin::Pin, sync::Arc};
 
-use queue_core::{Environment, Queue, QueueName};
+use relq_core::{Environment, Queue, QueueName};
 
 pub use error::ConnectError;
 use redact::redacted;
@@ -35,7 +35,7 @@ const TLS_TRANSPORT: &str = "rediss";
 /// A backend: its name is its feature and its scheme.
 struct Backend {
     name: &'static str,
-    place: Place,
+    store: StoreKind,
     /// `None` when its feature is off.
     open: Option<Open>,
     /// Of a backend on Redis: where the server of a URL is, and who owns its queues.
@@ -46,7 +46,7 @@ struct Backend {
 
 /// Where a backend keeps its jobs, which decides the shape of its URLs.
 #[derive(PartialEq)]
-enum Place {
+enum StoreKind {
     File,
     Redis,
 }
@@ -56,11 +56,11 @@ type Opening<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
 
 #[cfg(feature = "redis")]
-type OwnerOf =
-    fn(
-        &str,
-        QueueName,
-    ) -> Result<(queue_redis::RedisConfig, queue_redis::Owner), ConnectError>;
+type OwnerOf = fn(
+    &str,
+    QueueName,
+)
+    -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError>;
 
 macro_rules! if_compiled_in {
     ($feature:literal, $open:expr) => {{
@@ -79,42 +79,42 @@ macro_rules! if_compiled_in {
 const BACKENDS: &[Backend] = &[
     Backend {
         name: "sqlite",
-        place: Place::File,
+        store: StoreKind::File,
         open: if_compiled_in!("sqlite", sqlite::open),
         #[cfg(feature = "redis")]
         owner: None,
     },
     Backend {
         name: "circular",
-        place: Place::Redis,
+        store: StoreKind::Redis,
         open: if_compiled_in!("circular", circular::open),
         #[cfg(feature = "redis")]
         owner: if_compiled_in!("circular", circular::owner),
     },
     Backend {
         name: "processing-list",
-        place: Place::Redis,
+        store: StoreKind::Redis,
         open: if_compiled_in!("processing-list", processing_list::open),
         #[cfg(feature = "redis")]
         owner: if_compiled_in!("processing-list", processing_list::owner),
     },
     Backend {
         name: "zset",
-        place: Place::Redis,
+        store: StoreKind::Redis,
         open: if_compiled_in!("zset", zset::open),
         #[cfg(feature = "redis")]
         owner: if_compiled_in!("zset", zset::owner),
     },
     Backend {
         name: "stream",
-        place: Place::Redis,
+        store: StoreKind::Redis,
         open: if_compiled_in!("stream", stream::open),
         #[cfg(feature = "redis")]
         owner: if_compiled_in!("stream", stream::owner),
     },
     Backend {
         name: "keyspace",
-        place: Place::Redis,
+        store: StoreKind::Redis,
         open: if_compiled_in!("keyspace", keyspace::open),
         #[cfg(feature = "redis")]
         owner: if_compiled_in!("keyspace", keyspace::owner),
@@ -174,7 +174,7 @@ pub async fn connect_in(
 pub(crate) fn owner(
     url: &str,
     queue: &QueueName,
-) -> Result<(queue_redis::RedisConfig, queue_redis::Owner), ConnectError> {
+) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
     let (backend, _) = find_backend(url)?;
     let Some(owner) = backend.owner else {
         let why = "a queue in a file has no marker: the file's schema says whose it is";
@@ -195,8 +195,8 @@ fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {
         return Err(unknown_scheme(url, None));
     };
     let (name, transport) = split(scheme);
-    let place = if transport.is_some() { Place::Redis } else { Place::File };
-    let known = BACKENDS.iter().find(|it| it.name == name && it.place == place);
+    let store = if transport.is_some() { StoreKind::Redis } else { StoreKind::File };
+    let known = BACKENDS.iter().find(|it| it.name == name && it.store == store);
     let Some(backend) = known else {
         return Err(unknown_scheme(url, Some(scheme)));
     };
@@ -219,9 +219,9 @@ fn split(scheme: &str) -> (&str, Option<&str>) {
 
 /// The schemes of all backends, as a user writes them.
 fn known_schemes() -> Vec<String> {
-    let schemes = BACKENDS.iter().flat_map(|backend| match backend.place {
-        Place::File => vec![backend.name.to_owned()],
-        Place::Redis => {
+    let schemes = BACKENDS.iter().flat_map(|backend| match backend.store {
+        StoreKind::File => vec![backend.name.to_owned()],
+        StoreKind::Redis => {
             REDIS_TRANSPORTS.map(|by| format!("{}+{by}", backend.name)).into()
         }
     });

@@ -35,7 +35,7 @@
 //! *At least once.* A job whose push was answered is in the store until a worker
 //! settles it, whoever dies in between (R1). It can run twice: when a worker dies
 //! after the work and before the settlement, or loses its lease. So make the work
-//! bear repetition. The numbered rules are in the documentation of `queue-core`.
+//! bear repetition. The numbered rules are in the documentation of `relq-core`.
 //!
 //! # Which backend
 //!
@@ -65,56 +65,56 @@ mod connect;
 pub mod redis;
 
 #[doc(inline)]
-pub use queue_core::*;
+pub use relq_core::*;
 
 pub use connect::{ConnectError, backends, connect, connect_in};
 
 /// The worker: claims, runs a handler, keeps leases alive, settles, retries.
 pub mod worker {
     #[doc(inline)]
-    pub use queue_worker::*;
+    pub use relq_worker::*;
 }
 
 /// The embedded backend: a SQLite file.
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
     #[doc(inline)]
-    pub use backend_sqlite::*;
+    pub use relq_sqlite::*;
 }
 
 /// The backend on Redis whose queue is one list that turns.
 #[cfg(feature = "circular")]
 pub mod circular {
     #[doc(inline)]
-    pub use backend_circular::*;
+    pub use relq_circular::*;
 }
 
 /// The backend on Redis whose jobs move into their worker's own list.
 #[cfg(feature = "processing-list")]
 pub mod processing_list {
     #[doc(inline)]
-    pub use backend_processing_list::*;
+    pub use relq_processing_list::*;
 }
 
 /// The backend on Redis whose queue is a whole database: each job a key.
 #[cfg(feature = "keyspace")]
 pub mod keyspace {
     #[doc(inline)]
-    pub use backend_keyspace::*;
+    pub use relq_keyspace::*;
 }
 
 /// The backend on Redis Streams: a stream of jobs and its consumer group.
 #[cfg(feature = "stream")]
 pub mod stream {
     #[doc(inline)]
-    pub use backend_stream::*;
+    pub use relq_stream::*;
 }
 
 /// The backend on Redis: a list of ready jobs, a sorted set of leased ones.
 #[cfg(feature = "zset")]
 pub mod zset {
     #[doc(inline)]
-    pub use backend_zset::*;
+    pub use relq_zset::*;
 }
 
 /// The README's code is compiled with the tests.

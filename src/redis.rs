@@ -20,9 +20,9 @@
 //! # }
 //! ```
 
-use queue_core::QueueName;
+use relq_core::QueueName;
 #[doc(inline)]
-pub use queue_redis::{MarkedQueue, Marker, QueuesPage, Seen};
+pub use relq_redis::{MarkedQueue, Marker, QueuesPage, Seen};
 
 use crate::{ConnectError, connect};
 
@@ -33,19 +33,19 @@ use crate::{ConnectError, connect};
 /// As [`connect`](crate::connect()); never because the queue is another backend's.
 pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
-    Ok(queue_redis::see(config, &owner).await?)
+    Ok(relq_redis::see(config, &owner).await?)
 }
 
 /// Marks the queue as one of the backend that `url` names, whatever its marker was. A
 /// marker that is right already is left as it is.
 ///
 /// # Errors
-/// [`Error::Unusable`](queue_core::Error::Unusable) when leases or heartbeats of workers
+/// [`Error::Unusable`](relq_core::Error::Unusable) when leases or heartbeats of workers
 /// run, when the queue has keys that the backend does not know, or when a newer relq
 /// wrote it; and as [`connect`](crate::connect()).
 pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
-    Ok(queue_redis::mark(config, &owner).await?)
+    Ok(relq_redis::mark(config, &owner).await?)
 }
 
 /// A page of the queues in the database at `url`, of all backends. The first page is the
@@ -56,7 +56,7 @@ pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
 /// As [`connect`](crate::connect()).
 pub async fn queues(url: &str, cursor: u64) -> Result<QueuesPage, ConnectError> {
     let (config, _) = connect::owner(url, &any_queue())?;
-    Ok(queue_redis::marked_queues(config, cursor).await?)
+    Ok(relq_redis::marked_queues(config, cursor).await?)
 }
 
 /// Where the server is does not depend on the queue.

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, fs, num::NonZeroU32, path::Path, time::Duration};
 
-use conformance_tests::server::Server;
 use relq::{
-    ClaimRequest, NewJob, Queue, QueueName, Receipt, Settlement, Verdict, WorkerId,
+    ClaimRequest, Disposition, NewJob, Queue, QueueName, Receipt, Settlement, WorkerId,
 };
+use relq_conformance::server::Server;
 
 const PAGE: &str = "docs/patterns.md";
 const BEGIN: &str = "<!-- costs: begin -->\n";
@@ -124,12 +124,12 @@ async fn work(queue: &dyn Queue, batch: u32) {
     let worker = WorkerId::new("worker").expect("the id is allowed");
     let max = NonZeroU32::new(batch).expect("not zero");
     let ask = ClaimRequest::new(worker, Duration::from_secs(600)).max(max);
-    let done = |receipt: Receipt| Settlement::new(receipt, Verdict::Done);
+    let done = |receipt: Receipt| Settlement::new(receipt, Disposition::Done);
     let (mut held, mut worked) = (Vec::new(), 0);
     loop {
-        let turn = queue.turn(&held, &ask).await;
-        turn.settled.expect("the settlements are taken");
-        let claimed = turn.claimed.expect("the claim is answered");
+        let both = queue.settle_and_claim(&held, &ask).await;
+        both.settled.expect("the settlements are taken");
+        let claimed = both.claimed.expect("the claim is answered");
         worked += claimed.len();
         held = claimed.into_iter().map(|delivery| done(delivery.receipt)).collect();
         if held.is_empty() {

@@ -10,12 +10,12 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
-use conformance_tests::server::Server;
 use relq::{
-    BatchId, Capability, ClaimRequest, ConnectError, Delivery, Error, Happened, JobId,
+    BatchId, Capability, ClaimRequest, ConnectError, Delivery, Effect, Error, JobId,
     NewBatch, NewJob, PushToken, Queue, QueueName, ReliableQueueExt, Settled,
     UniqueKey, WorkerId, redis::Seen,
 };
+use relq_conformance::server::Server;
 
 const LEASE: Duration = Duration::from_secs(30);
 const BRIEF: Duration = Duration::from_millis(30);
@@ -164,7 +164,7 @@ async fn one_of_two_first_writers_wins() {
             "{}",
             refused.full_message()
         );
-        assert_eq!(refused.happened(), Happened::No);
+        assert_eq!(refused.effect(), Effect::No);
         let queue = open(&server, winner).await;
         assert_eq!(queue.stats().await.unwrap().ready, 1);
         assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
@@ -229,7 +229,7 @@ async fn fill(queue: &dyn Queue) {
     queue.cancel(held[3].job()).await.unwrap();
     queue.extend(&worker, &[held[4].receipt.clone()], LEASE).await.unwrap();
     queue.pause().await.unwrap();
-    if can.claims(Capability::Batches) {
+    if can.supports(Capability::Batches) {
         let batches = queue.batch_queue().unwrap();
         for name in ["open", "ended"] {
             let id = BatchId::new(name).unwrap();
@@ -262,7 +262,7 @@ async fn a_queue_without_a_marker_is_marked_at_rest() {
         assert!(busy.contains("not at rest"), "{busy}");
         assert_eq!(contents(&server), before, "{way:?}");
         server.command(&[b"SET", b"{q}:marker", own.as_bytes()]);
-        queue.leave(&WorkerId::new("w").unwrap()).await.unwrap();
+        queue.release_worker(&WorkerId::new("w").unwrap()).await.unwrap();
         assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::LeaseLost);
         server.command(&[b"DEL", b"{q}:marker"]);
         relq::redis::mark(&at, &name).await.unwrap();

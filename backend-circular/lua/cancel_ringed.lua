@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a job that is in the ring, ready or leased.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] its element
 -- ARGV[2] how long ids are remembered after their job (ms)
 -- ARGV[3] how long a cancelled lease is remembered after its end (ms)
@@ -25,6 +25,6 @@ elseif redis.call('LREM', keys.circle, 1, element) == 0 then
   return false
 end
 local job = read_entry(mark and entry or element)
-if job then close_books(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms) end
 redis.call('HINCRBY', keys.totals, 'cancelled', 1)
 return mark and mark > 0 and 'leased' or 'ready'

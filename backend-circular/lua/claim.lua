@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Turn the ring and lease what waits; take over what its holder lost or left.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
@@ -16,7 +16,7 @@
 -- as they are in process now.
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local wanted, most_turns, bare_header = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local wanted, max_rotations, bare_header = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 -- So few that wait are looked for at the head before the ring is turned.
 local FEW = 32
 
@@ -31,7 +31,7 @@ if redis.call('EXISTS', keys.paused, keys.unique, keys.jobs, keys.dead, keys.err
     return {now_us, 'paused', due_in_ms, -1, 0, 0}
   end
   -- Keys of another type fail here, before the first write.
-  check_shelf(keys)
+  check_bookkeeping(keys)
 end
 
 -- Each mark stands for one element, so that what can be claimed is counted and not
@@ -110,10 +110,10 @@ end
 
 -- Answers how many elements were turned.
 local function look_at_tail()
-  local turns = math.min(length, most_turns)
-  for turned = 0, turns - 1 do
-    if budget.jobs == 0 or math.max(claimable, litter_left) <= 0 then return turned end
-    local element, token, mark = turn(keys)
+  local rotations = math.min(length, max_rotations)
+  for rotated = 0, rotations - 1 do
+    if budget.jobs == 0 or math.max(claimable, litter_left) <= 0 then return rotated end
+    local element, token, mark = rotate(keys)
     local has_ended = mark and mark <= now_ms
     if not element then
       litter_left = litter_left - 1
@@ -121,31 +121,31 @@ local function look_at_tail()
       -- Nothing to lease.
     elseif not may_take(budget, element) then
       redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')
-      return turned
+      return rotated
     elseif has_ended then
       take_over(element, token, mark)
     else
       lease(element, true, put_in_place)
     end
   end
-  return turns
+  return rotations
 end
 
 if claimable > 0 then look_at_head() end
-local turned = look_at_tail()
-if turned == length and #leased < wanted then
+local rotated = look_at_tail()
+if rotated == length and #leased < wanted then
   local is_empty = redis.call('EXISTS', keys.circle) == 0
   forget_strays(keys, '-inf', is_empty and '+inf' or now_ms)
 end
 
 local function tell()
   if #leased > 0 then return 'found' end
-  if claimable > 0 and turned < length then return 'more' end
+  if claimable > 0 and rotated < length then return 'more' end
   return redis.call('EXISTS', keys.circle) == 1 and 'nothing' or 'empty'
 end
 
 -- One push wakes one worker, which wakes the next.
-if #leased > 0 and claimable > 0 then ring(keys) end
-local answer = {now_us, tell(), due_in_ms, end_in_ms(keys, now_ms), turned, length}
+if #leased > 0 and claimable > 0 then notify(keys) end
+local answer = {now_us, tell(), due_in_ms, end_in_ms(keys, now_ms), rotated, length}
 for i, element in ipairs(leased) do answer[6 + i] = element end
 return answer

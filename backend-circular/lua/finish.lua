@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End jobs that are done or thrown away.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] the total to add to
 -- ARGV[2] 'mark' to let the ring drop the elements, 'remove' to remove them at once
 -- ARGV[3] how long ids are remembered after their job (ms)
@@ -15,7 +15,7 @@ local FIRST = 4
 local now_ms = server_ms()
 
 -- A unique key, an id of the client's, or an earlier failure.
-local function has_ties(entry)
+local function has_side_records(entry)
   return #entry > 8 and (entry:byte(5) % 4 ~= 0 or entry:sub(7, 8) ~= '\0\1')
 end
 
@@ -31,13 +31,13 @@ local take_out = how == 'remove' and remove
 -- Keys of another type fail here, before the first write.
 redis.call('HLEN', keys.totals)
 check_ready(keys)
-local function is_tied(element)
+local function needs_side_records(element)
   local _, entry = read_in_process(element)
-  return entry and has_ties(entry)
+  return entry and has_side_records(entry)
 end
 for i = FIRST, #ARGV do
-  if is_tied(ARGV[i]) then
-    check_books(keys)
+  if needs_side_records(ARGV[i]) then
+    check_side_records(keys)
     break
   end
 end
@@ -45,8 +45,8 @@ local lost, ended = {}, 0
 for i = FIRST, #ARGV do
   local entry = find_leased(keys, ARGV[i])
   if entry then
-    local job = has_ties(entry) and read_entry(entry)
-    if job then close_books(keys, job, now_ms, window_ms) end
+    local job = has_side_records(entry) and read_entry(entry)
+    if job then close_side_records(keys, job, now_ms, window_ms) end
     take_out(ARGV[i])
     ended = ended + 1
   else

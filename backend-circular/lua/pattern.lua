@@ -1,5 +1,5 @@
 -- How this pattern keeps ready and leased jobs: in one ring, the list `circle`, whose
--- tail is looked at first. Needs queue-redis's books.lua.
+-- tail is looked at first. Needs relq-redis's side_records.lua.
 
 -- What an element in process begins with; then come the length of its lease's token,
 -- the token, and the entry. No entry has such flags.
@@ -16,8 +16,8 @@ local function pattern_keys(first)
   return {circle = KEYS[first], marks = KEYS[first + 1]}
 end
 
--- Makes sure that a doorbell rings, or that the next one to listen does.
-local function ring(keys)
+-- Makes sure that a notifier notifies, or that the next one to listen does.
+local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
@@ -29,13 +29,13 @@ end
 
 local function append(keys, entries)
   redis.call('LPUSH', keys.circle, unpack(entries))
-  ring(keys)
+  notify(keys)
 end
 
 -- What comes back waits its turn, from wherever it comes; what is urgent is next.
 local function make_ready(keys, job, entry)
   redis.call(job.priority == NORMAL and 'LPUSH' or 'RPUSH', keys.circle, entry)
-  ring(keys)
+  notify(keys)
 end
 
 -- The token and the entry of an element in process, or nil. Whether it is what it
@@ -71,7 +71,7 @@ end
 
 -- Turns the ring by one element and drops it, if it is over. Answers it otherwise, and
 -- its token and mark where it is in process.
-local function turn(keys)
+local function rotate(keys)
   local element = redis.call('LMOVE', keys.circle, keys.circle, 'RIGHT', 'LEFT')
   local token = read_in_process(element)
   local mark = mark_of(keys, token)

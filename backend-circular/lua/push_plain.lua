@@ -2,7 +2,7 @@
 -- Append jobs that use no option, and wake a worker.
 --
 -- KEYS[1] circle  LIST  the ring, newest on the left
--- KEYS[2] wake    LIST  at most one token, for the doorbells
+-- KEYS[2] wake    LIST  at most one token, for the notifiers
 -- ARGV[1...] entries, the oldest first
 --
 -- Returns how many elements there are.

@@ -2,7 +2,7 @@
 -- Let go of a page of leases that have ended, bury jobs on their last attempt, and drop
 -- what is over.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] how many jobs at most
 -- ARGV[2] how many elements to look at at most
 -- ARGV[3] how many, from the tail on, were looked at before
@@ -82,7 +82,7 @@ local function drop_litter()
   local over, is_littered = litter(keys, length)
   local is_idle = length <= redis.call('ZCARD', keys.marks)
   if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
-  for _ = 1, math.min(length, most) do turn(keys) end
+  for _ = 1, math.min(length, most) do rotate(keys) end
   if length <= most then forget_strays(keys, OVER, OVER) end
   return length > most and redis.call('LLEN', keys.circle) < length
 end
@@ -91,7 +91,7 @@ if is_for_all then let_go() end
 if not is_full() then offset = unseen() > 0 and look() or 0 end
 local is_littered = is_for_all and drop_litter()
 local has_more = unseen() > 0 and (offset > 0 or is_full())
-if counts.requeued > 0 then ring(keys) end
+if counts.requeued > 0 then notify(keys) end
 return {
   {counts.requeued, counts.buried, (has_more or is_littered) and 1 or 0,
     end_in_ms(keys, now_ms)},

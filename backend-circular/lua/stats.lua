@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- Count the jobs in each place, all at one instant.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
--- Returns {ready, leased, overdue, then the shelf's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's figures}.
 local keys = bind_keys()
 local now_ms = server_ms()
 
@@ -13,5 +13,5 @@ return {
   redis.call('LLEN', keys.circle) - leased - over,
   leased,
   redis.call('ZCOUNT', keys.marks, '(0', now_ms),
-  shelf_figures(keys, now_ms),
+  bookkeeping_stats(keys, now_ms),
 }

@@ -3,26 +3,26 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use queue_core::{Audit, Error, Operation};
-use queue_redis::shelf::{self, Seen};
+use relq_core::{Audit, Error, Operation};
+use relq_redis::bookkeeping::{self, Seen};
 
 use crate::{ring, scripts::Store};
 
 pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
-    shelf::audit(|| Box::pin(read(store))).await
+    bookkeeping::audit(|| Box::pin(read(store))).await
 }
 
 async fn read(store: &Store) -> Result<Seen, Error> {
     let mut seen = Seen::default();
-    seen.read_scheduled(&store.shelf).await?;
+    seen.read_scheduled(&store.bookkeeping).await?;
     read_ring(store, &mut seen).await?;
-    seen.read_rest(&store.shelf).await?;
+    seen.read_rest(&store.bookkeeping).await?;
     Ok(seen)
 }
 
 /// Every mark stands for one element in process.
 async fn read_ring(store: &Store, seen: &mut Seen) -> Result<(), Error> {
-    let marks = store.shelf.scan("ZSCAN", &store.keys.marks).await?;
+    let marks = store.bookkeeping.scan("ZSCAN", &store.keys.marks).await?;
     let mut unseen: BTreeSet<Bytes> =
         marks.into_iter().map(|(token, _)| token).collect();
     let (mut tokens, mut passed) = (BTreeSet::new(), 0);

@@ -5,8 +5,8 @@
 //! cancelling one costs a reading of the ring.
 
 use bytes::Bytes;
-use queue_core::{Cancelled, Error, JobId, JobState, Operation};
-use queue_redis::{
+use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_redis::{
     command,
     entry::{Entry, id_of},
 };
@@ -26,7 +26,7 @@ pub(crate) async fn cancel(
     job: &JobId,
 ) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
-        if queue.store.shelf.cancel(job, None).await?.is_some() {
+        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
             return Ok(Cancelled::Removed(JobState::Scheduled));
         }
         if let Some(state) = cancel_in_ring(queue, job).await? {

@@ -1,7 +1,7 @@
 //! What an element of the ring is.
 //!
 //! ```text
-//!  waiting      a bare payload of any client's, or an entry (queue_redis::entry)
+//!  waiting      a bare payload of any client's, or an entry (relq_redis::entry)
 //!  in process   F5 52 51 01  80  n  token  entry
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! token has none only looks like it.
 
 use bytes::Bytes;
-use queue_redis::entry::MARK;
+use relq_redis::entry::MARK;
 
 /// Bytes before the token.
 const HEAD: usize = 6;

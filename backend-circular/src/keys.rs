@@ -8,24 +8,24 @@
 //!                 -1  its worker left: the same, and the attempt does not count
 //!                 -2  as -1, and the job's unique key has yet to be seen to
 //!                 -3  the job is elsewhere or gone: the element is to be dropped
-//!  marker  STRING  which backend the queue is of: queue-redis's `marker.rs`
+//!  marker  STRING  which backend the queue is of: relq-redis's `marker.rs`
 //! ```
 //!
 //! Each mark stands for one element of the ring in process, and the other way round.
 //! So the figures are known without looking: of `LLEN circle` those with a mark above
 //! 0 are leased, those with -3 are nothing, and all others are ready.
 //!
-//! All else is the shelf's ([`queue_redis::shelf`]). A key is there only while
+//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). A key is there only while
 //! something is in it. A ready job costs one list element and nothing else.
 
-use queue_core::QueueName;
-use queue_redis::{KeyPrefix, shelf::ShelfKeys};
+use relq_core::QueueName;
+use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
 /// The names of all keys of one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) queue: QueueName,
-    pub(crate) shelf: ShelfKeys,
+    pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) circle: String,
     pub(crate) marks: String,
 }
@@ -35,7 +35,7 @@ impl Keys {
         let prefix = KeyPrefix::new(queue.clone());
         Self {
             queue,
-            shelf: ShelfKeys::new(&prefix),
+            bookkeeping: BookkeepingKeys::new(&prefix),
             circle: prefix.producer(),
             marks: prefix.part("marks"),
         }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! No two leases share a token (R7): the nonce is the claim call's own. The worker
-//! comes first, so that `leave` finds all that is its own by prefix. The letter says
+//! comes first, so that `release_worker` finds all that is its own by prefix. The letter says
 //! what the end of the lease takes, for who has the token and not the job:
 //!
 //! * `p`, plain: a change of its mark.
@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Receipt, Timestamp, WorkerId};
+use relq_core::{Receipt, Timestamp, WorkerId};
 
 use crate::element::InProcess;
 
@@ -48,7 +48,7 @@ pub(crate) fn token(receipt: &Receipt) -> Bytes {
 
 /// Whether ending the job touches more than the job itself: a unique key, an id to
 /// remember, or what is kept of an earlier failure.
-pub(crate) fn has_ties(receipt: &Receipt) -> bool {
+pub(crate) fn has_side_records(receipt: &Receipt) -> bool {
     const FLAGS: usize = 4;
     const ATTEMPT: std::ops::Range<usize> = 6..8;
     let Some(InProcess { entry, .. }) = InProcess::read(receipt.token()) else {

@@ -4,8 +4,8 @@
 //! from its tail on, passing over the others.
 
 use futures_util::FutureExt;
-use queue_core::{Error, JobState, Operation, Page, PageCursor, PeekRequest};
-use queue_redis::shelf;
+use relq_core::{Error, JobState, Operation, Page, PageCursor, PeekRequest};
+use relq_redis::bookkeeping;
 
 use crate::{ring, scripts::Store};
 
@@ -13,16 +13,16 @@ use crate::{ring, scripts::Store};
 const MAX_PAGE: usize = 1000;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    let on_shelf = &store.shelf;
+    let on_bookkeeping = &store.bookkeeping;
     match ask.state {
         JobState::Ready | JobState::Leased => peek_ring(store, ask).await,
         JobState::Scheduled => {
-            let look = |(), look| on_shelf.peek_scheduled(look).boxed();
-            shelf::page(&[()], ask, look).await
+            let look = |(), look| on_bookkeeping.peek_scheduled(look).boxed();
+            bookkeeping::page(&[()], ask, look).await
         }
         JobState::Dead => {
-            let look = |(), look| on_shelf.peek_dead(look).boxed();
-            shelf::page(&[()], ask, look).await
+            let look = |(), look| on_bookkeeping.peek_dead(look).boxed();
+            bookkeeping::page(&[()], ask, look).await
         }
     }
 }
@@ -44,7 +44,7 @@ async fn peek_ring(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
             jobs.extend(one.job().filter(|(_, detail)| detail.state() == ask.state));
         }
         if is_last || next.is_some() {
-            let jobs = store.shelf.views_of(jobs).await?;
+            let jobs = store.bookkeeping.views_of(jobs).await?;
             return Ok(Page { jobs, next });
         }
     }

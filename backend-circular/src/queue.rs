@@ -12,27 +12,30 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
     Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
-    WorkerId,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, SettledAndClaimed,
+    Settlement, WorkerId,
 };
-use queue_redis::{
-    Conn, Parts,
-    shelf::{self, Failure, Looks, Round, Shelf, Waits},
+use relq_redis::{
+    Conn, PartialEffect,
+    bookkeeping::{
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitingPattern,
+    },
 };
 
 use crate::{
     CircularConfig,
     element::InProcess,
     lease,
-    scripts::{Claimed, Found, Recovery, Store, Turned},
-    wait::{Bells, Outlook, RECHECK},
+    scripts::{Claimed, Found, Recovery, Rotated, Store},
+    wait::{Notifiers, RECHECK, WaitHint},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
-pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+pub(crate) const MAX_JOBS_PER_CALL: NonZeroU32 =
+    NonZeroU32::new(1000).expect("not zero");
 
 /// The upper of the two priorities: pushed at the end that is looked at first.
 const URGENT: Priority =
@@ -40,7 +43,7 @@ const URGENT: Priority =
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "circular",
-    claimed: &[
+    supported: &[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
@@ -57,7 +60,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     limits: Limits {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
-        max_batch: MAX_BATCH,
+        max_jobs_per_call: MAX_JOBS_PER_CALL,
     },
 };
 
@@ -66,7 +69,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 /// Cheap to share: put it in an [`Arc`].
 pub struct CircularQueue {
     pub(crate) store: Store,
-    bells: Bells,
+    notifiers: Notifiers,
     /// Elements, from the tail of the ring on, that recovery has looked at.
     recovered_up_to: AtomicU64,
 }
@@ -90,7 +93,7 @@ impl CircularQueue {
     async fn on(store: Store) -> Result<Self, Error> {
         store.load_scripts().await?;
         let recovered_up_to = AtomicU64::new(0);
-        Ok(Self { bells: Bells::new(&store), store, recovered_up_to })
+        Ok(Self { notifiers: Notifiers::new(&store), store, recovered_up_to })
     }
 
     /// The name of the queue.
@@ -111,20 +114,24 @@ impl ReliableQueue for CircularQueue {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
         let plain = async |entries: Vec<_>| self.store.push_plain(&entries).await;
-        self.store.shelf.store(&CAPABILITIES, jobs, token, plain).await
+        self.store.bookkeeping.store(&CAPABILITIES, jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        shelf::claim(self, ask).await
+        bookkeeping::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
-        shelf::settle(&self.store, done).await
+        bookkeeping::settle(&self.store, done).await
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        shelf::turn(self, done, ask).await
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        bookkeeping::settle_and_claim(self, done, ask).await
     }
 
     async fn extend(
@@ -135,75 +142,76 @@ impl ReliableQueue for CircularQueue {
     ) -> Result<Vec<Extended>, Error> {
         let (keys, names) =
             (&self.store.keys, held.iter().map(|held| lease::token(held).to_vec()));
-        self.store.shelf.extend(&CAPABILITIES, &keys.marks, names, lease).await
+        self.store.bookkeeping.extend(&CAPABILITIES, &keys.marks, names, lease).await
     }
 
     /// The jobs stay where they are in the ring: their marks say that they may be
     /// taken over, uncounted.
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         let tokens = self.tokens_of(worker).await?;
         let (mut jobs, mut unseen) = (0, 0);
-        let mut parts = Parts::default();
-        for page in tokens.chunks(MAX_BATCH.get() as usize) {
-            let left = self.store.leave(page).await;
-            let (page_jobs, page_unseen) = parts.then(left)?;
+        let mut partial = PartialEffect::default();
+        for page in tokens.chunks(MAX_JOBS_PER_CALL.get() as usize) {
+            let left = self.store.release_worker(page).await;
+            let (page_jobs, page_unseen) = partial.then(left)?;
             jobs += page_jobs;
             unseen += page_unseen;
         }
         if unseen > 0 {
-            parts.then(self.see_to_the_left().await)?;
+            partial.then(self.see_to_the_left().await)?;
         }
         Ok(Released { jobs })
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_BATCH).get();
-        self.store.shelf.recover(page, self.recover_ring(page)).await
+        let page = page.min(MAX_JOBS_PER_CALL).get();
+        self.store.bookkeeping.recover(page, self.recover_ring(page)).await
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        let conn = self.store.conn.sibling().await?;
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.open_another().await?;
         let store = Store::new(conn, self.name().clone(), self.store.finish_by);
         Ok(Arc::new(Self::on(store).await?))
     }
 }
 
 #[async_trait]
-impl Looks for CircularQueue {
-    type Outlook = Outlook;
-    type Course = Turned;
+impl ClaimPattern for CircularQueue {
+    type WaitHint = WaitHint;
+    type ClaimState = Rotated;
 
-    fn shelf(&self) -> &Shelf {
-        &self.store.shelf
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
     }
 
     async fn look(
         &self,
         ask: &ClaimRequest,
-        turned: &mut Turned,
-        parts: &mut Parts,
-    ) -> Result<Round<Outlook>, Error> {
-        let max = ask.max.min(MAX_BATCH).get();
+        rotated: &mut Rotated,
+        partial: &mut PartialEffect,
+    ) -> Result<ClaimRound<WaitHint>, Error> {
+        let max = ask.max.min(MAX_JOBS_PER_CALL).get();
         let nonce = self.store.conn.environment().random().text(12);
         let claimed = self.store.claim(ask, max, &nonce).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
-        let outlook = Outlook::of(&claimed);
+        let claimed = claimed.map_err(|error| partial.whole(error))?;
+        let hint = WaitHint::of(&claimed);
         let is_found = claimed.found == Found::Jobs;
         if is_found {
-            *parts = Parts::Begun;
+            *partial = PartialEffect::Begun;
         }
-        let turns_on = claimed.found == Found::More && turned.goes_on(claimed.turned);
+        let rotates_on =
+            claimed.found == Found::More && rotated.goes_on(claimed.rotated);
         let deliveries = self.deliver(ask, claimed).await;
-        let deliveries = deliveries.map_err(|error| parts.whole(error))?;
-        let (is_due, goes_on) = (outlook.is_due(), is_found || turns_on);
-        Ok(Round { deliveries, outlook, is_due, goes_on })
+        let deliveries = deliveries.map_err(|error| partial.whole(error))?;
+        let (is_due, goes_on) = (hint.is_due(), is_found || rotates_on);
+        Ok(ClaimRound { deliveries, hint, is_due, goes_on })
     }
 }
 
 #[async_trait]
-impl Waits for CircularQueue {
-    async fn wait(&self, outlook: Outlook, limit: Duration) {
-        self.bells.wait(outlook, limit).await;
+impl WaitingPattern for CircularQueue {
+    async fn wait(&self, hint: WaitHint, limit: Duration) {
+        self.notifiers.wait(hint, limit).await;
     }
 }
 
@@ -232,19 +240,19 @@ impl CircularQueue {
         for element in claimed.elements {
             let entry =
                 InProcess::read(&element).map_or_else(Bytes::new, |it| it.entry);
-            match shelf::read(&entry, claimed.since) {
+            match bookkeeping::read(&entry, claimed.since) {
                 Ok(entry) => {
-                    deliveries.push(shelf::delivery(entry, element, ask.lease));
+                    deliveries.push(bookkeeping::delivery(entry, element, ask.lease));
                 }
-                Err(shelf::Undeliverable { why, error }) => {
+                Err(bookkeeping::Undeliverable { why, error }) => {
                     let lease = element.to_vec();
                     failures.push(Failure { lease, after: None, why, error });
                 }
             }
         }
         if !failures.is_empty() {
-            let buried = self.store.shelf.fail(Operation::Claim, &failures).await;
-            shelf::bury_beside(&deliveries, buried)?;
+            let buried = self.store.bookkeeping.fail(Operation::Claim, &failures).await;
+            bookkeeping::bury_beside(&deliveries, buried)?;
         }
         Ok(deliveries)
     }
@@ -252,9 +260,10 @@ impl CircularQueue {
     /// The tokens of all leases of a worker.
     async fn tokens_of(&self, worker: &WorkerId) -> Result<Vec<Bytes>, Error> {
         let (pattern, marks) = (format!("{worker}/*"), &self.store.keys.marks);
-        let shelf = &self.store.shelf;
-        let found =
-            shelf.scan_matching(Operation::Leave, "ZSCAN", marks, &pattern).await?;
+        let bookkeeping = &self.store.bookkeeping;
+        let found = bookkeeping
+            .scan_matching(Operation::ReleaseWorker, "ZSCAN", marks, &pattern)
+            .await?;
         let is_held = |mark: &Bytes| !mark.starts_with(b"-") && &mark[..] != b"0";
         let held = found.into_iter().filter(|(_, mark)| is_held(mark));
         Ok(held.map(|(token, _)| token).collect())
@@ -262,7 +271,7 @@ impl CircularQueue {
 
     /// Sees at once to what a leaving worker let go of, and leaves it to no reaper.
     async fn see_to_the_left(&self) -> Result<(), Error> {
-        let (page, mut passed) = (MAX_BATCH.get(), 0);
+        let (page, mut passed) = (MAX_JOBS_PER_CALL.get(), 0);
         loop {
             let left = self.store.recover(Recovery::Left, page, passed).await?;
             passed = left.1;

@@ -1,8 +1,8 @@
 //! Reading the ring, page by page from its tail on, with what the marks say.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use queue_core::{Error, Operation, StateDetail, Timestamp};
-use queue_redis::{Reply, command};
+use relq_core::{Error, Operation, StateDetail, Timestamp};
+use relq_redis::{Reply, command};
 
 use crate::{element::InProcess, lease::Lease, scripts::Store};
 

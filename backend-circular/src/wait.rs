@@ -1,4 +1,4 @@
-//! How an idle claim waits: two doorbells, the next end of a lease or delay, and a
+//! How an idle claim waits: two notifiers, the next end of a lease or delay, and a
 //! recheck.
 //!
 //! A ring is never empty while jobs are in process, so "block until it has something"
@@ -22,7 +22,7 @@
 //!  signals   BLPOP {Q}:wake                   whatever relq made ready, earlier due
 //!                                             times, resume
 //!  arrivals  BLMOVE Q Q RIGHT RIGHT           any client's LPUSH, at once, while the
-//!                                             ring is empty; takes nothing
+//!                                             notification is empty; takes nothing
 //! ```
 //!
 //! A token wakes one worker, which wakes the next if it leaves something to claim. The
@@ -33,36 +33,36 @@
 
 use std::time::Duration;
 
-use queue_core::Error;
-use queue_redis::{Doorbell, command};
+use relq_core::Error;
+use relq_redis::{Notifier, command};
 
 use crate::scripts::{Claimed, Found, Store};
 
 /// How long the server holds a blocking command. Never zero, which would be for ever.
 const BLOCK: Duration = Duration::from_secs(5);
 
-/// How long a waiting claim sleeps at most before it looks again, whatever the bells
+/// How long a waiting claim sleeps at most before it looks again, whatever the notifiers
 /// say. So long may a plain `LPUSH` wait while jobs are in process, and so much can a
 /// waiter's death at the wrong instant cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
-/// The doorbells of one queue.
+/// The notifiers of one queue.
 #[derive(Debug)]
-pub(crate) struct Bells {
-    arrivals: Doorbell,
-    signals: Doorbell,
+pub(crate) struct Notifiers {
+    arrivals: Notifier,
+    signals: Notifier,
     store: Store,
 }
 
 /// What an empty claim knows of the time to come.
 #[derive(Debug, Clone, Copy)]
-pub struct Outlook {
+pub struct WaitHint {
     found: Found,
     due_in: Option<Duration>,
     end_in: Option<Duration>,
 }
 
-impl Outlook {
+impl WaitHint {
     pub(crate) fn of(claimed: &Claimed) -> Self {
         let Claimed { found, due_in, end_in, .. } = *claimed;
         Self { found, due_in, end_in }
@@ -82,22 +82,22 @@ impl Outlook {
     }
 }
 
-impl Bells {
+impl Notifiers {
     pub(crate) fn new(store: &Store) -> Self {
         let keys = &store.keys;
         let mut arrivals = command("BLMOVE");
         arrivals.arg(&keys.circle).arg(&keys.circle).arg("RIGHT").arg("RIGHT");
         arrivals.arg(BLOCK.as_secs());
         let mut signals = command("BLPOP");
-        signals.arg(&keys.shelf.wake).arg(BLOCK.as_secs());
+        signals.arg(&keys.bookkeeping.wake).arg(BLOCK.as_secs());
         let conn = || store.conn.clone();
         let passing = store.clone();
         Self {
             // Who does not hear it has kept it from nobody.
-            arrivals: Doorbell::new("arrivals", conn(), arrivals, BLOCK, || async {
+            arrivals: Notifier::new("arrivals", conn(), arrivals, BLOCK, || async {
                 Ok(())
             }),
-            signals: Doorbell::new("signals", conn(), signals, BLOCK, move || {
+            signals: Notifier::new("signals", conn(), signals, BLOCK, move || {
                 pass_on(passing.clone())
             }),
             store: store.clone(),
@@ -105,17 +105,17 @@ impl Bells {
     }
 
     /// Waits until there may be something to claim, or `limit` is over.
-    pub(crate) async fn wait(&self, outlook: Outlook, limit: Duration) {
-        let limit = limit.min(outlook.next_in().unwrap_or(RECHECK)).min(RECHECK);
+    pub(crate) async fn wait(&self, hint: WaitHint, limit: Duration) {
+        let limit = limit.min(hint.next_in().unwrap_or(RECHECK)).min(RECHECK);
         let pause = self.store.conn.environment().clock().sleep(limit);
-        let arrival = (outlook.found == Found::Empty).then(|| self.arrivals.listen());
+        let arrival = (hint.found == Found::Empty).then(|| self.arrivals.listen());
         let signal = self.signals.listen();
         tokio::select! {
             () = async { match arrival {
-                Some(ring) => ring.rung().await,
+                Some(notification) => notification.notified().await,
                 None => std::future::pending().await,
             } } => {}
-            () = signal.rung() => {}
+            () = signal.notified() => {}
             () = pause => {}
         }
     }

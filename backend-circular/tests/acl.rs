@@ -1,7 +1,7 @@
 //! The user that the README names has the rights that the backend needs, and no more,
 //! in each of the ways in which what is done leaves the ring.
 
-conformance_tests::acl!(
-    conformance_tests::own::Circular,
-    conformance_tests::own::CircularLrem,
+relq_conformance::acl!(
+    relq_conformance::own::Circular,
+    relq_conformance::own::CircularLrem,
 );

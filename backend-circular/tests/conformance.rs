@@ -2,13 +2,13 @@
 //! what is done leaves the ring.
 
 mod mark {
-    use conformance_tests::own::Circular;
+    use relq_conformance::own::Circular;
 
-    conformance_tests::conformance!(Circular, redis);
+    relq_conformance::conformance!(Circular, redis);
 }
 
 mod lrem {
-    use conformance_tests::own::CircularLrem;
+    use relq_conformance::own::CircularLrem;
 
-    conformance_tests::conformance!(CircularLrem, redis);
+    relq_conformance::conformance!(CircularLrem, redis);
 }

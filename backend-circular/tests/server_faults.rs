@@ -2,9 +2,9 @@
 //! which what is done leaves the ring.
 
 mod mark {
-    conformance_tests::server_faults!(conformance_tests::own::Circular);
+    relq_conformance::server_faults!(relq_conformance::own::Circular);
 }
 
 mod lrem {
-    conformance_tests::server_faults!(conformance_tests::own::CircularLrem);
+    relq_conformance::server_faults!(relq_conformance::own::CircularLrem);
 }

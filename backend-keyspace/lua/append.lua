@@ -1,7 +1,7 @@
 #!lua
 -- Store plain jobs: all of them, or none when an id is taken.
 --
--- KEYS[1] wake  LIST  at most one token, for the doorbells
+-- KEYS[1] wake  LIST  at most one token, for the notifiers
 -- KEYS[2...]    their item keys
 -- ARGV[1...] their entries
 --
@@ -12,5 +12,5 @@ redis.call('LLEN', keys.wake)
 local words = {}
 for i, entry in ipairs(ARGV) do words[2 * i - 1], words[2 * i] = KEYS[i + 1], entry end
 if redis.call('MSETNX', unpack(words)) == 0 then return 0 end
-ring(keys)
+notify(keys)
 return 1

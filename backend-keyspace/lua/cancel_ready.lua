@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a ready job.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- KEYS[last] STRING  its item key
 -- ARGV[1] id
 -- ARGV[2] how long ids are remembered after their job (ms)
@@ -18,7 +18,7 @@ if not is_item(item) then return 0 end
 
 local job = read_entry(redis.call('GETRANGE', item, 0, LONGEST_HEAD))
 redis.call('UNLINK', item)
-if job then close_books(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms) end
 redis.call('HDEL', keys.errors, id)
 redis.call('HINCRBY', keys.totals, 'cancelled', 1)
 return 1

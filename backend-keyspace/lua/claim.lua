@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Lease jobs that were picked, as far as they are still ready.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs; then for each job picked:
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs; then for each job picked:
 -- KEYS[n]     STRING  its item key, an entry or a bare payload
 -- KEYS[n + 1] STRING  its processing key, which nobody else has
 -- ARGV[1] how many jobs at most
@@ -17,7 +17,7 @@
 -- was not taken.
 local keys = bind_keys()
 local wanted, lease_ms, bare_header = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-local strangers, FIRST_ID = tonumber(ARGV[4]), 7
+local foreign_keys, FIRST_ID = tonumber(ARGV[4]), 7
 local budget = new_budget(wanted, tonumber(ARGV[5]))
 budget.has_taken = ARGV[6] == 'bounded'
 local now_ms = server_ms()
@@ -67,7 +67,7 @@ for i = 0, #ARGV - FIRST_ID do
   if entry then has_leased = true end
 end
 
--- One ring wakes one worker: who leaves other jobs behind rings for the next.
+-- One notification wakes one worker: who leaves other jobs behind notifies the next.
 local left = unclaimed(keys)
-if has_leased and left > strangers then ring(keys) end
+if has_leased and left > foreign_keys then notify(keys) end
 return {math.floor(now_ms), left, budget.is_full and 1 or 0, unpack(entries)}

@@ -3,7 +3,7 @@
 -- the clients' ids and of the errors. Such an id is remembered like that of any job that
 -- ended.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] cursor of the unique keys, '0' to begin
 -- ARGV[2] cursor of the ids
 -- ARGV[3] cursor of the errors

@@ -1,5 +1,5 @@
--- How this pattern keeps ready and leased jobs: a key each. Needs queue-redis's
--- books.lua.
+-- How this pattern keeps ready and leased jobs: a key each. Needs relq-redis's
+-- side_records.lua.
 --
 -- The keys of jobs are those of the whole database. A script gets the ones that were
 -- known before it ran among its KEYS, behind all others; those that it finds out by
@@ -7,7 +7,7 @@
 
 local ITEM, PROCESSING = 'item_', 'processing_'
 
--- The shelf's keys and these are all that a queue has beside those of jobs.
+-- The bookkeeping's keys and these are all that a queue has beside those of jobs.
 local PATTERN_KEYS = 3
 
 -- The longest beginning of an entry that `read_entry` looks at: the fixed part, an id,
@@ -20,7 +20,7 @@ end
 
 -- Where in KEYS those of jobs begin.
 local function first_job_key()
-  return SHELF_KEYS + PATTERN_KEYS + 1
+  return BOOKKEEPING_KEYS + PATTERN_KEYS + 1
 end
 
 -- Whether the key is one of a ready job. Another type of value is nobody's job.
@@ -37,11 +37,11 @@ end
 -- and what is none of the queue's. Exact, without a look at any of them.
 local function unclaimed(keys)
   return redis.call('DBSIZE') - redis.call('ZCARD', keys.leased)
-    - redis.call('EXISTS', unpack(KEYS, 1, SHELF_KEYS + PATTERN_KEYS))
+    - redis.call('EXISTS', unpack(KEYS, 1, BOOKKEEPING_KEYS + PATTERN_KEYS))
 end
 
--- Makes sure that a doorbell rings, or that the next one to listen does.
-local function ring(keys)
+-- Makes sure that a notifier notifies, or that the next one to listen does.
+local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
@@ -74,7 +74,7 @@ local function make_ready(keys, job, entry)
   local id = free_id(job.id)
   if id ~= job.id then entry = renamed(keys, read_entry(entry), entry, id) end
   redis.call('SET', ITEM .. id, entry)
-  ring(keys)
+  notify(keys)
 end
 
 local function append(keys, entries)

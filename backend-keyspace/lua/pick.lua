@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- See whether there is anything to claim, and draw ready jobs by lot.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] how many jobs at most
 -- ARGV[2] how many draws at most
 -- ARGV[3] how many keys are known to be no ready job
@@ -9,7 +9,7 @@
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- how many keys are unclaimed, item key, ...}.
 local keys = bind_keys()
-local wanted, draws, strangers = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local wanted, draws, foreign_keys = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -21,7 +21,7 @@ local answer = {now_us, is_paused, next_in_ms(keys.later, now_ms), count}
 if is_paused == 1 then return answer end
 
 local is_seen = {}
-local enough = #answer + math.min(wanted, count - strangers)
+local enough = #answer + math.min(wanted, count - foreign_keys)
 for _ = 1, draws do
   if #answer >= enough then break end
   local name = redis.call('RANDOMKEY')

@@ -2,7 +2,7 @@
 -- Remove every scheduled and dead job, all that the queue remembers, and the ready and
 -- leased jobs of some pages of the database; the queue stays paused if it is.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] cursor of the first page, '0' to begin
 -- ARGV[2] how many keys are a page
 -- ARGV[3] how many pages at most

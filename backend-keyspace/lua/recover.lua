@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Make jobs ready whose lease has expired; bury those on their last attempt.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs; then for each lease that was
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs; then for each lease that was
 --            seen to have ended:
 -- KEYS[n]     STRING  its processing key
 -- KEYS[n + 1] STRING  the item key of its job
@@ -21,7 +21,7 @@ local function put_back(processing, item)
   if redis.call('RENAMENX', processing, item) == 0 then
     redis.call('RENAMENX', processing, ITEM .. free_id(item:sub(#ITEM + 1)))
   end
-  ring(keys)
+  notify(keys)
   return 'requeued'
 end
 

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Look at a page of all keys of the database.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] cursor, '0' to begin
 -- ARGV[2] how many keys to look at
 -- ARGV[3] how many keys of others to name
@@ -11,9 +11,9 @@
 local keys = bind_keys()
 local cursor, count, to_name = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local items, processing, strangers, named = {}, {}, 0, {}
+local items, processing, foreign_keys, named = {}, {}, 0, {}
 local is_own = {}
-for i = 1, SHELF_KEYS + PATTERN_KEYS do is_own[KEYS[i]] = true end
+for i = 1, BOOKKEEPING_KEYS + PATTERN_KEYS do is_own[KEYS[i]] = true end
 
 local page = redis.call('SCAN', cursor, 'COUNT', count)
 for _, name in ipairs(page[2]) do
@@ -22,7 +22,7 @@ for _, name in ipairs(page[2]) do
   elseif is_item(name) then
     items[#items + 1] = name
   elseif not is_own[name] then
-    strangers = strangers + 1
+    foreign_keys = foreign_keys + 1
     if #named < to_name then named[#named + 1] = name end
   end
 end
@@ -34,4 +34,4 @@ if #processing > 0 then
     if not ends[i] then orphans[#orphans + 1] = name end
   end
 end
-return {page[1], items, orphans, strangers, named}
+return {page[1], items, orphans, foreign_keys, named}

@@ -3,16 +3,21 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use queue_core::{Audit, Error, Operation};
-use queue_redis::shelf::{self, Seen};
+use relq_core::{Audit, Error, Operation};
+use relq_redis::bookkeeping::{self, Seen};
 
-use crate::{config::Strangers, keys::id_of_item, lease, pick::Sweep, scripts::Store};
+use crate::{
+    config::ForeignKeys, keys::id_of_item, lease, pick::Sweep, scripts::Store,
+};
 
 /// Leases that are looked at together.
 const PAGE: usize = 500;
 
-pub(crate) async fn audit(store: &Store, strangers: Strangers) -> Result<Audit, Error> {
-    shelf::audit(|| Box::pin(read(store, strangers))).await
+pub(crate) async fn audit(
+    store: &Store,
+    foreign_keys: ForeignKeys,
+) -> Result<Audit, Error> {
+    bookkeeping::audit(|| Box::pin(read(store, foreign_keys))).await
 }
 
 /// What a whole turn of the database showed, each key once.
@@ -20,23 +25,23 @@ pub(crate) async fn audit(store: &Store, strangers: Strangers) -> Result<Audit, 
 struct Shown {
     items: BTreeSet<Bytes>,
     orphans: BTreeSet<Bytes>,
-    strangers: BTreeSet<Bytes>,
+    foreign_keys: BTreeSet<Bytes>,
 }
 
-async fn read(store: &Store, strangers: Strangers) -> Result<Seen, Error> {
+async fn read(store: &Store, foreign_keys: ForeignKeys) -> Result<Seen, Error> {
     let mut seen = Seen::default();
-    seen.read_scheduled(&store.shelf).await?;
+    seen.read_scheduled(&store.bookkeeping).await?;
     let shown = look_at_all(store).await?;
     for item in &shown.items {
         seen.job(id_of_item(item));
     }
     read_leased(store, &mut seen).await?;
-    seen.read_rest(&store.shelf).await?;
+    seen.read_rest(&store.bookkeeping).await?;
     for key in &shown.orphans {
         seen.problem(format!("{} has no lease", text(key)));
     }
-    if strangers == Strangers::Refused {
-        for key in &shown.strangers {
+    if foreign_keys == ForeignKeys::Refused {
+        for key in &shown.foreign_keys {
             seen.problem(format!("the key {} is none of the queue's", text(key)));
         }
     }
@@ -49,14 +54,14 @@ async fn look_at_all(store: &Store) -> Result<Shown, Error> {
     while let Some(page) = sweep.next_page(store, Operation::Audit).await? {
         shown.items.extend(page.items);
         shown.orphans.extend(page.orphans);
-        shown.strangers.extend(page.named);
+        shown.foreign_keys.extend(page.named);
     }
     Ok(shown)
 }
 
 /// Every lease has its processing key.
 async fn read_leased(store: &Store, seen: &mut Seen) -> Result<(), Error> {
-    let leases = store.shelf.scan("ZSCAN", &store.keys.leased).await?;
+    let leases = store.bookkeeping.scan("ZSCAN", &store.keys.leased).await?;
     let leases: Vec<_> = leases.into_iter().map(|(lease, _)| lease).collect();
     for page in leases.chunks(PAGE) {
         for (lease, is_there) in page.iter().zip(store.are_there(page).await?) {

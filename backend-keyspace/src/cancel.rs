@@ -3,7 +3,7 @@
 //! Scheduled and ready jobs are found by their id at once. A leased one is looked for
 //! among the leases, whose names hold more than the id, page by page.
 
-use queue_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_core::{Cancelled, Error, JobId, JobState, Operation};
 
 use crate::{KeyspaceQueue, keys::PROCESSING};
 
@@ -17,7 +17,7 @@ pub(crate) async fn cancel(
     job: &JobId,
 ) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
-        if queue.store.shelf.cancel(job, None).await?.is_some() {
+        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
             return Ok(Cancelled::Removed(JobState::Scheduled));
         }
         if queue.store.cancel_ready(job).await? {
@@ -34,9 +34,9 @@ async fn cancel_leased(queue: &KeyspaceQueue, job: &JobId) -> Result<bool, Error
     let pattern = format!("{PROCESSING}{}_*", escape_glob(job.as_str()));
     for (key, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
         let declared = String::from_utf8_lossy(&key).into_owned();
-        let shelf = queue.store.shelf.with_keys([declared]);
+        let bookkeeping = queue.store.bookkeeping.with_keys([declared]);
         if lease.id == job.as_str().as_bytes()
-            && shelf.cancel(job, Some(&key)).await?.is_some()
+            && bookkeeping.cancel(job, Some(&key)).await?.is_some()
         {
             return Ok(true);
         }

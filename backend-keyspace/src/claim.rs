@@ -2,11 +2,13 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
-use queue_redis::{
-    Parts,
+use relq_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
+use relq_redis::{
+    PartialEffect,
+    bookkeeping::{
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Undeliverable, WaitHint,
+    },
     entry::Entry,
-    shelf::{self, Failure, Looks, Outlook, Round, Shelf, Undeliverable},
 };
 
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
     keys::id_of_item,
     lease::{self, Claim},
     pick::{Sweep, with_spare},
-    queue::MAX_BATCH,
+    queue::MAX_JOBS_PER_CALL,
     scripts::{Ask, Picked, Taken, Wanted},
 };
 
@@ -33,14 +35,14 @@ struct Hunt<'a> {
     /// When it began, by the server's clock (us).
     since_us: String,
     /// How many keys were known to be no ready job.
-    strangers: u64,
+    foreign_keys: u64,
     /// How many keys are unclaimed, as last told.
     unclaimed: u64,
     taken: Taken,
     /// Whether there was any to be leased, before another took it.
     saw_some: bool,
     deliveries: Vec<Delivery>,
-    parts: Parts,
+    partial: PartialEffect,
 }
 
 /// Why a leased job goes to the dead letters.
@@ -58,30 +60,35 @@ impl Burial {
 }
 
 impl<'a> Hunt<'a> {
-    fn new(ask: &'a ClaimRequest, most: u32, picked: &Picked, parts: Parts) -> Self {
+    fn new(
+        ask: &'a ClaimRequest,
+        most: u32,
+        picked: &Picked,
+        partial: PartialEffect,
+    ) -> Self {
         Self {
             ask,
             most,
             since_us: picked.now_us.clone(),
-            strangers: 0,
+            foreign_keys: 0,
             unclaimed: picked.unclaimed,
             taken: Taken::default(),
             saw_some: false,
             deliveries: Vec::new(),
-            parts,
+            partial,
         }
     }
 
     fn is_over(&self) -> bool {
         self.taken.is_full
             || self.taken.jobs >= self.most
-            || self.unclaimed <= self.strangers
+            || self.unclaimed <= self.foreign_keys
     }
 
     /// Whether there is no use in looking again. Others that took all it saw leave
     /// room for hope: each of them got on.
     fn is_in_vain(&self) -> bool {
-        self.taken.jobs == 0 && (!self.saw_some || self.unclaimed <= self.strangers)
+        self.taken.jobs == 0 && (!self.saw_some || self.unclaimed <= self.foreign_keys)
     }
 }
 
@@ -90,34 +97,34 @@ impl<'a> Hunt<'a> {
 pub struct Contended(usize);
 
 #[async_trait]
-impl Looks for KeyspaceQueue {
-    type Outlook = Outlook;
-    type Course = Contended;
+impl ClaimPattern for KeyspaceQueue {
+    type WaitHint = WaitHint;
+    type ClaimState = Contended;
 
-    fn shelf(&self) -> &Shelf {
-        &self.store.shelf
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
     }
 
     async fn look(
         &self,
         ask: &ClaimRequest,
         contended: &mut Contended,
-        parts: &mut Parts,
-    ) -> Result<Round<Outlook>, Error> {
-        let most = ask.max.min(MAX_BATCH).get();
+        partial: &mut PartialEffect,
+    ) -> Result<ClaimRound<WaitHint>, Error> {
+        let most = ask.max.min(MAX_JOBS_PER_CALL).get();
         let picked = self.store.pick(self.finder.wanted(most)).await;
-        let picked = picked.map_err(|error| parts.whole(error))?;
-        let outlook = Outlook { is_paused: picked.is_paused, due_in: picked.due_in };
+        let picked = picked.map_err(|error| partial.whole(error))?;
+        let hint = WaitHint { is_paused: picked.is_paused, due_in: picked.due_in };
         if picked.is_paused {
             let deliveries = Vec::new();
-            return Ok(Round { deliveries, outlook, is_due: false, goes_on: false });
+            return Ok(ClaimRound { deliveries, hint, is_due: false, goes_on: false });
         }
-        let hunt = self.hunt(Hunt::new(ask, most, &picked, *parts), picked).await?;
-        *parts = hunt.parts;
-        let is_due = outlook.is_due();
+        let hunt = self.hunt(Hunt::new(ask, most, &picked, *partial), picked).await?;
+        *partial = hunt.partial;
+        let is_due = hint.is_due();
         let goes_on = !hunt.is_in_vain() && contended.0 < CONTENDED;
         contended.0 += usize::from(hunt.taken.jobs == 0);
-        Ok(Round { deliveries: hunt.deliveries, outlook, is_due, goes_on })
+        Ok(ClaimRound { deliveries: hunt.deliveries, hint, is_due, goes_on })
     }
 }
 
@@ -129,7 +136,7 @@ impl KeyspaceQueue {
         picked: Picked,
     ) -> Result<Hunt<'a>, Error> {
         self.finder.know(picked.unclaimed);
-        hunt.strangers = self.finder.strangers();
+        hunt.foreign_keys = self.finder.foreign_keys();
         match self.look_for_all(&mut hunt, picked.items).await {
             Ok(()) => Ok(hunt),
             // What was taken is on its way, and must not be lost for what was not.
@@ -137,7 +144,7 @@ impl KeyspaceQueue {
                 tracing::debug!(%error, "a claim got less than it might have");
                 Ok(hunt)
             }
-            Err(error) => Err(hunt.parts.whole(error)),
+            Err(error) => Err(hunt.partial.whole(error)),
         }
     }
 
@@ -146,10 +153,10 @@ impl KeyspaceQueue {
         hunt: &mut Hunt<'_>,
         picked: Vec<Bytes>,
     ) -> Result<(), Error> {
-        let has_strangers_only = hunt.is_over();
+        let has_foreign_keys_only = hunt.is_over();
         self.take(hunt, picked).await?;
         let mut sweep = self.finder.sweep();
-        if has_strangers_only && hunt.strangers > 0 {
+        if has_foreign_keys_only && hunt.foreign_keys > 0 {
             let page = self.finder.next_page(&self.store, &mut sweep).await?;
             return self
                 .take(hunt, page.map_or_else(Vec::new, |page| page.items))
@@ -160,11 +167,11 @@ impl KeyspaceQueue {
             let Some(page) = self.finder.next_page(&self.store, &mut sweep).await?
             else {
                 if !hunt.saw_some {
-                    self.count_strangers(hunt).await?;
+                    self.count_foreign_keys(hunt).await?;
                 }
                 return Ok(());
             };
-            self.take(hunt, self.finder.turned(&self.store, page.items)).await?;
+            self.take(hunt, self.finder.rotated(&self.store, page.items)).await?;
             further += usize::from(hunt.taken.jobs > 0);
         }
         Ok(())
@@ -172,7 +179,7 @@ impl KeyspaceQueue {
 
     /// Something is unclaimed and no ready job was seen: unless others took what there
     /// was, it is none of the queue's.
-    async fn count_strangers(&self, hunt: &mut Hunt<'_>) -> Result<(), Error> {
+    async fn count_foreign_keys(&self, hunt: &mut Hunt<'_>) -> Result<(), Error> {
         let now = self.store.pick(Wanted { draws: 0, ..self.finder.wanted(1) }).await?;
         hunt.unclaimed = now.unclaimed;
         let mut sweep = Sweep::of_all();
@@ -200,12 +207,12 @@ impl KeyspaceQueue {
         let most = usize::try_from(with_spare(room)).unwrap_or(usize::MAX);
         let picked = items.into_iter().take(most).enumerate();
         let asked: Vec<_> = picked.map(|(at, item)| claim.ask(at, item)).collect();
-        let wanted = Wanted { jobs: room, draws: 0, strangers: hunt.strangers };
+        let wanted = Wanted { jobs: room, draws: 0, foreign_keys: hunt.foreign_keys };
         let claimed =
             self.store.claim(&asked, wanted, hunt.taken, hunt.ask.lease).await;
-        let claimed = claimed.map_err(|error| hunt.parts.whole(error))?;
+        let claimed = claimed.map_err(|error| hunt.partial.whole(error))?;
         if claimed.entries.iter().any(Option::is_some) {
-            hunt.parts = Parts::Begun;
+            hunt.partial = PartialEffect::Begun;
         }
         hunt.unclaimed = claimed.unclaimed;
         hunt.taken.is_full = claimed.is_full;
@@ -217,7 +224,7 @@ impl KeyspaceQueue {
             match read(ask, &entry, claimed.now) {
                 Ok(entry) => {
                     let token = lease::receipt_token(&claim.token(at), &entry);
-                    hunt.deliveries.push(shelf::delivery(
+                    hunt.deliveries.push(bookkeeping::delivery(
                         entry,
                         token.into(),
                         hunt.ask.lease,
@@ -265,7 +272,7 @@ fn read(ask: &Ask, element: &Bytes, now: Timestamp) -> Result<Entry, Burial> {
         let error = format!("{} holds no valid job id", ask.item.escape_ascii());
         return Err(Burial { lease: lease(), why: 'm', error });
     }
-    shelf::read(element, now).map_err(|Undeliverable { why, error }| Burial {
+    bookkeeping::read(element, now).map_err(|Undeliverable { why, error }| Burial {
         lease: lease(),
         why,
         error: error.to_owned(),

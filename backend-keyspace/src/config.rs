@@ -1,9 +1,9 @@
 //! How a queue of this backend is set up.
 
-use queue_core::{Environment, QueueName};
-use queue_redis::Owner;
+use relq_core::{Environment, QueueName};
+use relq_redis::Owner;
 
-pub use queue_redis::{InvalidUrl, RedisConfig};
+pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::{keys::DATABASE, queue::CAPABILITIES};
 
@@ -11,12 +11,12 @@ use crate::{keys::DATABASE, queue::CAPABILITIES};
 #[derive(Debug, Clone)]
 pub struct KeyspaceConfig {
     pub(crate) redis: RedisConfig,
-    pub(crate) strangers: Strangers,
+    pub(crate) foreign_keys: ForeignKeys,
 }
 
 /// What becomes of a database with keys that are none of the queue's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Strangers {
+pub(crate) enum ForeignKeys {
     Refused,
     Tolerated,
 }
@@ -41,7 +41,7 @@ impl KeyspaceConfig {
     /// ready jobs among them: see the README for the cost.
     #[must_use]
     pub fn tolerate_foreign_keys(self) -> Self {
-        Self { strangers: Strangers::Tolerated, ..self }
+        Self { foreign_keys: ForeignKeys::Tolerated, ..self }
     }
 
     /// Where the server is, and this backend as the owner of that queue (R25).
@@ -53,6 +53,6 @@ impl KeyspaceConfig {
 
 impl From<RedisConfig> for KeyspaceConfig {
     fn from(redis: RedisConfig) -> Self {
-        Self { redis, strangers: Strangers::Refused }
+        Self { redis, foreign_keys: ForeignKeys::Refused }
     }
 }

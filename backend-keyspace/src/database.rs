@@ -1,9 +1,9 @@
 //! Whether a database may be the queue's: it is the whole of it.
 
-use queue_core::{BoxError, Error, Operation};
-use queue_redis::{code_of, command};
+use relq_core::{BoxError, Error, Operation};
+use relq_redis::{code_of, command};
 
-use crate::{config::Strangers, pick::Sweep, scripts::Store};
+use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 
 /// Pages that are looked at for foreign keys, a thousand keys each. In a larger database
 /// they are a sample by hash, in which a share of one in a thousand is missed once in
@@ -15,12 +15,15 @@ const OF_A_CLUSTER: &str = "it is a node of a Redis Cluster, and this pattern ne
                             one node";
 
 /// Says why the database cannot be the queue's, if it cannot. That it is no other queue's
-/// is looked at where the marker is: `queue_redis::Owner`.
-pub(crate) async fn check(store: &Store, strangers: Strangers) -> Result<(), Error> {
+/// is looked at where the marker is: `relq_redis::Owner`.
+pub(crate) async fn check(
+    store: &Store,
+    foreign_keys: ForeignKeys,
+) -> Result<(), Error> {
     refuse_cluster(store).await?;
-    match strangers {
-        Strangers::Refused => refuse_strangers(store).await,
-        Strangers::Tolerated => Ok(()),
+    match foreign_keys {
+        ForeignKeys::Refused => refuse_foreign_keys(store).await,
+        ForeignKeys::Tolerated => Ok(()),
     }
 }
 
@@ -47,7 +50,7 @@ pub(crate) fn say_of_a_cluster(error: Error) -> Error {
 }
 
 /// Where nothing is unclaimed there is no foreign key, for certain.
-async fn refuse_strangers(store: &Store) -> Result<(), Error> {
+async fn refuse_foreign_keys(store: &Store) -> Result<(), Error> {
     if store.stats(Operation::Connect).await?.ready == 0 {
         return Ok(());
     }

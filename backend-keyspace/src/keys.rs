@@ -4,12 +4,12 @@
 //!  item_ID           STRING  a ready job: an entry, or a bare payload of any client's
 //!  processing_ID_…   STRING  a leased job: its entry; `lease.rs` tells the rest
 //!  leased            ZSET    processing key -> lease end (ms)
-//!  marker            STRING  which backend the queue is of: queue-redis's `marker.rs`
+//!  marker            STRING  which backend the queue is of: relq-redis's `marker.rs`
 //!  relq:database     STRING  the name of the queue whose database it is
 //! ```
 //!
-//! All else is the shelf's ([`queue_redis::shelf`]). What waits for its time or for an
-//! operator is a field of the shelf's hash `jobs`, so that RANDOMKEY does not draw it.
+//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). What waits for its time or for an
+//! operator is a field of the bookkeeping's hash `jobs`, so that RANDOMKEY does not draw it.
 //! A ready job is one key and nothing else.
 //!
 //! Beside the keys of jobs there are fifteen at most, all known by name. So the number
@@ -17,8 +17,8 @@
 //! counter is kept, which a `SET` of some other client would not keep true.
 
 use bytes::Bytes;
-use queue_core::QueueName;
-use queue_redis::{KeyPrefix, shelf::ShelfKeys};
+use relq_core::QueueName;
+use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
 /// What the key of a ready job begins with; the id follows.
 pub(crate) const ITEM: &str = "item_";
@@ -34,7 +34,7 @@ pub(crate) const DATABASE: &str = "relq:database";
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) queue: QueueName,
-    pub(crate) shelf: ShelfKeys,
+    pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) leased: String,
     pub(crate) marker: String,
     pub(crate) database: String,
@@ -45,7 +45,7 @@ impl Keys {
         let prefix = KeyPrefix::new(queue.clone());
         Self {
             queue,
-            shelf: ShelfKeys::new(&prefix),
+            bookkeeping: BookkeepingKeys::new(&prefix),
             leased: prefix.part("leased"),
             marker: prefix.part("marker"),
             database: DATABASE.to_owned(),

@@ -8,15 +8,15 @@
 //!
 //! No two leases share a name (R7): the nonce is the claim call's own, so RENAMENX onto
 //! it cannot clash. It is read from its end, because an id may be any text. The worker
-//! comes last, so that `leave` finds all that is its own. The kind, which only receipts
+//! comes last, so that `release_worker` finds all that is its own. The kind, which only receipts
 //! have, is `t` for a job with something to clean up behind it (a unique key, an id of
 //! the client's, an earlier failure) and `p` for a plain one.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Receipt, Timestamp, WorkerId};
-use queue_redis::entry::Entry;
+use relq_core::{Receipt, Timestamp, WorkerId};
+use relq_redis::entry::Entry;
 
 use crate::keys::PROCESSING;
 
@@ -43,8 +43,8 @@ pub(crate) fn key(id: &str, token: &str) -> String {
 
 /// The token of the receipt for an entry that was leased by `token`.
 pub(crate) fn receipt_token(token: &str, entry: &Entry) -> String {
-    let has_ties = entry.has_ties() || entry.attempt > 1;
-    format!("{token}{}", if has_ties { 't' } else { 'p' })
+    let has_side_records = entry.has_side_records() || entry.attempt > 1;
+    format!("{token}{}", if has_side_records { 't' } else { 'p' })
 }
 
 /// The processing key that a receipt stands for.
@@ -56,7 +56,7 @@ pub(crate) fn key_of(receipt: &Receipt) -> String {
 }
 
 /// Whether ending the job touches more than the job itself.
-pub(crate) fn has_ties(receipt: &Receipt) -> bool {
+pub(crate) fn has_side_records(receipt: &Receipt) -> bool {
     receipt.token().ends_with(b"t")
 }
 

@@ -1,13 +1,13 @@
 //! The operator's side.
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Audit, Cancelled, Error, JobId, Operation, Operator, Page, PeekRequest, Redriven,
-    Stats, Which,
+    Selection, Stats,
 };
 
 use crate::{
-    KeyspaceQueue, audit, cancel, config::Strangers, peek, pick::Sweep, purge,
+    KeyspaceQueue, audit, cancel, config::ForeignKeys, peek, pick::Sweep, purge,
     scripts::Store,
 };
 
@@ -19,8 +19,9 @@ impl Operator for KeyspaceQueue {
     async fn stats(&self) -> Result<Stats, Error> {
         let mut stats = self.store.stats(Operation::Stats).await?;
         if stats.ready > 0 {
-            let strangers = count_strangers(&self.store, self.strangers).await?;
-            stats.ready = stats.ready.saturating_sub(strangers);
+            let foreign_keys =
+                count_foreign_keys(&self.store, self.foreign_keys).await?;
+            stats.ready = stats.ready.saturating_sub(foreign_keys);
         }
         Ok(stats)
     }
@@ -29,12 +30,12 @@ impl Operator for KeyspaceQueue {
         peek::peek(&self.store, ask).await
     }
 
-    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
-        self.store.shelf.redrive(which).await
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
+        self.store.bookkeeping.redrive(which).await
     }
 
-    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
-        self.store.shelf.purge_dead(which).await
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
+        self.store.bookkeeping.purge_dead(which).await
     }
 
     async fn purge(&self) -> Result<u64, Error> {
@@ -46,24 +47,27 @@ impl Operator for KeyspaceQueue {
     }
 
     async fn pause(&self) -> Result<(), Error> {
-        self.store.shelf.pause().await
+        self.store.bookkeeping.pause().await
     }
 
     async fn resume(&self) -> Result<(), Error> {
-        self.store.shelf.resume().await
+        self.store.bookkeeping.resume().await
     }
 
     async fn audit(&self) -> Result<Audit, Error> {
-        audit::audit(&self.store, self.strangers).await
+        audit::audit(&self.store, self.foreign_keys).await
     }
 }
 
 /// What is unclaimed and no ready job: where it is not tolerated, as far as a few pages
 /// show; in a larger database that few are a fault for the audit to find.
-async fn count_strangers(store: &Store, strangers: Strangers) -> Result<u64, Error> {
-    let pages = match strangers {
-        Strangers::Refused => PAGES,
-        Strangers::Tolerated => usize::MAX,
+async fn count_foreign_keys(
+    store: &Store,
+    foreign_keys: ForeignKeys,
+) -> Result<u64, Error> {
+    let pages = match foreign_keys {
+        ForeignKeys::Refused => PAGES,
+        ForeignKeys::Tolerated => usize::MAX,
     };
     let mut sweep = Sweep::of_all();
     for _ in 0..pages {
@@ -71,5 +75,5 @@ async fn count_strangers(store: &Store, strangers: Strangers) -> Result<u64, Err
             break;
         }
     }
-    Ok(sweep.strangers)
+    Ok(sweep.foreign_keys)
 }

@@ -2,13 +2,14 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
-use queue_core::{
+use relq_core::{
     Error, JobState, JobView, Operation, Page, PageCursor, PeekRequest, StateDetail,
     Timestamp, WorkerId,
 };
-use queue_redis::{
-    Reply, command,
-    shelf::{self, Look},
+use relq_redis::{
+    Reply,
+    bookkeeping::{self, Look},
+    command,
 };
 
 use crate::{lease::Lease, scripts::Store};
@@ -43,8 +44,10 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
         JobState::Leased => Section::Leased,
         JobState::Dead => Section::Dead,
     };
-    shelf::page(&[section], ask, |section, look| look_at(store, section, look).boxed())
-        .await
+    bookkeeping::page(&[section], ask, |section, look| {
+        look_at(store, section, look).boxed()
+    })
+    .await
 }
 
 async fn look_at(
@@ -53,21 +56,21 @@ async fn look_at(
     look: Look,
 ) -> Result<Vec<JobView>, Error> {
     match section {
-        Section::Later => store.shelf.peek_scheduled(look).await,
+        Section::Later => store.bookkeeping.peek_scheduled(look).await,
         Section::Leased => leased(store, look).await,
-        Section::Dead => store.shelf.peek_dead(look).await,
+        Section::Dead => store.bookkeeping.peek_dead(look).await,
     }
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
-    let members = store.shelf.members(&store.keys.leased, look).await?;
+    let members = store.bookkeeping.members(&store.keys.leased, look).await?;
     let keys: Vec<_> = members.iter().map(|(key, _)| key.clone()).collect();
     let entries = values(store, &keys).await?;
     let element = |((key, until), entry): ((Bytes, Timestamp), Option<Bytes>)| {
         Some((entry.unwrap_or_default(), holder(&key, until)?))
     };
     let elements = members.into_iter().zip(entries).filter_map(element).collect();
-    store.shelf.views_of(elements).await
+    store.bookkeeping.views_of(elements).await
 }
 
 /// Who holds a job. One that some other client renamed is held by nobody known.
@@ -82,25 +85,25 @@ fn holder(key: &Bytes, until: Timestamp) -> Option<StateDetail> {
 /// Ready jobs in no order but that of the server's own hash.
 async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
-    let mut place = Place::read(ask.after.as_ref());
+    let mut position = ScanPosition::read(ask.after.as_ref());
     let few = ask.limit.get().clamp(FEW_KEYS, MANY_KEYS);
     let mut count = few;
     for _ in 0..SWEEPS {
-        if place.keys.len() >= limit || place.is_last {
+        if position.keys.len() >= limit || position.is_last {
             break;
         }
-        let page = store.scan(Operation::Peek, &place.cursor, count).await?;
+        let page = store.scan(Operation::Peek, &position.cursor, count).await?;
         // Few among many: larger pages, which hold few of them.
         count = if page.items.is_empty() { MANY_KEYS } else { few };
-        place.is_last = &page.next[..] == START;
-        place.cursor = page.next;
-        place.keys.extend(page.items);
-        place.keys.sort_unstable();
-        place.keys.dedup();
+        position.is_last = &page.next[..] == START;
+        position.cursor = page.next;
+        position.keys.extend(page.items);
+        position.keys.sort_unstable();
+        position.keys.dedup();
     }
-    let left = place.keys.split_off(place.keys.len().min(limit));
-    let jobs = views(store, std::mem::replace(&mut place.keys, left)).await?;
-    Ok(Page { jobs, next: place.written() })
+    let left = position.keys.split_off(position.keys.len().min(limit));
+    let jobs = views(store, std::mem::replace(&mut position.keys, left)).await?;
+    Ok(Page { jobs, next: position.written() })
 }
 
 const START: &[u8] = b"0";
@@ -109,13 +112,13 @@ const START: &[u8] = b"0";
 /// and nobody has seen yet. To ask it again from the same place would not do: it shows
 /// other keys there once the server has made its table larger.
 #[derive(Debug)]
-struct Place {
+struct ScanPosition {
     cursor: Bytes,
     is_last: bool,
     keys: Vec<Bytes>,
 }
 
-impl Place {
+impl ScanPosition {
     fn read(cursor: Option<&PageCursor>) -> Self {
         let start = Self {
             cursor: Bytes::from_static(START),
@@ -158,7 +161,7 @@ impl Place {
 async fn views(store: &Store, keys: Vec<Bytes>) -> Result<Vec<JobView>, Error> {
     let values = values(store, &keys).await?;
     let ready = |value: Bytes| (value, StateDetail::Ready);
-    store.shelf.views_of(values.into_iter().flatten().map(ready).collect()).await
+    store.bookkeeping.views_of(values.into_iter().flatten().map(ready).collect()).await
 }
 
 async fn values(store: &Store, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, Error> {

@@ -15,9 +15,9 @@
 //!
 //! Keys that are no job's make the count too high. Where a sweep finds nothing although
 //! something is unclaimed, another counts them, and from then on only what is above that
-//! number is looked for at once. Should a stranger go in the same instant in which a bare
+//! number is looked for at once. Should a foreign key go in the same instant in which a bare
 //! SET comes, the number stays and the job is found by one page a claim: in a database
-//! of a million strangers that takes a thousand claims. A ring of the bell forgets the
+//! of a million foreign keys that takes a thousand claims. A notification forgets the
 //! number.
 
 use std::sync::{
@@ -26,7 +26,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use queue_core::{Error, Operation};
+use relq_core::{Error, Operation};
 
 use crate::scripts::{PAGE, Store, Swept, Wanted};
 
@@ -49,32 +49,32 @@ pub(crate) struct Finder {
     /// Where the next sweep begins.
     cursor: Mutex<Bytes>,
     /// How many keys are known to be no ready job.
-    strangers: AtomicU64,
+    foreign_keys: AtomicU64,
 }
 
 impl Finder {
     pub(crate) fn new() -> Self {
-        Self { cursor: Mutex::new(START), strangers: AtomicU64::new(0) }
+        Self { cursor: Mutex::new(START), foreign_keys: AtomicU64::new(0) }
     }
 
     /// What a claim of so many jobs is to look for.
     pub(crate) fn wanted(&self, jobs: u32) -> Wanted {
         let draws = if jobs > MOST_BY_LOT { 0 } else { DRAWS + 4 * jobs };
-        Wanted { jobs: with_spare(jobs), draws, strangers: self.strangers() }
+        Wanted { jobs: with_spare(jobs), draws, foreign_keys: self.foreign_keys() }
     }
 
-    pub(crate) fn strangers(&self) -> u64 {
-        self.strangers.load(Ordering::Relaxed)
+    pub(crate) fn foreign_keys(&self) -> u64 {
+        self.foreign_keys.load(Ordering::Relaxed)
     }
 
-    /// There are no more than so many strangers.
+    /// There are no more than so many foreign keys.
     pub(crate) fn know(&self, at_most: u64) {
-        self.strangers.fetch_min(at_most, Ordering::Relaxed);
+        self.foreign_keys.fetch_min(at_most, Ordering::Relaxed);
     }
 
     /// Somebody says that there is something.
     pub(crate) fn forget(&self) {
-        self.strangers.store(0, Ordering::Relaxed);
+        self.foreign_keys.store(0, Ordering::Relaxed);
     }
 
     /// Begins a sweep for ready jobs where the last one was left.
@@ -97,7 +97,7 @@ impl Finder {
 
     /// The names of a page, beginning somewhere: two that see the same page are not to
     /// try for the same jobs.
-    pub(crate) fn turned(&self, store: &Store, mut items: Vec<Bytes>) -> Vec<Bytes> {
+    pub(crate) fn rotated(&self, store: &Store, mut items: Vec<Bytes>) -> Vec<Bytes> {
         let mut random = [0; 2];
         store.conn.environment().random().fill(&mut random);
         let from = usize::from(u16::from_le_bytes(random)) % items.len().max(1);
@@ -107,7 +107,7 @@ impl Finder {
 
     /// A sweep of all showed no ready job while so many keys were unclaimed.
     pub(crate) fn learn(&self, sweep: &Sweep, unclaimed: u64) {
-        self.strangers.store(sweep.strangers.min(unclaimed), Ordering::Relaxed);
+        self.foreign_keys.store(sweep.foreign_keys.min(unclaimed), Ordering::Relaxed);
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Sweep {
     /// How often the end is still to be passed.
     ends_left: u32,
     /// Keys on the way since the start that are no ready job and no leased one.
-    pub(crate) strangers: u64,
+    pub(crate) foreign_keys: u64,
 }
 
 impl Sweep {
@@ -144,7 +144,7 @@ impl Sweep {
     /// to who goes from its start to its end.
     fn from(cursor: Bytes, target: For) -> Self {
         let ends_left = if cursor == START { 1 } else { 2 };
-        Self { target, cursor, ends_left, strangers: 0 }
+        Self { target, cursor, ends_left, foreign_keys: 0 }
     }
 
     /// The next page, or `None` at the end.
@@ -157,13 +157,13 @@ impl Sweep {
             return Ok(None);
         }
         if self.cursor == START {
-            self.strangers = 0;
+            self.foreign_keys = 0;
         }
         let page = match self.target {
             For::Items => store.scan(operation, &self.cursor, PAGE).await?,
             For::All => store.sweep(operation, &self.cursor).await?,
         };
-        self.strangers += page.strangers + page.orphans.len() as u64;
+        self.foreign_keys += page.foreign_keys + page.orphans.len() as u64;
         self.cursor = page.next.clone();
         if self.cursor == START {
             self.ends_left -= 1;

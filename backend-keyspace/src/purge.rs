@@ -5,17 +5,17 @@
 //! meanwhile may stay.
 
 use bytes::Bytes;
-use queue_core::Error;
-use queue_redis::Parts;
+use relq_core::Error;
+use relq_redis::PartialEffect;
 
 use crate::scripts::Store;
 
 /// Removes every job; answers how many.
 pub(crate) async fn purge(store: &Store) -> Result<u64, Error> {
-    let (mut removed, mut parts) = (0, Parts::default());
+    let (mut removed, mut partial) = (0, PartialEffect::default());
     let mut cursor = Bytes::from_static(b"0");
     loop {
-        let (jobs, next) = parts.then(store.purge(&cursor).await)?;
+        let (jobs, next) = partial.then(store.purge(&cursor).await)?;
         removed += jobs;
         if &next[..] == b"0" {
             return Ok(removed);

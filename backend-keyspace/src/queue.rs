@@ -4,34 +4,36 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
     Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
-    WorkerId,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, SettledAndClaimed,
+    Settlement, WorkerId,
 };
-use queue_redis::{
-    Conn, Parts, entry,
-    shelf::{self, Outlook, Waits},
+use relq_redis::{
+    Conn, PartialEffect,
+    bookkeeping::{self, WaitHint, WaitingPattern},
+    entry,
 };
 
 use crate::{
     KeyspaceConfig,
-    config::Strangers,
+    config::ForeignKeys,
     database, lease,
     lease::Lease,
     pick::Finder,
     recover::{Adoption, Freeing},
     scripts::Store,
-    wait::{Bells, RECHECK, Woken},
+    wait::{Notifiers, RECHECK, Woken},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
-pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+pub(crate) const MAX_JOBS_PER_CALL: NonZeroU32 =
+    NonZeroU32::new(1000).expect("not zero");
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "keyspace",
-    claimed: &[
+    supported: &[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
@@ -47,7 +49,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     limits: Limits {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
-        max_batch: MAX_BATCH,
+        max_jobs_per_call: MAX_JOBS_PER_CALL,
     },
 };
 
@@ -56,11 +58,11 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 /// Cheap to share: put it in an [`Arc`].
 pub struct KeyspaceQueue {
     pub(crate) store: Store,
-    pub(crate) strangers: Strangers,
+    pub(crate) foreign_keys: ForeignKeys,
     pub(crate) finder: Finder,
     pub(crate) adoption: Adoption,
     pub(crate) freeing: Freeing,
-    bells: Bells,
+    notifiers: Notifiers,
 }
 
 impl KeyspaceQueue {
@@ -76,29 +78,29 @@ impl KeyspaceQueue {
         config: KeyspaceConfig,
         queue: QueueName,
     ) -> Result<Self, Error> {
-        let strangers = config.strangers;
+        let foreign_keys = config.foreign_keys;
         let (redis, owner) = config.owner(queue.clone());
         let opened = Conn::open_queue(owner, redis).await;
         let conn = opened.map_err(database::say_of_a_cluster)?;
-        let opened = Self::on(conn, queue, strangers).await?;
-        database::check(&opened.store, strangers).await?;
+        let opened = Self::on(conn, queue, foreign_keys).await?;
+        database::check(&opened.store, foreign_keys).await?;
         Ok(opened)
     }
 
     async fn on(
         conn: Conn,
         queue: QueueName,
-        strangers: Strangers,
+        foreign_keys: ForeignKeys,
     ) -> Result<Self, Error> {
         let store = Store::new(conn, queue);
         store.load_scripts().await?;
         Ok(Self {
-            bells: Bells::new(&store),
+            notifiers: Notifiers::new(&store),
             finder: Finder::new(),
             adoption: Adoption::new(),
             freeing: Freeing::new(),
             store,
-            strangers,
+            foreign_keys,
         })
     }
 
@@ -123,8 +125,8 @@ impl ReliableQueue for KeyspaceQueue {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let ids = self.store.shelf.ids_for(jobs, token);
-        if token.is_none() && jobs.iter().all(shelf::is_plain) {
+        let ids = self.store.bookkeeping.ids_for(jobs, token);
+        if token.is_none() && jobs.iter().all(bookkeeping::is_plain) {
             let encode = |(job, id)| entry::encode(job, id);
             let entries: Vec<_> = jobs.iter().zip(&ids).map(encode).collect();
             // A random id that is taken all the same is left to the other script.
@@ -136,18 +138,22 @@ impl ReliableQueue for KeyspaceQueue {
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        shelf::claim(self, ask).await
+        bookkeeping::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
-        shelf::settle(&self.store, done).await
+        bookkeeping::settle(&self.store, done).await
     }
 
     /// The settlements and the picking of jobs share a round trip; the claim of what
     /// was picked is a second one.
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        shelf::turn(self, done, ask).await
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        bookkeeping::settle_and_claim(self, done, ask).await
     }
 
     async fn extend(
@@ -157,37 +163,38 @@ impl ReliableQueue for KeyspaceQueue {
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
         let (keys, names) = (&self.store.keys, held.iter().map(lease::key_of));
-        self.store.shelf.extend(&CAPABILITIES, &keys.leased, names, lease).await
+        self.store.bookkeeping.extend(&CAPABILITIES, &keys.leased, names, lease).await
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         let pattern = format!("*{}", lease::suffix(worker));
-        let leases = self.find_leases(Operation::Leave, &pattern).await?;
+        let leases = self.find_leases(Operation::ReleaseWorker, &pattern).await?;
         let leases: Vec<_> = leases.into_iter().map(|(key, _)| key.into()).collect();
         let mut jobs = leases.len();
-        let mut parts = Parts::default();
-        for page in leases.chunks(MAX_BATCH.get() as usize) {
-            jobs -=
-                parts.then(self.store.give_back(Operation::Leave, page).await)?.len();
+        let mut partial = PartialEffect::default();
+        for page in leases.chunks(MAX_JOBS_PER_CALL.get() as usize) {
+            jobs -= partial
+                .then(self.store.give_back(Operation::ReleaseWorker, page).await)?
+                .len();
         }
         Ok(Released { jobs: jobs as u64 })
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_BATCH).get();
+        let page = page.min(MAX_JOBS_PER_CALL).get();
         self.recover_page(page).await
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        let conn = self.store.conn.sibling().await?;
-        Ok(Arc::new(Self::on(conn, self.name().clone(), self.strangers).await?))
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.open_another().await?;
+        Ok(Arc::new(Self::on(conn, self.name().clone(), self.foreign_keys).await?))
     }
 }
 
 #[async_trait]
-impl Waits for KeyspaceQueue {
-    async fn wait(&self, outlook: Outlook, limit: Duration) {
-        if self.bells.wait(outlook, limit).await == Woken::ByRing {
+impl WaitingPattern for KeyspaceQueue {
+    async fn wait(&self, hint: WaitHint, limit: Duration) {
+        if self.notifiers.wait(hint, limit).await == Woken::ByNotification {
             self.finder.forget();
         }
     }
@@ -214,7 +221,7 @@ impl KeyspaceQueue {
     ) -> Result<Vec<(Bytes, Lease)>, Error> {
         let leases = self
             .store
-            .shelf
+            .bookkeeping
             .scan_matching(operation, "ZSCAN", &self.store.keys.leased, pattern)
             .await?;
         let parse = |(key, _)| Lease::parse(&key).map(|lease| (key, lease));

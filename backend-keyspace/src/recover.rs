@@ -20,8 +20,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use queue_core::{Error, Recovered};
-use queue_redis::Parts;
+use relq_core::{Error, Recovered};
+use relq_redis::PartialEffect;
 
 use crate::{KeyspaceQueue, scripts::Store};
 
@@ -85,15 +85,15 @@ impl KeyspaceQueue {
                 self.adoption.look_on(&self.store),
                 self.freeing.look_on(&self.store),
             );
-            let mut parts = Parts::default();
-            parts.add(&expired);
-            parts.add(&adopted);
-            parts.add(&freed);
-            adopted.map_err(|error| parts.whole(error))?;
-            freed.map_err(|error| parts.whole(error))?;
-            expired.map_err(|error| parts.whole(error))
+            let mut partial = PartialEffect::default();
+            partial.add(&expired);
+            partial.add(&adopted);
+            partial.add(&freed);
+            adopted.map_err(|error| partial.whole(error))?;
+            freed.map_err(|error| partial.whole(error))?;
+            expired.map_err(|error| partial.whole(error))
         };
-        self.store.shelf.recover(page, Box::pin(expired)).await
+        self.store.bookkeeping.recover(page, Box::pin(expired)).await
     }
 }
 

@@ -1,15 +1,15 @@
-//! Carrying out verdicts.
+//! Carrying out settlements.
 
 use async_trait::async_trait;
-use queue_core::{Error, Operation, Receipt};
-use queue_redis::shelf::{Failure, Finish, Settles};
+use relq_core::{Error, Operation, Receipt};
+use relq_redis::bookkeeping::{Failure, Finish, Settles};
 
 use crate::{keys, lease, scripts::Store};
 
 #[async_trait]
 impl Settles for Store {
-    fn has_ties(&self, receipt: &Receipt) -> bool {
-        lease::has_ties(receipt)
+    fn has_side_records(&self, receipt: &Receipt) -> bool {
+        lease::has_side_records(receipt)
     }
 
     fn lease(&self, receipt: &Receipt) -> Vec<u8> {
@@ -21,8 +21,8 @@ impl Settles for Store {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.is_tied {
-            self.finish_tied(receipts, finish.how).await
+        if finish.needs_side_records {
+            self.finish_with_side_records(receipts, finish.how).await
         } else {
             self.finish(receipts, finish.how).await
         }
@@ -45,7 +45,7 @@ impl Store {
         failures: &[Failure<'_>],
     ) -> Result<Vec<usize>, Error> {
         let leases = failures.iter().map(|failure| text(&failure.lease));
-        self.shelf.with_keys(leases).fail(operation, failures).await
+        self.bookkeeping.with_keys(leases).fail(operation, failures).await
     }
 
     /// Makes jobs ready as if they had not been claimed; answers the positions of the
@@ -59,7 +59,7 @@ impl Store {
             let id = lease::id_of(&lease.clone().into());
             [text(lease), keys::item(&text(&id))]
         });
-        self.shelf.with_keys(keys).give_back(operation, leases).await
+        self.bookkeeping.with_keys(keys).give_back(operation, leases).await
     }
 }
 

@@ -1,5 +1,5 @@
 //! The rules that every backend keeps, judged on this one.
 
-use conformance_tests::own::Keyspace;
+use relq_conformance::own::Keyspace;
 
-conformance_tests::conformance!(Keyspace, redis);
+relq_conformance::conformance!(Keyspace, redis);

@@ -1,5 +1,5 @@
 //! What a server may do to this backend, and to who waits at it.
 
-use conformance_tests::own::Keyspace;
+use relq_conformance::own::Keyspace;
 
-conformance_tests::server_faults!(Keyspace);
+relq_conformance::server_faults!(Keyspace);

@@ -1,14 +1,14 @@
 //! The operator's side.
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Audit, Bytes, Cancelled, Error, JobId, JobView, Operator, Page, PageCursor,
-    PeekRequest, Redriven, StateDetail, Stats, Timestamp, Which,
+    PeekRequest, Redriven, StateDetail, Stats, Timestamp, Selection,
 };
 
 use crate::{
     queue::MemoryQueue,
-    state::{Job, Lease, Place, State},
+    state::{Job, Lease, StoredState, State},
 };
 
 #[async_trait]
@@ -21,18 +21,18 @@ impl Operator for MemoryQueue {
         Ok(self.step(|state, _| state.page(ask)))
     }
 
-    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
         Ok(self.step(|state, _| {
             let dead = state.remove_dead(which);
             let moved = dead.len() as u64;
             for job in dead {
-                state.enqueue(Job { attempt: 0, place: Place::Ready, ..job });
+                state.enqueue(Job { attempt: 0, state: StoredState::Ready, ..job });
             }
             Redriven { moved, duplicates: 0 }
         }))
     }
 
-    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
         Ok(self.step(|state, _| state.remove_dead(which).len() as u64))
     }
 
@@ -71,14 +71,14 @@ impl State {
     fn stats(&self, now: Timestamp) -> Stats {
         let mut stats = Stats::new();
         for job in self.jobs.values() {
-            match &job.place {
-                Place::Ready => stats.ready += 1,
-                Place::Dead { .. } => stats.dead += 1,
-                Place::Leased(lease) => {
+            match &job.state {
+                StoredState::Ready => stats.ready += 1,
+                StoredState::Dead { .. } => stats.dead += 1,
+                StoredState::Leased(lease) => {
                     stats.leased += 1;
                     stats.overdue += u64::from(lease.until <= now);
                 }
-                Place::Scheduled { due } => {
+                StoredState::Scheduled { due } => {
                     let due_in = due.since(now);
                     let next =
                         stats.next_due_in.map_or(due_in, |next| next.min(due_in));
@@ -98,7 +98,7 @@ impl State {
         let mut found: Vec<_> = self
             .jobs
             .iter()
-            .map(|(turn, job)| (position(*turn, job), view(job)))
+            .map(|(position, job)| (position(*position, job), view(job)))
             .filter(|(_, view)| view.detail.state() == ask.state)
             .filter(|(at, _)| {
                 ask.after.as_ref().is_none_or(|after| at[..] > after.0[..])
@@ -112,10 +112,10 @@ impl State {
         Page { jobs, next }
     }
 
-    fn remove_dead(&mut self, which: &Which) -> Vec<Job> {
+    fn remove_dead(&mut self, which: &Selection) -> Vec<Job> {
         let is_meant = |job: &Job| match which {
-            Which::All => true,
-            Which::Only(ids) => ids.contains(&job.id),
+            Selection::All => true,
+            Selection::Only(ids) => ids.contains(&job.id),
         };
         let removed = self.jobs.extract_if(.., |_, job| job.is_dead() && is_meant(job));
         removed.map(|(_, job)| job).collect()
@@ -135,12 +135,12 @@ impl State {
 }
 
 /// Where a job is in the list of its state: the soonest due first, else in its turn.
-fn position(turn: u64, job: &Job) -> [u8; 16] {
-    let due = match job.place {
-        Place::Scheduled { due } => due.unix_ms().max(0),
+fn position(position: u64, job: &Job) -> [u8; 16] {
+    let due = match job.state {
+        StoredState::Scheduled { due } => due.unix_ms().max(0),
         _ => 0,
     };
-    ((due as u128) << 64 | u128::from(turn)).to_be_bytes()
+    ((due as u128) << 64 | u128::from(position)).to_be_bytes()
 }
 
 fn view(job: &Job) -> JobView {
@@ -154,12 +154,12 @@ fn view(job: &Job) -> JobView {
 }
 
 fn detail(job: &Job) -> StateDetail {
-    match job.place.clone() {
-        Place::Scheduled { due } => StateDetail::Scheduled { due },
-        Place::Ready => StateDetail::Ready,
-        Place::Leased(Lease { worker, since, until, .. }) => {
+    match job.state.clone() {
+        StoredState::Scheduled { due } => StateDetail::Scheduled { due },
+        StoredState::Ready => StateDetail::Ready,
+        StoredState::Leased(Lease { worker, since, until, .. }) => {
             StateDetail::Leased { worker, since, until }
         }
-        Place::Dead { reason, since } => StateDetail::Dead { reason, since },
+        StoredState::Dead { reason, since } => StateDetail::Dead { reason, since },
     }
 }

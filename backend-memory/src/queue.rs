@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, ClaimRequest, Delivery, Environment, Error, Extended,
     JobId, LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
     QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// What this backend has, and what it takes.
 const CAPABILITIES: Capabilities = Capabilities {
     backend: "memory",
-    claimed: &[Capability::Delay],
+    supported: &[Capability::Delay],
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: POLL,
     order: Order::Fifo,
@@ -33,7 +33,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     limits: Limits {
         max_payload: 1 << 20,
         max_headers: 1 << 14,
-        max_batch: NonZeroU32::new(1000).expect("not zero"),
+        max_jobs_per_call: NonZeroU32::new(1000).expect("not zero"),
     },
 };
 
@@ -98,7 +98,7 @@ impl ReliableQueue for MemoryQueue {
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         CAPABILITIES.check_claim(ask)?;
-        let most = ask.max.min(CAPABILITIES.limits.max_batch).get() as usize;
+        let most = ask.max.min(CAPABILITIES.limits.max_jobs_per_call).get() as usize;
         let clock = self.environment.clock();
         let give_up = clock.elapsed().saturating_add(ask.wait);
         loop {
@@ -130,15 +130,15 @@ impl ReliableQueue for MemoryQueue {
         }))
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
-        Ok(Released { jobs: self.step(|state, _| state.leave(worker)) })
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        Ok(Released { jobs: self.step(|state, _| state.release_worker(worker)) })
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         Ok(self.step(|state, now| state.recover(page, now)))
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         Ok(Arc::new(self.clone()))
     }
 }

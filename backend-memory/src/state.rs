@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
-use queue_core::{
+use relq_core::{
     ClaimBytes, ClaimRequest, Delivery, Extended, JobId, NewJob, Receipt, Recovered, Settled,
-    Settlement, Timestamp, Verdict, WorkerId,
+    Settlement, Timestamp, Disposition, WorkerId,
 };
 
 /// The jobs of a queue, and what it counts and remembers.
@@ -28,11 +28,11 @@ pub(crate) struct Job {
     pub(crate) job: NewJob,
     pub(crate) attempt: u32,
     pub(crate) last_error: Option<String>,
-    pub(crate) place: Place,
+    pub(crate) state: StoredState,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum StoredState {
     Scheduled { due: Timestamp },
     Ready,
     Leased(Lease),
@@ -50,28 +50,28 @@ pub(crate) struct Lease {
 
 impl Job {
     pub(crate) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
-        let place = wait_until(job.delay, now);
-        Self { id, job, attempt: 0, last_error: None, place }
+        let state = wait_until(job.delay, now);
+        Self { id, job, attempt: 0, last_error: None, state }
     }
 
     pub(crate) fn lease(&self) -> Option<&Lease> {
-        match &self.place {
-            Place::Leased(lease) => Some(lease),
+        match &self.state {
+            StoredState::Leased(lease) => Some(lease),
             _ => None,
         }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        matches!(self.place, Place::Ready)
+        matches!(self.state, StoredState::Ready)
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.place, Place::Dead { .. })
+        matches!(self.state, StoredState::Dead { .. })
     }
 
     fn due(&self) -> Option<Timestamp> {
-        match self.place {
-            Place::Scheduled { due } => Some(due),
+        match self.state {
+            StoredState::Scheduled { due } => Some(due),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl Job {
     }
 
     fn bury(&mut self, reason: &str, now: Timestamp) {
-        self.place = Place::Dead { reason: reason.to_owned(), since: now };
+        self.state = StoredState::Dead { reason: reason.to_owned(), since: now };
     }
 
     fn delivery(&self, number: u64, lease: Duration) -> Delivery {
@@ -100,18 +100,18 @@ impl Job {
     }
 }
 
-fn wait_until(delay: Duration, now: Timestamp) -> Place {
+fn wait_until(delay: Duration, now: Timestamp) -> StoredState {
     if delay.is_zero() {
-        return Place::Ready;
+        return StoredState::Ready;
     }
-    Place::Scheduled { due: now.plus(delay) }
+    StoredState::Scheduled { due: now.plus(delay) }
 }
 
 impl State {
     /// Puts a job at the end of the line.
     pub(crate) fn enqueue(&mut self, job: Job) {
-        let turn = self.next_number();
-        self.jobs.insert(turn, job);
+        let position = self.next_number();
+        self.jobs.insert(position, job);
     }
 
     /// Leases what is ready, what has just fallen due included (R14).
@@ -128,16 +128,16 @@ impl State {
         let mut bytes = ClaimBytes::default();
         let ready = self.jobs.iter().filter(|(_, job)| job.is_ready());
         let ready = ready.take_while(|(_, job)| bytes.take(job.job.payload.len()));
-        let turns: Vec<_> = ready.map(|(turn, _)| *turn).take(most).collect();
-        turns.into_iter().map(|turn| self.lease(turn, ask, now)).collect()
+        let positions: Vec<_> = ready.map(|(position, _)| *position).take(most).collect();
+        positions.into_iter().map(|position| self.lease(position, ask, now)).collect()
     }
 
-    fn lease(&mut self, turn: u64, ask: &ClaimRequest, now: Timestamp) -> Delivery {
+    fn lease(&mut self, position: u64, ask: &ClaimRequest, now: Timestamp) -> Delivery {
         let number = self.next_number();
-        let job = self.jobs.get_mut(&turn).expect("it is in the line");
+        let job = self.jobs.get_mut(&position).expect("it is in the line");
         let length = job.job.lease.unwrap_or(ask.lease);
         job.attempt += 1;
-        job.place = Place::Leased(Lease {
+        job.state = StoredState::Leased(Lease {
             worker: ask.worker.clone(),
             number,
             since: now,
@@ -154,24 +154,24 @@ impl State {
                 && job.id == *receipt.job()
                 && job.attempt == receipt.attempt()
         };
-        self.jobs.iter().find(|(_, job)| is_it(job)).map(|(turn, _)| *turn)
+        self.jobs.iter().find(|(_, job)| is_it(job)).map(|(position, _)| *position)
     }
 
     pub(crate) fn settle(&mut self, done: &Settlement, now: Timestamp) -> Settled {
-        let Some(turn) = self.held(&done.receipt) else { return Settled::LeaseLost };
-        let mut job = self.jobs.remove(&turn).expect("it was found there");
-        match &done.verdict {
-            Verdict::Done => self.finished += 1,
-            Verdict::Discard => self.discarded += 1,
-            Verdict::GiveBack => self.give_back(turn, job),
-            Verdict::Dead { error } => {
+        let Some(position) = self.held(&done.receipt) else { return Settled::LeaseLost };
+        let mut job = self.jobs.remove(&position).expect("it was found there");
+        match &done.disposition {
+            Disposition::Done => self.finished += 1,
+            Disposition::Discard => self.discarded += 1,
+            Disposition::GiveBack => self.give_back(position, job),
+            Disposition::Dead { error } => {
                 job.last_error = Some(error.clone());
                 job.bury("its worker buried it", now);
-                self.jobs.insert(turn, job);
+                self.jobs.insert(position, job);
             }
-            Verdict::Retry { after, error } => {
+            Disposition::Retry { after, error } => {
                 job.last_error = Some(error.clone());
-                job.place = wait_until(*after, now);
+                job.state = wait_until(*after, now);
                 if job.is_out_of_attempts() {
                     job.bury("out of attempts: the last one failed", now);
                 }
@@ -182,10 +182,10 @@ impl State {
     }
 
     /// Puts a job back in its old turn, which is before all that wait (R24).
-    fn give_back(&mut self, turn: u64, mut job: Job) {
+    fn give_back(&mut self, position: u64, mut job: Job) {
         job.attempt -= 1;
-        job.place = Place::Ready;
-        self.jobs.insert(turn, job);
+        job.state = StoredState::Ready;
+        self.jobs.insert(position, job);
     }
 
     pub(crate) fn extend(
@@ -195,9 +195,9 @@ impl State {
         now: Timestamp,
     ) -> Extended {
         let until = now.plus(lease);
-        if let Some(turn) = self.held(receipt)
-            && let Some(Job { place: Place::Leased(lease), .. }) =
-                self.jobs.get_mut(&turn)
+        if let Some(position) = self.held(receipt)
+            && let Some(Job { state: StoredState::Leased(lease), .. }) =
+                self.jobs.get_mut(&position)
         {
             lease.until = until;
             return Extended::Until(until);
@@ -209,13 +209,13 @@ impl State {
         }
     }
 
-    pub(crate) fn leave(&mut self, worker: &WorkerId) -> u64 {
+    pub(crate) fn release_worker(&mut self, worker: &WorkerId) -> u64 {
         let is_theirs =
             |job: &Job| job.lease().is_some_and(|lease| lease.worker == *worker);
         let held = self.jobs.extract_if(.., |_, job| is_theirs(job));
         let held: Vec<_> = held.collect();
         let count = held.len() as u64;
-        held.into_iter().for_each(|(turn, job)| self.give_back(turn, job));
+        held.into_iter().for_each(|(position, job)| self.give_back(position, job));
         count
     }
 
@@ -232,7 +232,7 @@ impl State {
                 job.bury("out of attempts: its last lease was lost", now);
                 done.buried += 1;
             } else {
-                job.place = Place::Ready;
+                job.state = StoredState::Ready;
                 done.requeued += 1;
             }
         }
@@ -249,14 +249,14 @@ impl State {
         let mut due: Vec<_> = self
             .jobs
             .iter()
-            .filter_map(|(turn, job)| Some((job.due()?, *turn)))
+            .filter_map(|(position, job)| Some((job.due()?, *position)))
             .filter(|(due, _)| *due <= now)
             .collect();
         due.sort_unstable();
         due.truncate(most);
-        for (_, turn) in &due {
-            let mut job = self.jobs.remove(turn).expect("it was found there");
-            job.place = Place::Ready;
+        for (_, position) in &due {
+            let mut job = self.jobs.remove(position).expect("it was found there");
+            job.state = StoredState::Ready;
             self.enqueue(job);
         }
         u32::try_from(due.len()).unwrap_or(u32::MAX)

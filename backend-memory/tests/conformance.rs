@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backend_memory::MemoryStore;
-use conformance_tests::{Subject, async_trait};
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_memory::MemoryStore;
+use relq_conformance::{Subject, async_trait};
+use relq_core::{Environment, Error, Queue, QueueName};
 
 /// Each case begins with an empty store; its actors share it.
 #[derive(Default)]
@@ -24,4 +24,4 @@ impl Subject for Memory {
     }
 }
 
-conformance_tests::conformance!(Memory, embedded);
+relq_conformance::conformance!(Memory, embedded);

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a job that is an element of a list, ready or leased.
 --
--- KEYS[1...] the shelf's, then the pattern's, then
+-- KEYS[1...] the bookkeeping's, then the pattern's, then
 -- KEYS[last] list  LIST  the one that it was seen in
 -- ARGV[1] the element
 -- ARGV[2] the session whose list it is, or empty
@@ -28,6 +28,6 @@ if name then
   redis.call('ZREM', keys.leased, name)
 end
 local job = read_entry(entry)
-if job then close_books(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms) end
 redis.call('HINCRBY', keys.totals, 'cancelled', 1)
 return 1

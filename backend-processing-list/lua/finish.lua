@@ -14,7 +14,7 @@
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local list, leased, totals = KEYS[1], KEYS[2], KEYS[3]
-local books = {unique = KEYS[4], ids = KEYS[5], errors = KEYS[6]}
+local side_records = {unique = KEYS[4], ids = KEYS[5], errors = KEYS[6]}
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local FIRST = 3
 local now_ms = window_ms > 0 and server_ms()
@@ -24,7 +24,7 @@ for i = FIRST, #ARGV do names[#names + 1] = read_element(list, ARGV[i]) end
 -- Keys of another type fail here, before the first write. What is lost has no end.
 redis.call('HLEN', totals)
 redis.call('LLEN', list)
-if window_ms > 0 then check_books(books) end
+if window_ms > 0 then check_side_records(side_records) end
 if #names > 0 then redis.call('ZREM', leased, unpack(names)) end
 
 local lost, ended = {}, 0
@@ -33,7 +33,7 @@ for i = FIRST, #ARGV do
   if name and redis.call('LREM', list, -1, ARGV[i]) == 1 then
     ended = ended + 1
     local job = window_ms > 0 and read_entry(entry)
-    if job then close_books(books, job, now_ms, window_ms) end
+    if job then close_side_records(side_records, job, now_ms, window_ms) end
   else
     lost[#lost + 1] = i - FIRST
   end

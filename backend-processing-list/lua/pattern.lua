@@ -1,4 +1,4 @@
--- How this pattern keeps ready and leased jobs. Needs queue-redis's books.lua.
+-- How this pattern keeps ready and leased jobs. Needs relq-redis's side_records.lua.
 --
 -- A processing list holds stamped elements: STAMP, the length of the lease's name, the
 -- name, the entry. In a worker's own list there may also be bare ones at its left end,
@@ -16,8 +16,8 @@ local function pattern_keys(first)
   }
 end
 
--- Makes sure that a doorbell rings, or that the next one to listen does.
-local function ring(keys)
+-- Makes sure that a notifier notifies, or that the next one to listen does.
+local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
@@ -90,7 +90,7 @@ end
 -- A lease is an element of the list at its position, and its own fence: no two leases
 -- have one name.
 local function list_of(position)
-  return KEYS[SHELF_KEYS + PATTERN_KEYS + position]
+  return KEYS[BOOKKEEPING_KEYS + PATTERN_KEYS + position]
 end
 
 local function check_lease(_, _, position)

@@ -1,11 +1,11 @@
 #!lua flags=no-writes
 -- Count the jobs in each place, all at one instant.
 --
--- KEYS[1...] the shelf's, then the pattern's, then
+-- KEYS[1...] the bookkeeping's, then the pattern's, then
 -- KEYS[...]  handed LIST, then processing lists LIST
 -- ARGV[1...] for each processing list its session, or empty for the shared one
 --
--- Returns {ready, leased, overdue, then the shelf's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's figures}.
 local keys = bind_keys()
 local handed = list_of(1)
 local now_ms = server_ms()
@@ -33,5 +33,5 @@ for i, session in ipairs(ARGV) do
 end
 return {
   redis.call('LLEN', keys.ready) + redis.call('LLEN', handed), leased, overdue,
-  shelf_figures(keys, now_ms),
+  bookkeeping_stats(keys, now_ms),
 }

@@ -2,7 +2,7 @@
 -- Take jobs back: a page of those whose lease is over, or of those of a worker that
 -- leaves.
 --
--- KEYS[1...] the shelf's, then the pattern's, then
+-- KEYS[1...] the bookkeeping's, then the pattern's, then
 -- KEYS[...]  lists  LIST  processing lists: those of the sessions, those of the leases
 -- ARGV[1] 'over' to take what is over, counted; 'left' to take all that is named here,
 --         uncounted
@@ -22,7 +22,7 @@ local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
-for i = 1, #KEYS - SHELF_KEYS - PATTERN_KEYS do redis.call('LLEN', list_of(i)) end
+for i = 1, #KEYS - BOOKKEEPING_KEYS - PATTERN_KEYS do redis.call('LLEN', list_of(i)) end
 local counts, room, has_more, next_ms = {requeued = 0, buried = 0}, page, 0, -1
 
 local function is_over(end_ms)

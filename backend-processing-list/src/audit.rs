@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use queue_core::{Audit, Error, Operation};
-use queue_redis::{
+use relq_core::{Audit, Error, Operation};
+use relq_redis::{
+    bookkeeping::{self, Seen},
     command,
-    shelf::{self, Seen},
 };
 
 use crate::{lease::Lease, scripts::Store, session::Site};
@@ -15,21 +15,21 @@ use crate::{lease::Lease, scripts::Store, session::Site};
 const PAGE: usize = 500;
 
 pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
-    shelf::audit(|| Box::pin(read(store))).await
+    bookkeeping::audit(|| Box::pin(read(store))).await
 }
 
 async fn read(store: &Store) -> Result<Seen, Error> {
-    let (keys, shelf) = (&store.keys, &store.shelf);
+    let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
     let mut seen = Seen::default();
-    seen.read_scheduled(shelf).await?;
-    seen.read_list(shelf, &keys.ready).await?;
-    seen.read_list(shelf, &keys.handed).await?;
+    seen.read_scheduled(bookkeeping).await?;
+    seen.read_list(bookkeeping, &keys.ready).await?;
+    seen.read_list(bookkeeping, &keys.handed).await?;
     let mut leases = BTreeSet::new();
     for site in store.sites(Operation::Audit).await? {
         leases.extend(read_leased(store, &site, &mut seen).await?);
     }
     read_ends(store, &leases, &mut seen).await?;
-    seen.read_rest(shelf).await?;
+    seen.read_rest(bookkeeping).await?;
     Ok(seen)
 }
 
@@ -64,7 +64,7 @@ async fn read_ends(
     leases: &BTreeSet<Bytes>,
     seen: &mut Seen,
 ) -> Result<(), Error> {
-    let ends = store.shelf.scan("ZSCAN", &store.keys.leased).await?;
+    let ends = store.bookkeeping.scan("ZSCAN", &store.keys.leased).await?;
     let ends: BTreeSet<_> = ends.into_iter().map(|(name, _)| name).collect();
     for name in ends.difference(leases) {
         seen.problem(format!("an end of no lease: {}", name.escape_ascii()));

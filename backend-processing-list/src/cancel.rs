@@ -5,8 +5,8 @@
 //! it costs a reading of the lists.
 
 use bytes::Bytes;
-use queue_core::{Cancelled, Error, JobId, JobState, Operation};
-use queue_redis::{
+use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_redis::{
     command,
     entry::{Entry, id_of},
 };
@@ -21,7 +21,7 @@ const PAGE: usize = 500;
 const ROUNDS: usize = 2;
 
 /// A list, and whose it is.
-struct Place {
+struct SearchedList {
     list: String,
     state: JobState,
     site: Site,
@@ -30,26 +30,26 @@ struct Place {
 /// Ends the job wherever it is.
 pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
-        if store.shelf.cancel(job, None).await?.is_some() {
+        if store.bookkeeping.cancel(job, None).await?.is_some() {
             return Ok(Cancelled::Removed(JobState::Scheduled));
         }
-        for place in places(store).await? {
-            if cancel_in(store, &place, job).await? {
-                return Ok(Cancelled::Removed(place.state));
+        for searched in lists_of(store).await? {
+            if cancel_in(store, &searched, job).await? {
+                return Ok(Cancelled::Removed(searched.state));
             }
         }
     }
     Ok(Cancelled::NotFound)
 }
 
-async fn places(store: &Store) -> Result<Vec<Place>, Error> {
-    let ready = [&store.keys.ready, &store.keys.handed].map(|list| Place {
+async fn lists_of(store: &Store) -> Result<Vec<SearchedList>, Error> {
+    let ready = [&store.keys.ready, &store.keys.handed].map(|list| SearchedList {
         list: list.clone(),
         state: JobState::Ready,
         site: Site::Shared,
     });
     let sites = store.sites(Operation::Cancel).await?.into_iter();
-    let leased = sites.map(|site| Place {
+    let leased = sites.map(|site| SearchedList {
         list: store.keys.list(&site),
         state: JobState::Leased,
         site,
@@ -59,17 +59,23 @@ async fn places(store: &Store) -> Result<Vec<Place>, Error> {
 
 /// From the left, where pushes only shift what was not read yet to later pages, so
 /// that nothing that stays in the list is missed.
-async fn cancel_in(store: &Store, place: &Place, job: &JobId) -> Result<bool, Error> {
+async fn cancel_in(
+    store: &Store,
+    searched: &SearchedList,
+    job: &JobId,
+) -> Result<bool, Error> {
     let mut start = 0;
     loop {
         let mut cmd = command("LRANGE");
-        cmd.arg(&place.list).arg(start).arg(start + PAGE - 1);
+        cmd.arg(&searched.list).arg(start).arg(start + PAGE - 1);
         let elements = store.conn.call(Operation::Cancel, &cmd).await?.list()?;
         let read = elements.len();
         for element in elements {
             let element = element.bytes()?;
-            if is_it(place, &element, job) {
-                return store.cancel_listed(&place.list, &place.site, &element).await;
+            if is_it(searched, &element, job) {
+                return store
+                    .cancel_listed(&searched.list, &searched.site, &element)
+                    .await;
             }
         }
         if read < PAGE {
@@ -80,8 +86,8 @@ async fn cancel_in(store: &Store, place: &Place, job: &JobId) -> Result<bool, Er
 }
 
 /// What looks like a stamp and is in no processing list is some client's payload.
-fn is_it(place: &Place, element: &Bytes, job: &JobId) -> bool {
-    let lease = Lease::parse(element).filter(|_| place.state == JobState::Leased);
+fn is_it(searched: &SearchedList, element: &Bytes, job: &JobId) -> bool {
+    let lease = Lease::parse(element).filter(|_| searched.state == JobState::Leased);
     let entry = lease.map_or_else(|| element.clone(), |lease| lease.entry);
     Entry::is_marked(&entry) && id_of(&entry) == job.as_str().as_bytes()
 }

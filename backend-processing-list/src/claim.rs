@@ -1,43 +1,43 @@
 //! From what is ready to deliveries.
 
 use async_trait::async_trait;
-use queue_core::{ClaimRequest, Delivery, Error, Operation};
-use queue_redis::{
-    Parts,
-    shelf::{self, Failure, Looks, Outlook, Round, Shelf},
+use relq_core::{ClaimRequest, Delivery, Error, Operation};
+use relq_redis::{
+    PartialEffect,
+    bookkeeping::{self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint},
 };
 
 use crate::{
     Mode, ProcessingListQueue,
     lease::Lease,
     moves::Move,
-    queue::MAX_BATCH,
+    queue::MAX_JOBS_PER_CALL,
     scripts::{Asked, Claimed, How},
     session::{Session, Site},
 };
 
 #[async_trait]
-impl Looks for ProcessingListQueue {
-    type Outlook = Outlook;
-    type Course = How;
+impl ClaimPattern for ProcessingListQueue {
+    type WaitHint = WaitHint;
+    type ClaimState = How;
 
-    fn shelf(&self) -> &Shelf {
-        &self.store.shelf
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
     }
 
     async fn look(
         &self,
         ask: &ClaimRequest,
         how: &mut How,
-        parts: &mut Parts,
-    ) -> Result<Round<Outlook>, Error> {
+        partial: &mut PartialEffect,
+    ) -> Result<ClaimRound<WaitHint>, Error> {
         let claimed = self.store.claim(&self.asked(ask, *how)).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
-        let outlook = Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+        let claimed = claimed.map_err(|error| partial.whole(error))?;
+        let hint = WaitHint { is_paused: claimed.is_paused, due_in: claimed.due_in };
         let goes_on = !claimed.elements.is_empty();
-        let deliveries = self.deliver(ask, claimed, parts).await?;
-        let is_due = outlook.is_due();
-        Ok(Round { deliveries, outlook, is_due, goes_on })
+        let deliveries = self.deliver(ask, claimed, partial).await?;
+        let is_due = hint.is_due();
+        Ok(ClaimRound { deliveries, hint, is_due, goes_on })
     }
 }
 
@@ -50,7 +50,7 @@ impl ProcessingListQueue {
                 (session.clone(), Site::Own(session))
             }
         };
-        let max = ask.max.min(MAX_BATCH).get();
+        let max = ask.max.min(MAX_JOBS_PER_CALL).get();
         let nonce = self.store.conn.environment().random().text(12);
         Asked { session, site, lease: ask.lease, max, nonce, how }
     }
@@ -62,12 +62,12 @@ impl ProcessingListQueue {
         ask: &ClaimRequest,
         moving: Option<Move>,
         deliveries: Vec<Delivery>,
-        parts: &mut Parts,
+        partial: &mut PartialEffect,
     ) -> Result<Vec<Delivery>, Error> {
         let Some(moving) = moving else { return Ok(deliveries) };
         let Some(claimed) = moving.end().await else { return Ok(deliveries) };
         if deliveries.is_empty() {
-            return self.deliver(ask, claimed, parts).await;
+            return self.deliver(ask, claimed, partial).await;
         }
         self.waits.movers.give_back(claimed).await;
         Ok(deliveries)
@@ -79,21 +79,21 @@ impl ProcessingListQueue {
         &self,
         ask: &ClaimRequest,
         claimed: Claimed,
-        parts: &mut Parts,
+        partial: &mut PartialEffect,
     ) -> Result<Vec<Delivery>, Error> {
         if !claimed.elements.is_empty() {
-            *parts = Parts::Begun;
+            *partial = PartialEffect::Begun;
         }
         let mut deliveries = Vec::with_capacity(claimed.elements.len());
         let mut failures = Vec::new();
         for element in claimed.elements {
             let entry =
                 Lease::parse(&element).map(|lease| lease.entry).unwrap_or_default();
-            match shelf::read(&entry, claimed.now) {
+            match bookkeeping::read(&entry, claimed.now) {
                 Ok(entry) => {
-                    deliveries.push(shelf::delivery(entry, element, ask.lease));
+                    deliveries.push(bookkeeping::delivery(entry, element, ask.lease));
                 }
-                Err(shelf::Undeliverable { why, error }) => {
+                Err(bookkeeping::Undeliverable { why, error }) => {
                     let lease = element.into();
                     failures.push(Failure { lease, after: None, why, error });
                 }
@@ -101,8 +101,8 @@ impl ProcessingListQueue {
         }
         if !failures.is_empty() {
             let buried = self.store.fail(Operation::Claim, &failures).await;
-            shelf::bury_beside(&deliveries, buried)
-                .map_err(|error| parts.whole(error))?;
+            bookkeeping::bury_beside(&deliveries, buried)
+                .map_err(|error| partial.whole(error))?;
         }
         Ok(deliveries)
     }

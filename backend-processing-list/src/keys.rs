@@ -9,15 +9,15 @@
 //!                     their worker's last heartbeat did not name
 //!  workers      ZSET  session -> end of its heartbeat (ms)
 //!  retired      ZSET  session that ended -> until when its list is watched (ms)
-//!  marker     STRING  which backend the queue is of: queue-redis's `marker.rs`
+//!  marker     STRING  which backend the queue is of: relq-redis's `marker.rs`
 //! ```
 //!
-//! All else is the shelf's ([`queue_redis::shelf`]). A key is there only while
+//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). A key is there only while
 //! something is in it. A ready job costs one list element and nothing else, and so does
 //! a leased one of a worker.
 
-use queue_core::QueueName;
-use queue_redis::{KeyPrefix, shelf::ShelfKeys};
+use relq_core::QueueName;
+use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
 use crate::session::{Session, Site};
 
@@ -25,7 +25,7 @@ use crate::session::{Session, Site};
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) queue: QueueName,
-    pub(crate) shelf: ShelfKeys,
+    pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) ready: String,
     pub(crate) handed: String,
     pub(crate) processing: String,
@@ -40,7 +40,7 @@ impl Keys {
         let prefix = KeyPrefix::new(queue.clone());
         Self {
             queue,
-            shelf: ShelfKeys::new(&prefix),
+            bookkeeping: BookkeepingKeys::new(&prefix),
             ready: prefix.producer(),
             handed: prefix.part("handed"),
             processing: prefix.part("processing"),

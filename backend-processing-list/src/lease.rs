@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Receipt, Timestamp, WorkerId};
+use relq_core::{Receipt, Timestamp, WorkerId};
 
 use crate::session::{Session, Site};
 
@@ -78,7 +78,7 @@ impl Lease {
     }
 
     /// Whether ending the job touches more than the job itself.
-    pub(crate) fn has_ties(&self) -> bool {
+    pub(crate) fn has_side_records(&self) -> bool {
         self.name.ends_with(b"t")
     }
 }
@@ -101,7 +101,7 @@ mod tests {
             (&lease.name[..], &lease.entry[..]),
             (&b"w/abc/17/n-10001t"[..], &b"entry"[..])
         );
-        assert!(lease.has_ties());
+        assert!(lease.has_side_records());
         let shared = Lease::parse(&element("w//17/n-10001p")).unwrap();
         assert_eq!((shared.site, shared.worker.as_str()), (Site::Shared, "w"));
     }

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Error, Operation};
-use queue_redis::{Cmd, Reply, WaitingConn, command};
+use relq_core::{Error, Operation};
+use relq_redis::{Cmd, Reply, WaitingConn, command};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
     task::JoinHandle,

@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use queue_core::{
+use relq_core::{
     Error, JobState, JobView, Operation, Page, PeekRequest, StateDetail, Timestamp,
 };
-use queue_redis::{
-    Reply, command,
-    shelf::{self, Look},
+use relq_redis::{
+    Reply,
+    bookkeeping::{self, Look},
+    command,
 };
 
 use crate::{lease::Lease, scripts::Store, session::Site};
@@ -33,8 +34,10 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
         JobState::Leased => sites.iter().map(Section::Leased).collect(),
         JobState::Dead => vec![Section::Dead],
     };
-    shelf::page(&sections, ask, |section, look| look_at(store, section, look).boxed())
-        .await
+    bookkeeping::page(&sections, ask, |section, look| {
+        look_at(store, section, look).boxed()
+    })
+    .await
 }
 
 async fn look_at(
@@ -42,13 +45,13 @@ async fn look_at(
     section: Section<'_>,
     look: Look,
 ) -> Result<Vec<JobView>, Error> {
-    let (keys, shelf) = (&store.keys, &store.shelf);
+    let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
     match section {
-        Section::Handed => shelf.peek_list(&keys.handed, look).await,
-        Section::Ready => shelf.peek_list(&keys.ready, look).await,
-        Section::Later => shelf.peek_scheduled(look).await,
+        Section::Handed => bookkeeping.peek_list(&keys.handed, look).await,
+        Section::Ready => bookkeeping.peek_list(&keys.ready, look).await,
+        Section::Later => bookkeeping.peek_scheduled(look).await,
         Section::Leased(site) => leased(store, site, look).await,
-        Section::Dead => shelf.peek_dead(look).await,
+        Section::Dead => bookkeeping.peek_dead(look).await,
     }
 }
 
@@ -75,7 +78,7 @@ async fn leased(store: &Store, site: &Site, look: Look) -> Result<Vec<JobView>, 
         }
         None => (element, moved(site, beats_until)),
     });
-    store.shelf.views_of(views.collect()).await
+    store.bookkeeping.views_of(views.collect()).await
 }
 
 /// What is known of an element that a move has put there and that nobody has seen: a

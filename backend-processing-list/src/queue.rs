@@ -14,31 +14,32 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
     Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Turn,
-    WorkerId,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, SettledAndClaimed,
+    Settlement, WorkerId,
 };
-use queue_redis::{Conn, Gather, Parts, Reply, command, shelf};
+use relq_redis::{Conn, PartialEffect, PushBatcher, Reply, bookkeeping, command};
 
 use crate::{
     Mode, ProcessingListConfig,
     lease::Lease,
     scripts::{From, How, Store, Taken},
     session::{Nonce, Session, Site},
-    wait::{RECHECK, Waits},
+    wait::{RECHECK, WaitingPattern},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
-pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+pub(crate) const MAX_JOBS_PER_CALL: NonZeroU32 =
+    NonZeroU32::new(1000).expect("not zero");
 
 /// Keys of the server that one recovery looks at, in search of lists of no session.
 const SCANNED: u32 = 500;
 
 pub(crate) const PER_WORKER: Capabilities = Capabilities {
     backend: "processing-list",
-    claimed: &[
+    supported: &[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
@@ -54,7 +55,7 @@ pub(crate) const PER_WORKER: Capabilities = Capabilities {
     limits: Limits {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
-        max_batch: MAX_BATCH,
+        max_jobs_per_call: MAX_JOBS_PER_CALL,
     },
 };
 
@@ -69,8 +70,8 @@ pub struct ProcessingListQueue {
     pub(crate) store: Store,
     pub(crate) mode: Mode,
     pub(crate) nonce: Nonce,
-    pub(crate) waits: Waits,
-    pushes: Gather,
+    pub(crate) waits: WaitingPattern,
+    pushes: PushBatcher,
     /// Where the search for lists of no session goes on.
     scan: AtomicU64,
 }
@@ -100,8 +101,8 @@ impl ProcessingListQueue {
     ) -> Result<Self, Error> {
         let store = Store::new(conn, queue);
         store.load_scripts(mode).await?;
-        let pushes = Gather::new(store.conn.clone(), store.keys.ready.clone());
-        let (waits, scan) = (Waits::new(&store), AtomicU64::new(0));
+        let pushes = PushBatcher::new(store.conn.clone(), store.keys.ready.clone());
+        let (waits, scan) = (WaitingPattern::new(&store), AtomicU64::new(0));
         Ok(Self { store, mode, nonce, waits, pushes, scan })
     }
 
@@ -126,26 +127,27 @@ impl ReliableQueue for ProcessingListQueue {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
         let plain = |entries| self.pushes.push(entries);
-        self.store.shelf.store(self.capabilities(), jobs, token, plain).await
+        self.store.bookkeeping.store(self.capabilities(), jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.capabilities().check_claim(ask)?;
         let clock = self.store.conn.environment().clock();
         let deadline = clock.elapsed() + ask.wait;
-        let (mut parts, mut moving) = (Parts::default(), None);
+        let (mut partial, mut moving) = (PartialEffect::default(), None);
         loop {
             let mut how = if ask.wait.is_zero() { How::Now } else { How::Waiting };
-            let claimed = shelf::claim_now(self, ask, &mut how, &mut parts).await?;
-            let (deliveries, outlook) = claimed;
+            let claimed =
+                bookkeeping::claim_now(self, ask, &mut how, &mut partial).await?;
+            let (deliveries, hint) = claimed;
             let left = deadline.saturating_sub(clock.elapsed());
             if !deliveries.is_empty() || left.is_zero() {
-                return self.stop_waiting(ask, moving, deliveries, &mut parts).await;
+                return self.stop_waiting(ask, moving, deliveries, &mut partial).await;
             }
             let asked = self.asked(ask, How::Moved);
-            let moved = self.waits.wait(&mut moving, &asked, outlook, left).await;
+            let moved = self.waits.wait(&mut moving, &asked, hint, left).await;
             if let Some(claimed) = moved {
-                let deliveries = self.deliver(ask, claimed, &mut parts).await?;
+                let deliveries = self.deliver(ask, claimed, &mut partial).await?;
                 if !deliveries.is_empty() {
                     return Ok(deliveries);
                 }
@@ -155,11 +157,15 @@ impl ReliableQueue for ProcessingListQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         self.capabilities().check_batch(Operation::Settle, done.len())?;
-        shelf::settle(&self.store, done).await
+        bookkeeping::settle(&self.store, done).await
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        shelf::turn(self, done, ask).await
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        bookkeeping::settle_and_claim(self, done, ask).await
     }
 
     /// Where the lease is the worker's, also what is not named here keeps the end that
@@ -184,34 +190,37 @@ impl ReliableQueue for ProcessingListQueue {
         let calls =
             by_site.into_iter().map(|(site, named)| self.beat(site, named, lease));
         let answers = join_all(calls).await;
-        let parts = Parts::of(&answers);
+        let partial = PartialEffect::of(&answers);
         let mut extended = vec![Extended::LeaseLost; held.len()];
         for answer in answers {
-            for (at, one) in answer.map_err(|error| parts.whole(error))? {
+            for (at, one) in answer.map_err(|error| partial.whole(error))? {
                 extended[at] = one;
             }
         }
         Ok(extended)
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         // A move that is not called off yet would take what is given back here.
         self.waits.movers.all_ended().await;
         let (leases, sessions) = tokio::try_join!(
             self.store.leases_of(worker),
             self.store.sessions_of(worker),
         )?;
-        let (mut released, mut parts) = (Released::default(), Parts::default());
+        let (mut released, mut partial) =
+            (Released::default(), PartialEffect::default());
         // The last page first, so that the job held longest is foremost in the end.
-        for page in leases.rchunks(MAX_BATCH.get() as usize) {
-            let taken = Taken { leases: page, sessions: &[], from: From::ALeaver };
-            let page = parts.then(self.store.release(taken).await)?;
+        for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
+            let taken =
+                Taken { leases: page, sessions: &[], from: From::AReleasedWorker };
+            let page = partial.then(self.store.release(taken).await)?;
             released.jobs += u64::from(page.requeued);
         }
-        let taken = Taken { leases: &[], sessions: &sessions, from: From::ALeaver };
+        let taken =
+            Taken { leases: &[], sessions: &sessions, from: From::AReleasedWorker };
         let mut has_more = !sessions.is_empty();
         while has_more {
-            let page = parts.then(self.store.release(taken).await)?;
+            let page = partial.then(self.store.release(taken).await)?;
             released.jobs += u64::from(page.requeued);
             has_more = page.more;
         }
@@ -219,15 +228,15 @@ impl ReliableQueue for ProcessingListQueue {
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_BATCH).get();
+        let page = page.min(MAX_JOBS_PER_CALL).get();
         let (leases, sessions) = self.suspects(page).await?;
         let taken = Taken { leases: &leases, sessions: &sessions, from: From::TheDead };
         let over = self.store.take_back(Operation::Recover, taken, page);
-        self.store.shelf.recover(page, over).await
+        self.store.bookkeeping.recover(page, over).await
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        let conn = self.store.conn.sibling().await?;
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.open_another().await?;
         let (queue, nonce) = (self.name().clone(), self.nonce.clone());
         Ok(Arc::new(Self::on(conn, queue, self.mode, nonce).await?))
     }
@@ -260,7 +269,7 @@ impl ProcessingListQueue {
             Site::Shared => {
                 let (leased, names) = (&self.store.keys.leased, names.iter());
                 let names = names.map(|name| &name[..]);
-                self.store.shelf.beat(leased, names, lease).await?
+                self.store.bookkeeping.beat(leased, names, lease).await?
             }
         };
         let answers = beat.answers(names.len());

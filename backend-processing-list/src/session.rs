@@ -3,13 +3,13 @@
 //! Names of workers are used again: by a process that comes back, by two connections of
 //! one process, by mistake. A session is a worker's name and a nonce of the queue that
 //! it claims by, so that nobody takes another's list for its own. An opened queue and
-//! its siblings share the nonce: the heartbeat's connection speaks for the worker's.
+//! its other handles share the nonce: the heartbeat's connection speaks for the worker's.
 
 use std::{fmt, sync::Arc};
 
-use queue_core::{Randomness, WorkerId};
+use relq_core::{Randomness, WorkerId};
 
-/// What an opened queue and its siblings add to the names of their workers.
+/// What an opened queue and its other handles add to the names of their workers.
 #[derive(Debug, Clone)]
 pub(crate) struct Nonce(Arc<str>);
 

@@ -1,21 +1,21 @@
-//! Carrying out verdicts.
+//! Carrying out settlements.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use queue_core::{Error, Operation, Receipt};
-use queue_redis::{
-    Parts,
-    shelf::{Failure, Finish, Settles},
+use relq_core::{Error, Operation, Receipt};
+use relq_redis::{
+    PartialEffect,
+    bookkeeping::{Failure, Finish, Settles},
 };
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
 #[async_trait]
 impl Settles for Store {
-    fn has_ties(&self, receipt: &Receipt) -> bool {
-        Lease::of(receipt).is_some_and(|lease| lease.has_ties())
+    fn has_side_records(&self, receipt: &Receipt) -> bool {
+        Lease::of(receipt).is_some_and(|lease| lease.has_side_records())
     }
 
     fn lease(&self, receipt: &Receipt) -> Vec<u8> {
@@ -34,9 +34,9 @@ impl Settles for Store {
             self.finish(finish, site, tokens.collect())
         });
         let answers = join_all(calls).await;
-        let parts = Parts::of(&answers);
+        let partial = PartialEffect::of(&answers);
         for (answer, positions) in answers.into_iter().zip(by_site.values()) {
-            let answer = answer.map_err(|error| parts.whole(error))?;
+            let answer = answer.map_err(|error| partial.whole(error))?;
             lost.extend(answer.into_iter().filter_map(|at| positions.get(at)));
         }
         Ok(lost)

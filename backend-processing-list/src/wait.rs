@@ -1,4 +1,4 @@
-//! How an idle claim waits: a move into its worker's list, and a doorbell.
+//! How an idle claim waits: a move into its worker's list, and a notifier.
 //!
 //! ```text
 //!  per worker  BLMOVE Q {Q}:w:SESSION RIGHT LEFT   any client's LPUSH, at once
@@ -20,8 +20,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use queue_core::{Error, Operation};
-use queue_redis::{Doorbell, command, shelf::Outlook};
+use relq_core::{Error, Operation};
+use relq_redis::{Notifier, bookkeeping::WaitHint, command};
 
 use crate::{
     moves::{BLOCK, Move, Movers},
@@ -35,21 +35,21 @@ pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
 /// What the claims of one opened queue wait by.
 #[derive(Debug)]
-pub(crate) struct Waits {
-    signals: Doorbell,
+pub(crate) struct WaitingPattern {
+    signals: Notifier,
     pub(crate) movers: Arc<Movers>,
 }
 
-impl Waits {
+impl WaitingPattern {
     pub(crate) fn new(store: &Store) -> Self {
         let mut cmd = command("BLPOP");
-        cmd.arg(&store.keys.shelf.wake).arg(BLOCK.as_secs());
+        cmd.arg(&store.keys.bookkeeping.wake).arg(BLOCK.as_secs());
         let pass_on = {
             let store = store.clone();
             move || pass_on(store.clone())
         };
         Self {
-            signals: Doorbell::new("signals", store.conn.clone(), cmd, BLOCK, pass_on),
+            signals: Notifier::new("signals", store.conn.clone(), cmd, BLOCK, pass_on),
             movers: Arc::new(Movers::new(store.clone())),
         }
     }
@@ -60,16 +60,16 @@ impl Waits {
         &self,
         moving: &mut Option<Move>,
         asked: &Asked,
-        outlook: Outlook,
+        hint: WaitHint,
         limit: Duration,
     ) -> Option<Claimed> {
         // While the queue is paused, what is pushed is no reason to look.
-        if outlook.is_paused {
+        if hint.is_paused {
             *moving = None;
         } else if moving.is_none() {
             *moving = Some(Movers::begin(&self.movers, asked.clone()));
         }
-        let limit = limit.min(outlook.due_in.unwrap_or(RECHECK)).min(patience(asked));
+        let limit = limit.min(hint.due_in.unwrap_or(RECHECK)).min(patience(asked));
         let pause = self.movers.sleep(limit);
         let signal = self.signals.listen();
         tokio::select! {
@@ -77,7 +77,7 @@ impl Waits {
                 *moving = None;
                 claimed
             }
-            () = signal.rung() => None,
+            () = signal.notified() => None,
             () = pause => None,
         }
     }
@@ -99,9 +99,9 @@ async fn arrival(moving: &mut Option<Move>) -> Option<Claimed> {
     }
 }
 
-/// Lets another worker's bell ring, because nobody heard this one.
+/// Notifies another worker, because nobody heard this one.
 async fn pass_on(store: Store) -> Result<(), Error> {
     let mut cmd = command("LPUSH");
-    cmd.arg(&store.keys.shelf.wake).arg(1);
+    cmd.arg(&store.keys.bookkeeping.wake).arg(1);
     store.conn.call(Operation::Claim, &cmd).await.map(drop)
 }

@@ -1,7 +1,7 @@
 //! The user that the README names has the rights that the backend needs, and no more,
 //! in each of its modes.
 
-conformance_tests::acl!(
-    conformance_tests::own::ProcessingList,
-    conformance_tests::own::ProcessingListShared,
+relq_conformance::acl!(
+    relq_conformance::own::ProcessingList,
+    relq_conformance::own::ProcessingListShared,
 );

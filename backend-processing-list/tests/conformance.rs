@@ -1,13 +1,13 @@
 //! The rules that every backend keeps, judged on this one, in each of its modes.
 
 mod per_worker {
-    use conformance_tests::own::ProcessingList;
+    use relq_conformance::own::ProcessingList;
 
-    conformance_tests::conformance!(ProcessingList, redis);
+    relq_conformance::conformance!(ProcessingList, redis);
 }
 
 mod shared {
-    use conformance_tests::own::ProcessingListShared;
+    use relq_conformance::own::ProcessingListShared;
 
-    conformance_tests::conformance!(ProcessingListShared, redis);
+    relq_conformance::conformance!(ProcessingListShared, redis);
 }

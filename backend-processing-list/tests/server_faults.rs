@@ -1,9 +1,9 @@
 //! What a server may do to this backend, and to who waits at it, in each of its modes.
 
 mod per_worker {
-    conformance_tests::server_faults!(conformance_tests::own::ProcessingList);
+    relq_conformance::server_faults!(relq_conformance::own::ProcessingList);
 }
 
 mod shared {
-    conformance_tests::server_faults!(conformance_tests::own::ProcessingListShared);
+    relq_conformance::server_faults!(relq_conformance::own::ProcessingListShared);
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use queue_core::{DuplicateOf, JobId, PushToken, Pushed};
+use relq_core::{DuplicateOf, JobId, PushToken, Pushed};
 
 /// The answers as the `answers` column holds them.
 pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {

@@ -4,7 +4,7 @@
 //! has what it needs are constraints of the schema. SQLite's own check of the file
 //! proves those, and that every index agrees with its table; the rest is asked here.
 
-use queue_core::Audit;
+use relq_core::Audit;
 
 use crate::call::Call;
 use crate::failure::Failure;

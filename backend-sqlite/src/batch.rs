@@ -5,7 +5,7 @@
 //!  a piece moves ---> trigger: the batch's figures            one
 //!       |                                                     trans-
 //!       v                                                     action
-//!  chores: drop what a cancelled batch has waiting,
+//!  maintenance: drop what a cancelled batch has waiting,
 //!          complete what has ended, push its job (any queue of the file)
 //! ```
 //!
@@ -14,13 +14,13 @@
 //! of a cancelled batch, and none of those can be claimed meanwhile.
 
 mod calls;
-pub(crate) mod chores;
 mod completion;
+pub(crate) mod maintenance;
 
 use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
     Operation, PushToken, ReliableQueue as _,
 };
@@ -38,7 +38,7 @@ const LARGEST_PAGE: u32 = 1000;
 impl SqliteQueue {
     fn check_completion(&self, batch: &NewBatch) -> Result<(), Failure> {
         let target = batch.on_complete.as_ref().and_then(|it| it.queue.as_ref());
-        if target.is_some() && !self.has_neighbours() {
+        if target.is_some() && !self.has_other_queues() {
             return Err(Failure::invalid(
                 "a store in memory has one queue, so a completion job cannot go to \
                  another",
@@ -54,7 +54,7 @@ impl SqliteQueue {
         let mut pages = Pages::default();
         loop {
             let call = CancelBatch { batch: batch.clone() };
-            let page = pages.then(self.lane().call(call).await)?;
+            let page = pages.then(self.db_thread().call(call).await)?;
             if !page.more {
                 return Ok(page.status);
             }
@@ -87,17 +87,17 @@ impl SqliteQueue {
     ) -> Result<Option<BatchStatus>, Failure> {
         let clock = self.environment().clock();
         let deadline = clock.elapsed().saturating_add(timeout);
-        let mut bell = self.listen();
+        let mut notifier = self.listen();
         loop {
-            bell.mark_unchanged();
-            let seen = self.lane().call(Watch { batch: batch.clone() }).await?;
+            notifier.mark_unchanged();
+            let seen = self.db_thread().call(Watch { batch: batch.clone() }).await?;
             let left = deadline.saturating_sub(clock.elapsed());
             let runs = seen.status.as_ref().is_some_and(|it| !it.state.is_completed());
             if !runs || left.is_zero() {
                 return Ok(seen.status);
             }
             let pulse = Pulse { version: seen.version, due_in: None };
-            self.wait_for_work(&mut bell, pulse, left).await?;
+            self.wait_for_work(&mut notifier, pulse, left).await?;
         }
     }
 }
@@ -108,7 +108,7 @@ impl BatchQueue for SqliteQueue {
         self.capabilities().check_new_batch(batch)?;
         self.check_completion(batch).map_err(|it| it.at(Operation::CreateBatch))?;
         let call = Create { batch: batch.clone() };
-        self.lane().call(call).await.map_err(|it| it.at(Operation::CreateBatch))
+        self.db_thread().call(call).await.map_err(|it| it.at(Operation::CreateBatch))
     }
 
     async fn add(
@@ -120,12 +120,12 @@ impl BatchQueue for SqliteQueue {
         self.capabilities().check_pieces(pieces, token.is_some())?;
         let push = Push { jobs: pieces.to_vec(), token: token.cloned() };
         let call = Add { batch: batch.clone(), push };
-        self.lane().call(call).await.map_err(|it| it.at(Operation::AddPieces))
+        self.db_thread().call(call).await.map_err(|it| it.at(Operation::AddPieces))
     }
 
     async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
         let call = Seal { batch: batch.clone() };
-        self.lane().call(call).await.map_err(|it| it.at(Operation::SealBatch))
+        self.db_thread().call(call).await.map_err(|it| it.at(Operation::SealBatch))
     }
 
     async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
@@ -155,7 +155,7 @@ impl BatchQueue for SqliteQueue {
         change: &Change,
     ) -> Result<Option<BatchStatus>, Error> {
         let call = Alter { batch: batch.clone(), change: *change };
-        self.lane().call(call).await.map_err(|it| it.at(Operation::AlterBatch))
+        self.db_thread().call(call).await.map_err(|it| it.at(Operation::AlterBatch))
     }
 
     async fn wait_batch(

@@ -71,7 +71,7 @@ pub(crate) fn request<C: Call>(call: C) -> (Box<dyn Pending>, Reply<C::Answer>) 
 }
 
 /// Makes a call ready whose answer nobody waits for.
-pub(crate) fn errand<C: Call>(call: C) -> Box<dyn Pending> {
+pub(crate) fn background_call<C: Call>(call: C) -> Box<dyn Pending> {
     Box::new(Request { call, answer: None, reply: None })
 }
 

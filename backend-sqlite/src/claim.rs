@@ -2,13 +2,13 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{
+use relq_core::{
     BatchId, ClaimBytes, ClaimRequest, Delivery, Headers, InvalidName, JobId, Priority,
     Receipt,
 };
 
-use crate::batch::chores;
-use crate::call::{Call, Pending, errand};
+use crate::batch::maintenance;
+use crate::call::{Call, Pending, background_call};
 use crate::failure::Failure;
 use crate::headers;
 use crate::push::PROMOTED_AT_ONCE;
@@ -75,10 +75,10 @@ impl Call for Claim {
             return Ok(nothing);
         }
         let promoted = store.promote_due(PROMOTED_AT_ONCE)?;
-        let mut round = Round::begin(self, store);
+        let mut round = ClaimRound::begin(self, store);
         let mut more = round.fill()?;
         if round.buried > 0 {
-            chores::after_pieces_ended(store)?;
+            maintenance::after_pieces_ended(store)?;
         }
         let deliveries = round.deliveries;
         let mut pulse = Pulse { version: store.data_version()?, due_in: None };
@@ -96,12 +96,16 @@ impl Call for Claim {
     fn unheard(answer: Claimed) -> Option<Box<dyn Pending>> {
         let receipts: Vec<_> =
             answer.deliveries.into_iter().map(|delivery| delivery.receipt).collect();
-        if receipts.is_empty() { None } else { Some(errand(GiveBack { receipts })) }
+        if receipts.is_empty() {
+            None
+        } else {
+            Some(background_call(GiveBack { receipts }))
+        }
     }
 }
 
 /// One claim under way.
-struct Round<'a> {
+struct ClaimRound<'a> {
     claim: &'a Claim,
     store: &'a Store<'a>,
     /// Unlike that of any other claim; with the job's key it is a lease's token (R7).
@@ -113,7 +117,7 @@ struct Round<'a> {
     only_pieces: bool,
 }
 
-impl<'a> Round<'a> {
+impl<'a> ClaimRound<'a> {
     fn begin(claim: &'a Claim, store: &'a Store<'a>) -> Self {
         let mut nonce = [0; NONCE_BYTES];
         store.random.fill(&mut nonce);

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, Environment, LeaseScope, Limits, Order, Priority,
     RecoveryBound,
 };
@@ -26,7 +26,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Well under what SQLite takes, and small enough to be held in memory many times.
 const MAX_PAYLOAD: usize = 64 * 1024 * 1024;
 const MAX_HEADERS: usize = 64 * 1024;
-const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+const MAX_JOBS_PER_CALL: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
 /// Where the jobs are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Location {
     /// In this file. Beside it SQLite keeps two more, `-wal` and `-shm`, which
     /// belong to it.
     File(PathBuf),
-    /// In memory, over one connection that a queue and its siblings share; gone with
+    /// In memory, over one connection that all handles of a queue share; gone with
     /// the last of them. For tests.
     Memory,
 }
@@ -54,7 +54,7 @@ pub enum Durability {
 /// How a queue is opened.
 ///
 /// ```
-/// use backend_sqlite::{Durability, SqliteConfig};
+/// use relq_sqlite::{Durability, SqliteConfig};
 ///
 /// let config = SqliteConfig::file("jobs.db").durability(Durability::Normal);
 /// ```
@@ -150,7 +150,7 @@ impl SqliteConfig {
     pub(crate) fn capabilities(&self) -> Capabilities {
         Capabilities {
             backend: BACKEND,
-            claimed: &[
+            supported: &[
                 Capability::ClientIds,
                 Capability::PushTokens,
                 Capability::Delay,
@@ -168,7 +168,7 @@ impl SqliteConfig {
             limits: Limits {
                 max_payload: MAX_PAYLOAD,
                 max_headers: MAX_HEADERS,
-                max_batch: MAX_BATCH,
+                max_jobs_per_call: MAX_JOBS_PER_CALL,
             },
         }
     }

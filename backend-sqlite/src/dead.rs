@@ -1,7 +1,7 @@
 //! Dead letters: made ready again or removed, a page at a time, so that workers get
 //! their turns in between.
 
-use queue_core::{JobId, Redriven, Which};
+use relq_core::{JobId, Redriven, Selection};
 
 use crate::call::Call;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::store::Store;
 const PAGE: usize = 1000;
 
 /// Dead jobs still to be treated.
-pub(crate) enum Selection {
+pub(crate) enum DeadSelection {
     /// Those behind `after`, up to `last`: what dies later is not meant.
     Range { after: DeadKey, last: DeadKey },
     /// Those of these ids.
@@ -23,27 +23,27 @@ pub(crate) enum Selection {
 /// What one page did, and what is left.
 pub(crate) struct Treated<T> {
     pub(crate) done: T,
-    pub(crate) rest: Option<Selection>,
+    pub(crate) rest: Option<DeadSelection>,
 }
 
 /// Finds what `which` means at this moment; none when nothing is dead.
 pub(crate) struct Select {
-    pub(crate) which: Which,
+    pub(crate) which: Selection,
 }
 
 impl Select {
-    fn select(&self, store: &Store<'_>) -> Result<Option<Selection>, Failure> {
+    fn select(&self, store: &Store<'_>) -> Result<Option<DeadSelection>, Failure> {
         match &self.which {
-            Which::Only(ids) => Ok(Some(Selection::Ids(ids.clone()))),
-            Which::All => Ok(store
+            Selection::Only(ids) => Ok(Some(DeadSelection::Ids(ids.clone()))),
+            Selection::All => Ok(store
                 .last_dead()?
-                .map(|last| Selection::Range { after: DeadKey::START, last })),
+                .map(|last| DeadSelection::Range { after: DeadKey::START, last })),
         }
     }
 }
 
 impl Call for Select {
-    type Answer = Option<Selection>;
+    type Answer = Option<DeadSelection>;
 
     const LOOKS_FIRST: bool = true;
 
@@ -57,7 +57,7 @@ impl Call for Select {
 }
 
 /// Makes one page of a selection ready again.
-pub(crate) struct Redrive(pub(crate) Selection);
+pub(crate) struct Redrive(pub(crate) DeadSelection);
 
 impl Call for Redrive {
     type Answer = Treated<Redriven>;
@@ -72,8 +72,8 @@ impl Call for Redrive {
         let mut done = Redriven::default();
         for job in &jobs {
             match redrive_one(store, job)? {
-                Outcome::Moved => done.moved += 1,
-                Outcome::KeyIsHeld => done.duplicates += 1,
+                RedriveOutcome::Moved => done.moved += 1,
+                RedriveOutcome::KeyIsHeld => done.duplicates += 1,
             }
         }
         store.wake_claims();
@@ -81,23 +81,23 @@ impl Call for Redrive {
     }
 }
 
-enum Outcome {
+enum RedriveOutcome {
     Moved,
     KeyIsHeld,
 }
 
-fn redrive_one(store: &Store<'_>, job: &Buried) -> Result<Outcome, Failure> {
+fn redrive_one(store: &Store<'_>, job: &Buried) -> Result<RedriveOutcome, Failure> {
     if let Some(key) = &job.unique_key
         && find_live_holder(store, key)?.is_some()
     {
-        return Ok(Outcome::KeyIsHeld);
+        return Ok(RedriveOutcome::KeyIsHeld);
     }
     store.redrive(job.key.job, store.take_turns(1)?)?;
-    Ok(Outcome::Moved)
+    Ok(RedriveOutcome::Moved)
 }
 
 /// Removes one page of a selection.
-pub(crate) struct PurgeDead(pub(crate) Selection);
+pub(crate) struct PurgeDead(pub(crate) DeadSelection);
 
 impl Call for PurgeDead {
     type Answer = Treated<u64>;
@@ -115,11 +115,11 @@ impl Call for PurgeDead {
     }
 }
 
-impl Selection {
+impl DeadSelection {
     fn page(
         &self,
         store: &Store<'_>,
-    ) -> Result<(Vec<Buried>, Option<Selection>), Failure> {
+    ) -> Result<(Vec<Buried>, Option<DeadSelection>), Failure> {
         match self {
             Self::Range { after, last } => {
                 let jobs = store.dead_page(*after, *last, PAGE)?;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queue_core::{Extended, Receipt, Released, Timestamp, WorkerId};
+use relq_core::{Extended, Receipt, Released, Timestamp, WorkerId};
 
-use crate::batch::chores;
+use crate::batch::maintenance;
 use crate::call::Call;
 use crate::claim::job_of;
 use crate::failure::Failure;
@@ -59,16 +59,16 @@ fn end_cancelled_piece(
     store.remember_cancelled(receipt.token(), end.plus(WINDOW).unix_ms())?;
     store.remove_job(job, held.id_to_keep())?;
     store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
-    chores::after_pieces_ended(store)?;
+    maintenance::after_pieces_ended(store)?;
     Ok(true)
 }
 
 /// The end of a worker: all that it holds goes back (R24).
-pub(crate) struct Leave {
+pub(crate) struct ReleaseWorker {
     pub(crate) worker: WorkerId,
 }
 
-impl Call for Leave {
+impl Call for ReleaseWorker {
     type Answer = Released;
 
     const LOOKS_FIRST: bool = true;
@@ -79,10 +79,10 @@ impl Call for Leave {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Released, Failure> {
-        let jobs = store.leave(self.worker.as_str())?;
+        let jobs = store.release_worker(self.worker.as_str())?;
         if jobs > 0 {
             store.wake_claims();
-            chores::after_pieces_ended(store)?;
+            maintenance::after_pieces_ended(store)?;
         }
         Ok(Released { jobs: u64::try_from(jobs).unwrap_or(u64::MAX) })
     }

@@ -2,7 +2,7 @@
 
 use std::{error, fmt, sync::Arc};
 
-use queue_core::{At, BoxError, Error, Operation};
+use relq_core::{BoxError, Error, ErrorContext, Operation};
 use rusqlite::{ErrorCode, ffi};
 
 use crate::config::BACKEND;
@@ -28,7 +28,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 struct Cause {
     words: Arc<str>,
-    source: Option<Arc<Said>>,
+    source: Option<Arc<SqliteMessage>>,
 }
 
 impl Failure {
@@ -72,7 +72,7 @@ impl Failure {
 
     /// As the error of `operation`.
     pub(crate) fn at(self, operation: Operation) -> Error {
-        let at = At { backend: BACKEND, operation };
+        let at = ErrorContext { backend: BACKEND, operation };
         let source: BoxError = Box::new(self.cause);
         match self.kind {
             Kind::Invalid => Error::Invalid { at, reason: source.to_string() },
@@ -93,7 +93,8 @@ impl Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         let (kind, words) = classify(&error);
-        let cause = Cause { words: words.into(), source: Some(Arc::new(Said(error))) };
+        let cause =
+            Cause { words: words.into(), source: Some(Arc::new(SqliteMessage(error))) };
         Self { kind, cause }
     }
 }
@@ -158,9 +159,9 @@ impl error::Error for Cause {
 
 /// SQLite's own words, once: its errors repeat themselves in their sources.
 #[derive(Debug)]
-struct Said(rusqlite::Error);
+struct SqliteMessage(rusqlite::Error);
 
-impl fmt::Display for Said {
+impl fmt::Display for SqliteMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.sqlite_error() {
             Some(error) => write!(f, "{} (code {})", self.0, error.extended_code),
@@ -169,11 +170,11 @@ impl fmt::Display for Said {
     }
 }
 
-impl error::Error for Said {}
+impl error::Error for SqliteMessage {}
 
 #[cfg(test)]
 mod tests {
-    use queue_core::{Happened, RetryAdvice};
+    use relq_core::{Effect, RetryAdvice};
 
     use super::*;
 
@@ -201,7 +202,7 @@ mod tests {
 
         for (code, advice) in cases {
             assert_eq!(push_failed(code).retry_advice(), advice, "{code}");
-            assert_eq!(push_failed(code).happened(), Happened::No, "{code}");
+            assert_eq!(push_failed(code).effect(), Effect::No, "{code}");
         }
     }
 
@@ -211,10 +212,10 @@ mod tests {
         let commit = |code| Failure::of_commit(said(code)).at(Operation::Push);
 
         let unknown = commit(ffi::SQLITE_IOERR_FSYNC);
-        assert_eq!(unknown.happened(), Happened::Maybe);
+        assert_eq!(unknown.effect(), Effect::Maybe);
         assert_eq!(unknown.retry_advice(), RetryAdvice::MayRepeat);
-        assert_eq!(commit(ffi::SQLITE_FULL).happened(), Happened::No);
-        assert_eq!(commit(ffi::SQLITE_BUSY).happened(), Happened::No);
+        assert_eq!(commit(ffi::SQLITE_FULL).effect(), Effect::No);
+        assert_eq!(commit(ffi::SQLITE_BUSY).effect(), Effect::No);
     }
 
     /// The message ends with SQLite's own words, once.

@@ -1,6 +1,6 @@
 //! Headers as bytes: for each name and value its length, then its text.
 
-use queue_core::Headers;
+use relq_core::Headers;
 
 /// The headers as the `headers` column holds them; none when there are none.
 pub(crate) fn encode(headers: &Headers) -> Option<Vec<u8>> {

@@ -1,9 +1,9 @@
 //! The queue, as operators see it.
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Audit, Cancelled, Error, JobId, Operation, Operator, Page, PeekRequest, Redriven,
-    Stats, Which,
+    Selection, Stats,
 };
 
 use crate::audit::Inspect;
@@ -17,15 +17,15 @@ use crate::steer::{Cancel, Purge, Steer};
 
 impl SqliteQueue {
     pub(crate) async fn read<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
-        self.reading_lane().await?.call(call).await
+        self.reading_thread().await?.call(call).await
     }
 
-    async fn redrive_pages(&self, which: &Which) -> Result<Redriven, Failure> {
+    async fn redrive_pages(&self, which: &Selection) -> Result<Redriven, Failure> {
         let which = which.clone();
         let (mut total, mut pages) = (Redriven::default(), Pages::default());
-        let mut rest = self.lane().call(Select { which }).await?;
+        let mut rest = self.db_thread().call(Select { which }).await?;
         while let Some(selection) = rest {
-            let page = pages.then(self.lane().call(Redrive(selection)).await)?;
+            let page = pages.then(self.db_thread().call(Redrive(selection)).await)?;
             total.moved += page.done.moved;
             total.duplicates += page.done.duplicates;
             rest = page.rest;
@@ -33,12 +33,12 @@ impl SqliteQueue {
         Ok(total)
     }
 
-    async fn purge_dead_pages(&self, which: &Which) -> Result<u64, Failure> {
+    async fn purge_dead_pages(&self, which: &Selection) -> Result<u64, Failure> {
         let which = which.clone();
         let (mut total, mut pages) = (0, Pages::default());
-        let mut rest = self.lane().call(Select { which }).await?;
+        let mut rest = self.db_thread().call(Select { which }).await?;
         while let Some(selection) = rest {
-            let page = pages.then(self.lane().call(PurgeDead(selection)).await)?;
+            let page = pages.then(self.db_thread().call(PurgeDead(selection)).await)?;
             total += page.done;
             rest = page.rest;
         }
@@ -48,7 +48,7 @@ impl SqliteQueue {
     async fn purge_pages(&self) -> Result<u64, Failure> {
         let (mut total, mut pages) = (0, Pages::default());
         loop {
-            let page = pages.then(self.lane().call(Purge).await)?;
+            let page = pages.then(self.db_thread().call(Purge).await)?;
             total += page.jobs;
             if !page.more {
                 return Ok(total);
@@ -68,11 +68,11 @@ impl Operator for SqliteQueue {
         self.read(call).await.map_err(|it| it.at(Operation::Peek))
     }
 
-    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
         self.redrive_pages(which).await.map_err(|it| it.at(Operation::Redrive))
     }
 
-    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
         self.purge_dead_pages(which).await.map_err(|it| it.at(Operation::Purge))
     }
 
@@ -82,15 +82,18 @@ impl Operator for SqliteQueue {
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
         let call = Cancel { job: job.clone() };
-        self.lane().call(call).await.map_err(|it| it.at(Operation::Cancel))
+        self.db_thread().call(call).await.map_err(|it| it.at(Operation::Cancel))
     }
 
     async fn pause(&self) -> Result<(), Error> {
-        self.lane().call(Steer::Pause).await.map_err(|it| it.at(Operation::Pause))
+        self.db_thread().call(Steer::Pause).await.map_err(|it| it.at(Operation::Pause))
     }
 
     async fn resume(&self) -> Result<(), Error> {
-        self.lane().call(Steer::Resume).await.map_err(|it| it.at(Operation::Resume))
+        self.db_thread()
+            .call(Steer::Resume)
+            .await
+            .map_err(|it| it.at(Operation::Resume))
     }
 
     async fn audit(&self) -> Result<Audit, Error> {

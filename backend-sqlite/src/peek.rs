@@ -2,7 +2,7 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 
-use queue_core::{
+use relq_core::{
     BatchId, Bytes, JobId, JobState, JobView, Page, PageCursor, PeekRequest, Priority,
     StateDetail, Stats, Timestamp, UniqueKey, WorkerId,
 };

@@ -6,7 +6,7 @@
 
 use std::ops::RangeFrom;
 
-use queue_core::{
+use relq_core::{
     BatchId, DuplicateOf, JobId, JobState, NewJob, OnDuplicate, PushToken, Pushed,
     Unique,
 };

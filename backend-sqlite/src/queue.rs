@@ -12,18 +12,18 @@ use futures_util::{
     FutureExt as _, TryFutureExt as _,
     future::{BoxFuture, Shared},
 };
-use queue_core::{
+use relq_core::{
     BatchQueue, Capabilities, ClaimRequest, Delivery, Environment, Error, Extended,
     NewJob, Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
-    ReliableQueue, Settled, Settlement, Turn, WorkerId,
+    ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
 };
 use tokio::sync::watch;
 
 use crate::claim::{Claim, Poll, Pulse};
 use crate::config::SqliteConfig;
-use crate::extend::{Extend, Leave};
+use crate::db_thread::{DbThread, Site};
+use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
-use crate::lane::{Lane, Site};
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
@@ -34,8 +34,8 @@ use crate::settle::Settle;
 /// of its own that ends when the handle is dropped.
 ///
 /// ```
-/// use backend_sqlite::{SqliteConfig, SqliteQueue};
-/// use queue_core::{QueueName, ReliableQueueExt as _};
+/// use relq_sqlite::{SqliteConfig, SqliteQueue};
+/// use relq_core::{QueueName, ReliableQueueExt as _};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,14 +48,14 @@ use crate::settle::Settle;
 pub struct SqliteQueue {
     site: Site,
     capabilities: Capabilities,
-    lane: Arc<Lane>,
+    db_thread: Arc<DbThread>,
     /// For what reads a lot, so that it holds up no worker; opened when first asked.
     reading: Mutex<Option<Opening>>,
 }
 
 /// A lane that is being opened, for all who wait for it: whoever of them is polled goes
 /// on with it.
-type Opening = Shared<BoxFuture<'static, Result<Arc<Lane>, Failure>>>;
+type Opening = Shared<BoxFuture<'static, Result<Arc<DbThread>, Failure>>>;
 
 impl SqliteQueue {
     /// Opens the queue `queue`, making file, tables and queue where they are missing.
@@ -83,31 +83,31 @@ impl SqliteQueue {
     async fn start(
         find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
-        let (lane, site) = Lane::start(find).await?;
+        let (db_thread, site) = DbThread::start(find).await?;
         let capabilities = site.config.capabilities();
         let reading = Mutex::default();
-        Ok(Self { site, capabilities, lane: Arc::new(lane), reading })
+        Ok(Self { site, capabilities, db_thread: Arc::new(db_thread), reading })
     }
 
     /// Rings when something is worth another look.
     pub(crate) fn listen(&self) -> watch::Receiver<u64> {
-        self.site.bell.listen()
+        self.site.notifier.listen()
     }
 
     /// Whether other queues can be on the same store: a store in memory has one.
-    pub(crate) fn has_neighbours(&self) -> bool {
+    pub(crate) fn has_other_queues(&self) -> bool {
         self.site.file.is_some()
     }
 
     /// The lane of those that write.
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
+    pub(crate) fn db_thread(&self) -> &DbThread {
+        &self.db_thread
     }
 
     /// The lane of those that only read. What is in memory has one connection.
-    pub(crate) async fn reading_lane(&self) -> Result<Arc<Lane>, Failure> {
+    pub(crate) async fn reading_thread(&self) -> Result<Arc<DbThread>, Failure> {
         if self.site.file.is_none() {
-            return Ok(Arc::clone(&self.lane));
+            return Ok(Arc::clone(&self.db_thread));
         }
         self.open_reading().await
     }
@@ -120,14 +120,14 @@ impl SqliteQueue {
         });
         let start = || {
             let site = self.site.clone();
-            let opening = Lane::start(move || Ok(site));
-            opening.map_ok(|(lane, _)| Arc::new(lane)).boxed().shared()
+            let opening = DbThread::start(move || Ok(site));
+            opening.map_ok(|(db_thread, _)| Arc::new(db_thread)).boxed().shared()
         };
         reading.insert(known.unwrap_or_else(start)).clone()
     }
 
     fn claim_call(&self, ask: &ClaimRequest) -> Claim {
-        let most = ask.max.min(self.capabilities.limits.max_batch);
+        let most = ask.max.min(self.capabilities.limits.max_jobs_per_call);
         let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
         Claim { ask: ask.clone(), most }
     }
@@ -139,25 +139,25 @@ impl SqliteQueue {
     ) -> Result<Vec<Delivery>, Failure> {
         let clock = self.environment().clock();
         let deadline = clock.elapsed().saturating_add(ask.wait);
-        let mut bell = self.listen();
+        let mut notifier = self.listen();
         loop {
-            bell.mark_unchanged();
-            let claimed = self.lane.call(self.claim_call(ask)).await?;
+            notifier.mark_unchanged();
+            let claimed = self.db_thread.call(self.claim_call(ask)).await?;
             let left = deadline.saturating_sub(clock.elapsed());
             if !claimed.deliveries.is_empty() || (left.is_zero() && !claimed.more) {
                 return Ok(claimed.deliveries);
             }
             if !claimed.more {
-                self.wait_for_work(&mut bell, claimed.pulse, left).await?;
+                self.wait_for_work(&mut notifier, claimed.pulse, left).await?;
             }
         }
     }
 
-    /// Returns when a claim is worth another try: the bell rang, another process
+    /// Returns when a claim is worth another try: a notification came, another process
     /// wrote, a scheduled job is due, or the wait is over.
     pub(crate) async fn wait_for_work(
         &self,
-        bell: &mut watch::Receiver<u64>,
+        notifier: &mut watch::Receiver<u64>,
         pulse: Pulse,
         wait: Duration,
     ) -> Result<(), Failure> {
@@ -170,10 +170,10 @@ impl SqliteQueue {
                 return Ok(());
             }
             tokio::select! {
-                _ = bell.changed() => return Ok(()),
+                _ = notifier.changed() => return Ok(()),
                 () = clock.sleep(left.min(self.site.config.poll_interval)) => {}
             }
-            if self.lane.call(Poll).await? != pulse.version {
+            if self.db_thread.call(Poll).await? != pulse.version {
                 return Ok(());
             }
         }
@@ -200,7 +200,7 @@ impl ReliableQueue for SqliteQueue {
             return Ok(Vec::new());
         }
         let call = Push { jobs: jobs.to_vec(), token: token.cloned() };
-        self.lane.call(call).await.map_err(|it| it.at(Operation::Push))
+        self.db_thread.call(call).await.map_err(|it| it.at(Operation::Push))
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -214,23 +214,27 @@ impl ReliableQueue for SqliteQueue {
             return Ok(Vec::new());
         }
         let call = Settle { done: done.to_vec() };
-        self.lane.call(call).await.map_err(|it| it.at(Operation::Settle))
+        self.db_thread.call(call).await.map_err(|it| it.at(Operation::Settle))
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
         let settle_fits = self.capabilities.check_batch(Operation::Settle, done.len());
         let claim_fits = self.capabilities.check_claim(ask);
         // What one refuses the other still does; and an idle turn takes no lock.
         if done.is_empty() || settle_fits.is_err() || claim_fits.is_err() {
             let at_once = ask.clone().wait(Duration::ZERO);
             let settled = self.settle(done).await;
-            return Turn { settled, claimed: self.claim(&at_once).await };
+            return SettledAndClaimed { settled, claimed: self.claim(&at_once).await };
         }
         let settle = Settle { done: done.to_vec() };
         let (settled, claimed) =
-            self.lane.call_both(settle, self.claim_call(ask)).await;
+            self.db_thread.call_both(settle, self.claim_call(ask)).await;
         let deliveries = claimed.map(|it| it.deliveries);
-        Turn {
+        SettledAndClaimed {
             settled: settled.map_err(|it| it.at(Operation::Settle)),
             claimed: deliveries.map_err(|it| it.at(Operation::Claim)),
         }
@@ -248,29 +252,29 @@ impl ReliableQueue for SqliteQueue {
             return Ok(Vec::new());
         }
         let call = Extend { held: held.to_vec(), lease };
-        self.lane.call(call).await.map_err(|it| it.at(Operation::Extend))
+        self.db_thread.call(call).await.map_err(|it| it.at(Operation::Extend))
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
-        let call = Leave { worker: worker.clone() };
-        self.lane.call(call).await.map_err(|it| it.at(Operation::Leave))
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let call = ReleaseWorker { worker: worker.clone() };
+        self.db_thread.call(call).await.map_err(|it| it.at(Operation::ReleaseWorker))
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let call = Recover { page };
-        self.lane.call(call).await.map_err(|it| it.at(Operation::Recover))
+        self.db_thread.call(call).await.map_err(|it| it.at(Operation::Recover))
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         if self.site.file.is_none() {
-            let lane = Arc::clone(&self.lane);
+            let db_thread = Arc::clone(&self.db_thread);
             let (site, capabilities) = (self.site.clone(), self.capabilities.clone());
             let reading = Mutex::default();
-            return Ok(Arc::new(Self { site, capabilities, lane, reading }));
+            return Ok(Arc::new(Self { site, capabilities, db_thread, reading }));
         }
         let site = self.site.clone();
-        let sibling = Self::start(move || Ok(site)).await;
-        Ok(Arc::new(sibling.map_err(|failure| failure.at(Operation::Connect))?))
+        let another = Self::start(move || Ok(site)).await;
+        Ok(Arc::new(another.map_err(|failure| failure.at(Operation::Connect))?))
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {

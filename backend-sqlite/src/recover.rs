@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use queue_core::{JobState, Recovered};
+use relq_core::{JobState, Recovered};
 
-use crate::batch::chores;
+use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::push::SWEPT_AT_ONCE;
@@ -25,7 +25,7 @@ impl Call for Recover {
     }
 
     fn look(&self, store: &Store<'_>) -> Result<Option<Recovered>, Failure> {
-        let nothing_done = outlook(store, Recovered::default())?;
+        let nothing_done = hint(store, Recovered::default())?;
         let is_idle = !nothing_done.more && !store.has_outdated()?;
         Ok(is_idle.then_some(nothing_done))
     }
@@ -44,17 +44,18 @@ impl Call for Recover {
         if taken + promoted > 0 {
             store.wake_claims();
         }
-        chores::recover(store, page)?;
+        maintenance::recover(store, page)?;
         let buried = taken - requeued;
-        outlook(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
+        hint(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
     }
 }
 
 /// Adds to what was done what is left to do, and when.
-fn outlook(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
+fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
-    let more = next.is_some_and(|at| at <= store.now_ms()) || store.has_chores()?;
+    let more =
+        next.is_some_and(|at| at <= store.now_ms()) || store.needs_maintenance()?;
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
 }
 

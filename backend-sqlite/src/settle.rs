@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queue_core::{Receipt, Settled, Settlement, Verdict};
+use relq_core::{Disposition, Receipt, Settled, Settlement};
 
-use crate::batch::chores;
+use crate::batch::maintenance;
 use crate::call::Call;
 use crate::claim::job_of;
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ impl Call for Settle {
         let answers = answers.collect::<Result<_, _>>()?;
         store.count_ended(tally.ended)?;
         if tally.pieces {
-            chores::after_pieces_ended(store)?;
+            maintenance::after_pieces_ended(store)?;
         }
         Ok(answers)
     }
@@ -56,25 +56,25 @@ fn settle_one(
         return Ok(Settled::LeaseLost);
     };
     tally.pieces |= held.batch.is_some();
-    match &settlement.verdict {
-        Verdict::Done => {
+    match &settlement.disposition {
+        Disposition::Done => {
             tally.ended.finished += 1;
             if let Some(batch) = held.batch {
                 store.count_done(batch)?;
             }
             store.remove_job(job, held.id_to_keep())?;
         }
-        Verdict::Discard => {
+        Disposition::Discard => {
             tally.ended.discarded += 1;
             store.remove_job(job, held.id_to_keep())?;
         }
-        Verdict::Retry { after, error } => {
+        Disposition::Retry { after, error } => {
             retry(store, job, &held, *after, beginning(error))?;
         }
-        Verdict::Dead { error } => {
+        Disposition::Dead { error } => {
             store.bury(job, beginning(error), Some(beginning(error)))?;
         }
-        Verdict::GiveBack => give_back(store, job)?,
+        Disposition::GiveBack => give_back(store, job)?,
     }
     Ok(Settled::Applied)
 }
@@ -142,7 +142,7 @@ impl Call for GiveBack {
             }
         }
         if pieces {
-            chores::after_pieces_ended(store)?;
+            maintenance::after_pieces_ended(store)?;
         }
         Ok(())
     }

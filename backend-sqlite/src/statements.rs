@@ -9,7 +9,7 @@ mod pushing;
 mod tests;
 mod working;
 
-use queue_core::QueueName;
+use relq_core::QueueName;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! Cancel, pause, resume and purge.
 
-use queue_core::{Cancelled, JobId, JobState, Timestamp};
+use relq_core::{Cancelled, JobId, JobState, Timestamp};
 
-use crate::batch::chores;
+use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::statements::{Ended, Found};
@@ -39,7 +39,7 @@ impl Call for Cancel {
         store.remove_job(found.job, found.keeps_id.then_some(id))?;
         store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
         if found.batch.is_some() {
-            chores::after_pieces_ended(store)?;
+            maintenance::after_pieces_ended(store)?;
         }
         Ok(Cancelled::Removed(state))
     }

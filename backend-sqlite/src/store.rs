@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use queue_core::{Randomness, Timestamp};
+use relq_core::{Randomness, Timestamp};
 use rusqlite::Connection;
 
 use crate::steps::Steps;

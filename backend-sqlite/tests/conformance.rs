@@ -2,9 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use backend_sqlite::{Durability, SqliteConfig, SqliteQueue};
-use conformance_tests::{Subject, async_trait};
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_conformance::{Subject, async_trait};
+use relq_core::{Environment, Error, Queue, QueueName};
+use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 #[derive(Default)]
 struct Sqlite;
@@ -25,4 +25,4 @@ impl Subject for Sqlite {
     }
 }
 
-conformance_tests::conformance!(Sqlite, embedded);
+relq_conformance::conformance!(Sqlite, embedded);

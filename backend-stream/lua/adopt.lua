@@ -2,7 +2,7 @@
 -- Take back what consumers of the group that are not relq's hold for too long, and
 -- remove those that hold nothing; and what workers hold without a lease.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] how many entries at most, of each consumer
 -- ARGV[2] how long a consumer may be idle (ms)
 --
@@ -51,5 +51,5 @@ for _, level in ipairs(LEVELS) do
   for _, sid in ipairs(gone) do bury_deleted(keys, stream, sid, sid) end
   requeued, buried = requeued + returned, buried + #gone
 end
-if requeued > 0 then ring(keys) end
+if requeued > 0 then notify(keys) end
 return {requeued, buried, more, -1}

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a ready job.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] what stands for its stream in a lease
 -- ARGV[2] its id there
 -- ARGV[3] how long ids are remembered after their job (ms)
@@ -20,7 +20,7 @@ if not job then return 0 end
 if #in_group('XPENDING', stream, GROUP, sid, sid, 1, LEASED) > 0 then return 0 end
 redis.call('XACK', stream, GROUP, sid)
 redis.call('XDEL', stream, sid)
-close_books(keys, job, now_ms, window_ms)
+close_side_records(keys, job, now_ms, window_ms)
 if batch then refresh(keys, batch) end
 redis.call('HINCRBY', keys.totals, 'cancelled', 1)
 return 1

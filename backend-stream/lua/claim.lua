@@ -3,7 +3,7 @@
 -- pieces of batches, of the most urgent with a free slot first (B4). Of each, what came
 -- back is before what was never delivered.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
@@ -36,7 +36,7 @@ end
 redis.call('ZCARD', keys.leased)
 redis.call('LLEN', keys.wake)
 if redis.call('EXISTS', keys.unique, keys.jobs, keys.dead, keys.errors) > 0 then
-  check_shelf(keys)
+  check_bookkeeping(keys)
 end
 local is_checked = {}
 if not is_plain then
@@ -66,8 +66,8 @@ local function lease(word, stream, sid, fields, deliveries)
   end
   -- While it is leased it cannot expire, so its key is not free then either.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
-  local has_ties = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
-  local counts = (has_ties and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
+  local has_side_records = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
+  local counts = (has_side_records and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
   local token = name .. count() + 1 .. '/' .. counts .. '/' .. word .. ':' .. sid
   ends[#ends + 1] = now_ms + (job.lease_ms or lease_ms)
   ends[#ends + 1] = token .. '/' .. job.id
@@ -76,7 +76,7 @@ local function lease(word, stream, sid, fields, deliveries)
   return #entry
 end
 
--- Entries that came back, or that a doorbell has heard. Those that somebody else has
+-- Entries that came back, or that a notifier has heard. Those that somebody else has
 -- deleted are not among what the server answers; of a piece, its batch tells later.
 -- Answers the bytes of the entries.
 local function take_back(word, stream, back)
@@ -161,6 +161,6 @@ end
 if #ends > 0 then redis.call('ZADD', keys.leased, unpack(ends)) end
 -- One push wakes one worker, which wakes the next. New entries wake by themselves.
 is_more = is_more or buried > 0 or not is_plain and redis.call('EXISTS', claimable) == 1
-if is_more then ring(keys) end
+if is_more then notify(keys) end
 answer[HEAD] = buried
 return answer

@@ -1,8 +1,8 @@
 -- How this pattern keeps ready and leased jobs: as entries of streams, one for each
--- priority, which stay there until they end. Needs queue-redis's books.lua.
+-- priority, which stay there until they end. Needs relq-redis's side_records.lua.
 
 -- The group that reads the streams, and its two consumers. The count of deliveries of
--- what `ready` holds is that of the next one, so that a doorbell may put there what it
+-- what `ready` holds is that of the next one, so that a notifier may put there what it
 -- hears: it delivers nothing.
 local GROUP, READY, LEASED = 'relq', 'ready', 'leased'
 
@@ -27,8 +27,8 @@ local function batch_key(keys, what, id)
   return id and name .. ':' .. id or name
 end
 
--- Makes sure that a doorbell rings, or that the next one to listen does.
-local function ring(keys)
+-- Makes sure that a notifier notifies, or that the next one to listen does.
+local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
@@ -144,5 +144,5 @@ local function return_found(keys, entry)
   local attempt = struct.unpack('>H', entry, 7)
   return_entry(found.stream, found.sid, attempt - found.job.attempt)
   keys.outcome = 'returned'
-  ring(keys)
+  notify(keys)
 end

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- Count the jobs in each place, all at one instant.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
--- Returns {ready, leased, overdue, then the shelf's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's figures}.
 local keys = bind_keys()
 local now_ms = server_ms()
 
@@ -19,5 +19,5 @@ return {
   math.max(0, entries - leased),
   leased,
   redis.call('ZCOUNT', keys.leased, '-inf', now_ms),
-  shelf_figures(keys, now_ms),
+  bookkeeping_stats(keys, now_ms),
 }

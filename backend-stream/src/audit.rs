@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use queue_core::{Audit, BatchId, Error, Operation};
-use queue_redis::shelf::{self, Seen};
+use relq_core::{Audit, BatchId, Error, Operation};
+use relq_redis::bookkeeping::{self, Seen};
 
 use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
 
@@ -12,19 +12,19 @@ use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
 const BATCHES: u32 = 500;
 
 pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
-    shelf::audit(|| Box::pin(read(store))).await
+    bookkeeping::audit(|| Box::pin(read(store))).await
 }
 
 async fn read(store: &Store) -> Result<Seen, Error> {
     let mut seen = Seen::default();
-    seen.read_scheduled(&store.shelf).await?;
+    seen.read_scheduled(&store.bookkeeping).await?;
     let mut leased = BTreeSet::new();
     for stream in store.streams(Operation::Audit).await? {
         read_stream(store, &stream, &mut seen, &mut leased).await?;
     }
     read_leases(store, &mut seen, leased).await?;
     read_batches(store, &mut seen).await?;
-    seen.read_rest(&store.shelf).await?;
+    seen.read_rest(&store.bookkeeping).await?;
     Ok(seen)
 }
 
@@ -66,7 +66,7 @@ async fn read_leases(
     leased: BTreeSet<String>,
 ) -> Result<(), Error> {
     let mut places = BTreeSet::new();
-    for (member, _) in store.shelf.scan("ZSCAN", &store.keys.leased).await? {
+    for (member, _) in store.bookkeeping.scan("ZSCAN", &store.keys.leased).await? {
         let place =
             Lease::parse(&member).map(|it| place(&it.token.stream, &it.token.entry_id));
         if !places.insert(place.unwrap_or_else(|| text(&member))) {

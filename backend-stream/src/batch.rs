@@ -20,15 +20,15 @@ mod wait;
 use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
     Operation, PushToken,
 };
-use queue_redis::Parts;
+use relq_redis::PartialEffect;
 
 use crate::{
     StreamQueue,
-    queue::{CAPABILITIES, MAX_BATCH},
+    queue::{CAPABILITIES, MAX_JOBS_PER_CALL},
 };
 
 pub(crate) use outbox::{forward, forward_page, is_piece};
@@ -70,7 +70,7 @@ impl BatchQueue for StreamQueue {
         let mut found: Vec<BatchStatus> = Vec::new();
         loop {
             let room = limit.get() - u32::try_from(found.len()).unwrap_or(limit.get());
-            let page = room.min(MAX_BATCH.get());
+            let page = room.min(MAX_JOBS_PER_CALL.get());
             let after = found.last().map(|last| &last.id).or(after);
             let next =
                 self.store.list_batches(Operation::ReadBatch, after, page).await?;
@@ -86,10 +86,10 @@ impl BatchQueue for StreamQueue {
         &self,
         batch: &BatchId,
     ) -> Result<Option<BatchStatus>, Error> {
-        let mut parts = Parts::default();
+        let mut partial = PartialEffect::default();
         loop {
-            let page = self.store.cancel_batch(batch, MAX_BATCH.get()).await;
-            let (has_more, status) = parts.then(page)?;
+            let page = self.store.cancel_batch(batch, MAX_JOBS_PER_CALL.get()).await;
+            let (has_more, status) = partial.then(page)?;
             if has_more {
                 continue;
             }

@@ -5,7 +5,7 @@
 //! by page, so cancelling it costs a reading of the streams.
 
 use bytes::Bytes;
-use queue_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_core::{Cancelled, Error, JobId, JobState, Operation};
 
 use crate::{StreamQueue, keys::Stream, streams::PAGE};
 
@@ -19,7 +19,7 @@ pub(crate) async fn cancel(
     job: &JobId,
 ) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
-        if queue.store.shelf.cancel(job, None).await?.is_some() {
+        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
             return Ok(Cancelled::Removed(JobState::Scheduled));
         }
         if cancel_leased(queue, job).await? {
@@ -38,7 +38,7 @@ async fn cancel_leased(queue: &StreamQueue, job: &JobId) -> Result<bool, Error> 
     let pattern = format!("*/{}", escape_glob(job.as_str()));
     for (member, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
         if lease.id == job.as_str().as_bytes()
-            && queue.store.shelf.cancel(job, Some(&member)).await?.is_some()
+            && queue.store.bookkeeping.cancel(job, Some(&member)).await?.is_some()
         {
             return Ok(true);
         }

@@ -5,8 +5,8 @@
 //!  urgent     STREAM  the same of the priority above
 //!  patient    STREAM  the same of the priority below
 //!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
-//!  batch:…            what batches keep: `lua/batch/books.lua`
-//!  marker     STRING  which backend the queue is of: queue-redis's `marker.rs`
+//!  batch:…            what batches keep: `lua/batch/records.lua`
+//!  marker     STRING  which backend the queue is of: relq-redis's `marker.rs`
 //! ```
 //!
 //! An entry has one field, `job`. It stays where it is from its push until its job ends
@@ -15,16 +15,16 @@
 //!
 //! ```text
 //!  after the last that was read   never delivered
-//!  pending, consumer `ready`      came back, or was heard by a doorbell; its count of
+//!  pending, consumer `ready`      came back, or was heard by a notifier; its count of
 //!                                 deliveries is that of the next
 //!  pending, consumer `leased`     in the hands of a worker, with a lease in `leased`
 //! ```
 //!
-//! All else is the shelf's ([`queue_redis::shelf`]). The streams of other priorities are
+//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). The streams of other priorities are
 //! there only while something is in them.
 
-use queue_core::{BatchId, QueueName};
-use queue_redis::{KeyPrefix, shelf::ShelfKeys};
+use relq_core::{BatchId, QueueName};
+use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
 /// The group that reads a queue's streams.
 pub(crate) const GROUP: &str = "relq";
@@ -71,7 +71,7 @@ impl Stream {
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) queue: QueueName,
-    pub(crate) shelf: ShelfKeys,
+    pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) normal: String,
     pub(crate) urgent: String,
     pub(crate) patient: String,
@@ -85,7 +85,7 @@ impl Keys {
         let prefix = KeyPrefix::new(queue.clone());
         Self {
             queue,
-            shelf: ShelfKeys::new(&prefix),
+            bookkeeping: BookkeepingKeys::new(&prefix),
             normal: prefix.producer(),
             urgent: prefix.part("urgent"),
             patient: prefix.part("patient"),

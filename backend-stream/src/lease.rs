@@ -6,7 +6,7 @@
 //! ```
 //!
 //! No two leases share a name (R7): the nonce is the claim call's own. The worker comes
-//! first, so that `leave` finds all that is its own by prefix. The kind is `t` for a job
+//! first, so that `release_worker` finds all that is its own by prefix. The kind is `t` for a job
 //! with something to clean up behind it (a unique key, an id of the client's, an
 //! earlier failure) or for a piece, and `p` for a plain one. The counts are its attempt
 //! and, behind a dot, how often this entry was delivered: a job that failed is pushed
@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Receipt, Timestamp, WorkerId};
+use relq_core::{Receipt, Timestamp, WorkerId};
 
 use crate::keys::Stream;
 
@@ -36,7 +36,7 @@ pub(crate) struct Token {
     pub(crate) worker: WorkerId,
     pub(crate) since: Timestamp,
     /// Whether ending the job touches more than the job itself.
-    pub(crate) has_ties: bool,
+    pub(crate) has_side_records: bool,
     /// Which delivery it is, from 1.
     pub(crate) attempt: u16,
     /// Which delivery of the entry, from 1.
@@ -58,7 +58,7 @@ impl Token {
         Some(Self {
             worker: WorkerId::new(worker).ok()?,
             since: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
-            has_ties: kind == "t",
+            has_side_records: kind == "t",
             attempt: attempt.parse().ok()?,
             deliveries: deliveries.parse().ok()?,
             stream: Stream::by_word(word)?,

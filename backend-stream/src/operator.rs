@@ -1,9 +1,9 @@
 //! The operator's side.
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Audit, Cancelled, Error, JobId, Operation, Operator, Page, PeekRequest, Redriven,
-    Stats, Which,
+    Selection, Stats,
 };
 
 use crate::{StreamQueue, audit, batch::forward, cancel, peek};
@@ -18,12 +18,12 @@ impl Operator for StreamQueue {
         peek::peek(&self.store, ask).await
     }
 
-    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
-        self.store.shelf.redrive(which).await
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
+        self.store.bookkeeping.redrive(which).await
     }
 
-    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
-        self.store.shelf.purge_dead(which).await
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
+        self.store.bookkeeping.purge_dead(which).await
     }
 
     async fn purge(&self) -> Result<u64, Error> {
@@ -40,11 +40,11 @@ impl Operator for StreamQueue {
     }
 
     async fn pause(&self) -> Result<(), Error> {
-        self.store.shelf.pause().await
+        self.store.bookkeeping.pause().await
     }
 
     async fn resume(&self) -> Result<(), Error> {
-        self.store.shelf.resume().await
+        self.store.bookkeeping.resume().await
     }
 
     async fn audit(&self) -> Result<Audit, Error> {

@@ -6,11 +6,11 @@
 
 use bytes::Bytes;
 use futures_util::{FutureExt, future::try_join_all};
-use queue_core::{
+use relq_core::{
     DEFAULT_MAX_ATTEMPTS, Error, JobId, JobState, JobView, Operation, Page, PageCursor,
     PeekRequest, StateDetail, Timestamp,
 };
-use queue_redis::shelf::{self, Look};
+use relq_redis::bookkeeping::{self, Look};
 
 use crate::{
     keys::Stream,
@@ -23,19 +23,19 @@ use crate::{
 const MAX_PAGE: usize = 1000;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    let on_shelf = &store.shelf;
+    let on_bookkeeping = &store.bookkeeping;
     match ask.state {
         JobState::Ready => peek_ready(store, ask).await,
         JobState::Leased => {
-            shelf::page(&[()], ask, |(), look| leased(store, look).boxed()).await
+            bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
         }
         JobState::Scheduled => {
-            let look = |(), look| on_shelf.peek_scheduled(look).boxed();
-            shelf::page(&[()], ask, look).await
+            let look = |(), look| on_bookkeeping.peek_scheduled(look).boxed();
+            bookkeeping::page(&[()], ask, look).await
         }
         JobState::Dead => {
-            let look = |(), look| on_shelf.peek_dead(look).boxed();
-            shelf::page(&[()], ask, look).await
+            let look = |(), look| on_bookkeeping.peek_dead(look).boxed();
+            bookkeeping::page(&[()], ask, look).await
         }
     }
 }
@@ -89,7 +89,7 @@ fn read_cursor(cursor: Option<&PageCursor>) -> (Stream, Bytes) {
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
-    let members = store.shelf.members(&store.keys.leased, look).await?;
+    let members = store.bookkeeping.members(&store.keys.leased, look).await?;
     let leases = members.iter().filter_map(|(member, until)| {
         Lease::parse(member).map(|lease| (lease, *until))
     });
@@ -125,7 +125,7 @@ async fn views(store: &Store, seen: Vec<Seen>) -> Result<Vec<JobView>, Error> {
     let more: Vec<_> =
         seen.iter().map(|one| (one.id.clone(), u32::from(one.deliveries))).collect();
     let elements = seen.into_iter().map(|one| (one.element, one.detail)).collect();
-    let mut jobs = store.shelf.views_of(elements).await?;
+    let mut jobs = store.bookkeeping.views_of(elements).await?;
     for (job, (id, deliveries)) in jobs.iter_mut().zip(more) {
         job.attempt = job.attempt.saturating_add(deliveries);
         if job.id.is_none() && deliveries > 0 {

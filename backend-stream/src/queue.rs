@@ -4,26 +4,30 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     BatchQueue, Capabilities, Capability, ClaimRequest, Delivery, Error, Extended,
     LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
     QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
-    Settlement, Turn, WorkerId,
+    SettledAndClaimed, Settlement, WorkerId,
 };
-use queue_redis::{
-    Conn, Parts, entry,
-    shelf::{self, Failure, Looks, Outlook, Round, Shelf, Waits},
+use relq_redis::{
+    Conn, PartialEffect,
+    bookkeeping::{
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint, WaitingPattern,
+    },
+    entry,
 };
 
 use crate::{
     StreamConfig, batch,
     lease::{self, Lease, Token},
     scripts::{Claimed, Store},
-    wait::{Bells, RECHECK},
+    wait::{Notifiers, RECHECK},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
-pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+pub(crate) const MAX_JOBS_PER_CALL: NonZeroU32 =
+    NonZeroU32::new(1000).expect("not zero");
 
 /// The priority below the normal.
 const PATIENT: Priority = match Priority::new(Priority::NORMAL.level() - 1) {
@@ -39,7 +43,7 @@ const URGENT: Priority = match Priority::new(Priority::NORMAL.level() + 1) {
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "stream",
-    claimed: &[
+    supported: &[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
@@ -57,7 +61,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     limits: Limits {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
-        max_batch: MAX_BATCH,
+        max_jobs_per_call: MAX_JOBS_PER_CALL,
     },
 };
 
@@ -66,7 +70,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 /// Cheap to share: put it in an [`Arc`].
 pub struct StreamQueue {
     pub(crate) store: Store,
-    bells: Bells,
+    notifiers: Notifiers,
 }
 
 impl StreamQueue {
@@ -87,7 +91,7 @@ impl StreamQueue {
     async fn on(conn: Conn, queue: QueueName) -> Result<Self, Error> {
         let store = Store::new(conn, queue);
         store.load_scripts().await?;
-        Ok(Self { bells: Bells::new(&store), store })
+        Ok(Self { notifiers: Notifiers::new(&store), store })
     }
 
     /// The name of the queue.
@@ -109,11 +113,11 @@ impl ReliableQueue for StreamQueue {
     ) -> Result<Vec<Pushed>, Error> {
         let plain =
             |entries: Vec<Vec<u8>>| async move { self.store.append(&entries).await };
-        self.store.shelf.store(&CAPABILITIES, jobs, token, plain).await
+        self.store.bookkeeping.store(&CAPABILITIES, jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        shelf::claim(self, ask).await
+        bookkeeping::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
@@ -124,12 +128,16 @@ impl ReliableQueue for StreamQueue {
                 batch::forward(&self.store, Operation::Settle).await;
             }
         };
-        let settling = shelf::settle(&self.store, done);
+        let settling = bookkeeping::settle(&self.store, done);
         tokio::join!(biased; settling, tell).0
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        shelf::turn(self, done, ask).await
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        bookkeeping::settle_and_claim(self, done, ask).await
     }
 
     async fn extend(
@@ -151,76 +159,77 @@ impl ReliableQueue for StreamQueue {
         Ok(answers)
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         let pattern = format!("{worker}/*");
-        let leases = self.find_leases(Operation::Leave, &pattern).await?;
+        let leases = self.find_leases(Operation::ReleaseWorker, &pattern).await?;
         let has_pieces = leases.iter().any(|(_, lease)| lease.token.is_piece());
         let leases: Vec<Vec<u8>> =
             leases.into_iter().map(|(member, _)| member.into()).collect();
         let mut jobs = leases.len();
         // Each job goes back to where it was in its stream, whichever comes first here.
-        let mut parts = Parts::default();
-        for page in leases.chunks(MAX_BATCH.get() as usize) {
-            let lost = self.store.shelf.give_back(Operation::Leave, page).await;
-            jobs -= parts.then(lost)?.len();
+        let mut partial = PartialEffect::default();
+        for page in leases.chunks(MAX_JOBS_PER_CALL.get() as usize) {
+            let lost =
+                self.store.bookkeeping.give_back(Operation::ReleaseWorker, page).await;
+            jobs -= partial.then(lost)?.len();
         }
         if has_pieces {
-            batch::forward(&self.store, Operation::Leave).await;
+            batch::forward(&self.store, Operation::ReleaseWorker).await;
         }
         Ok(Released { jobs: jobs as u64 })
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_BATCH).get();
+        let page = page.min(MAX_JOBS_PER_CALL).get();
         let own = Box::pin(self.recover_own(page));
-        self.store.shelf.recover(page, own).await
+        self.store.bookkeeping.recover(page, own).await
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         Some(self)
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        let conn = self.store.conn.sibling().await?;
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.open_another().await?;
         Ok(Arc::new(Self::on(conn, self.name().clone()).await?))
     }
 }
 
 #[async_trait]
-impl Looks for StreamQueue {
-    type Outlook = Outlook;
-    type Course = ();
+impl ClaimPattern for StreamQueue {
+    type WaitHint = WaitHint;
+    type ClaimState = ();
 
-    fn shelf(&self) -> &Shelf {
-        &self.store.shelf
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
     }
 
     async fn look(
         &self,
         ask: &ClaimRequest,
         _course: &mut (),
-        parts: &mut Parts,
-    ) -> Result<Round<Outlook>, Error> {
-        let max = ask.max.min(MAX_BATCH).get();
+        partial: &mut PartialEffect,
+    ) -> Result<ClaimRound<WaitHint>, Error> {
+        let max = ask.max.min(MAX_JOBS_PER_CALL).get();
         let nonce = self.store.conn.environment().random().text(12);
         let claimed = self.store.claim(ask, max, &nonce).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
-        let outlook = Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+        let claimed = claimed.map_err(|error| partial.whole(error))?;
+        let hint = WaitHint { is_paused: claimed.is_paused, due_in: claimed.due_in };
         let goes_on = !claimed.leased.is_empty() || claimed.buried > 0;
         if goes_on {
-            *parts = Parts::Begun;
+            *partial = PartialEffect::Begun;
         }
         let deliveries = self.deliver(ask, claimed).await;
-        let deliveries = deliveries.map_err(|error| parts.whole(error))?;
-        let is_due = outlook.is_due();
-        Ok(Round { deliveries, outlook, is_due, goes_on })
+        let deliveries = deliveries.map_err(|error| partial.whole(error))?;
+        let is_due = hint.is_due();
+        Ok(ClaimRound { deliveries, hint, is_due, goes_on })
     }
 }
 
 #[async_trait]
-impl Waits for StreamQueue {
-    async fn wait(&self, outlook: Outlook, limit: Duration) {
-        self.bells.wait(outlook, limit).await;
+impl WaitingPattern for StreamQueue {
+    async fn wait(&self, hint: WaitHint, limit: Duration) {
+        self.notifiers.wait(hint, limit).await;
     }
 }
 
@@ -237,7 +246,7 @@ impl fmt::Debug for StreamQueue {
 }
 
 impl StreamQueue {
-    /// Ended leases, what strangers hold, and what is left to be done for batches.
+    /// Ended leases, what foreign consumers hold, and what is left to be done for batches.
     async fn recover_own(&self, page: u32) -> Result<Recovered, Error> {
         let (expired, adopted, tended) = tokio::join!(
             self.store.recover(page),
@@ -245,12 +254,12 @@ impl StreamQueue {
             self.store.tend(page),
         );
         let told = batch::forward_page(&self.store, page).await;
-        let mut parts = Parts::default();
+        let mut partial = PartialEffect::default();
         for done in [&expired, &adopted, &tended] {
-            parts.add(done);
+            partial.add(done);
         }
-        parts.add(&told);
-        let whole = |error| parts.whole(error);
+        partial.add(&told);
+        let whole = |error| partial.whole(error);
         let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
         let tended = tended.map_err(whole)?;
         let has_more_to_tell = told.map_err(whole)?;
@@ -272,12 +281,12 @@ impl StreamQueue {
         let mut deliveries = Vec::with_capacity(claimed.leased.len());
         let (mut failures, mut has_pieces) = (Vec::new(), false);
         for (token, element) in claimed.leased {
-            match shelf::read(&element, claimed.now) {
+            match bookkeeping::read(&element, claimed.now) {
                 Ok(mut entry) => {
                     entry.attempt = Token::parse(&token).map_or(1, |it| it.attempt);
-                    deliveries.push(shelf::delivery(entry, token, ask.lease));
+                    deliveries.push(bookkeeping::delivery(entry, token, ask.lease));
                 }
-                Err(shelf::Undeliverable { why, error }) => {
+                Err(bookkeeping::Undeliverable { why, error }) => {
                     has_pieces |= batch::is_piece(&token);
                     let lease = lease::join(&token, &entry::id_of(&element));
                     failures.push(Failure { lease, after: None, why, error });
@@ -285,11 +294,11 @@ impl StreamQueue {
             }
         }
         if !failures.is_empty() {
-            let buried = self.store.shelf.fail(Operation::Claim, &failures).await;
+            let buried = self.store.bookkeeping.fail(Operation::Claim, &failures).await;
             if has_pieces {
                 batch::forward(&self.store, Operation::Claim).await;
             }
-            shelf::bury_beside(&deliveries, buried)?;
+            bookkeeping::bury_beside(&deliveries, buried)?;
         }
         Ok(deliveries)
     }
@@ -302,7 +311,7 @@ impl StreamQueue {
     ) -> Result<Vec<(Bytes, Lease)>, Error> {
         let leases = self
             .store
-            .shelf
+            .bookkeeping
             .scan_matching(operation, "ZSCAN", &self.store.keys.leased, pattern)
             .await?;
         let parse = |(member, _)| Lease::parse(&member).map(|lease| (member, lease));

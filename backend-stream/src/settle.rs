@@ -1,8 +1,8 @@
-//! Carrying out verdicts.
+//! Carrying out settlements.
 
 use async_trait::async_trait;
-use queue_core::{Error, Operation, Receipt};
-use queue_redis::shelf::{Failure, Finish, Settles};
+use relq_core::{Error, Operation, Receipt};
+use relq_redis::bookkeeping::{Failure, Finish, Settles};
 
 use crate::{
     lease::{self, Token},
@@ -12,8 +12,8 @@ use crate::{
 #[async_trait]
 impl Settles for Store {
     /// A token that is not relq's is of no lease, whatever is done with it.
-    fn has_ties(&self, receipt: &Receipt) -> bool {
-        Token::parse(receipt.token()).is_some_and(|token| token.has_ties)
+    fn has_side_records(&self, receipt: &Receipt) -> bool {
+        Token::parse(receipt.token()).is_some_and(|token| token.has_side_records)
     }
 
     fn lease(&self, receipt: &Receipt) -> Vec<u8> {
@@ -25,18 +25,18 @@ impl Settles for Store {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.is_tied {
-            self.finish_tied(receipts, finish.how).await
+        if finish.needs_side_records {
+            self.finish_with_side_records(receipts, finish.how).await
         } else {
             self.finish(receipts, finish.how).await
         }
     }
 
     async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error> {
-        self.shelf.fail(Operation::Settle, failures).await
+        self.bookkeeping.fail(Operation::Settle, failures).await
     }
 
     async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error> {
-        self.shelf.give_back(Operation::Settle, leases).await
+        self.bookkeeping.give_back(Operation::Settle, leases).await
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use queue_core::{BatchId, Error, Operation};
-use queue_redis::{Reply, code_of, command, entry::Entry};
+use relq_core::{BatchId, Error, Operation};
+use relq_redis::{Reply, code_of, command, entry::Entry};
 
 use crate::{
     keys::{GROUP, LEASED, READY, Stream},

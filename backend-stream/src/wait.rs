@@ -1,4 +1,4 @@
-//! How an idle claim waits: two doorbells and a recheck.
+//! How an idle claim waits: two notifiers and a recheck.
 //!
 //! ```text
 //!  arrivals  XREADGROUP … ready … STREAMS Q >   any client's XADD, at once
@@ -13,8 +13,8 @@
 
 use std::time::Duration;
 
-use queue_core::Error;
-use queue_redis::{Doorbell, command, shelf::Outlook};
+use relq_core::Error;
+use relq_redis::{Notifier, bookkeeping::WaitHint, command};
 
 use crate::{
     keys::{GROUP, READY},
@@ -24,19 +24,19 @@ use crate::{
 /// How long the server holds a blocking command. Never zero, which would be for ever.
 const BLOCK: Duration = Duration::from_secs(5);
 
-/// How long a waiting claim sleeps at most before it looks again, whatever the bells
+/// How long a waiting claim sleeps at most before it looks again, whatever the notifiers
 /// say. It bounds what a waiter's death at the wrong instant can cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// The doorbells of one queue.
+/// The notifiers of one queue.
 #[derive(Debug)]
-pub(crate) struct Bells {
-    arrivals: Doorbell,
-    signals: Doorbell,
+pub(crate) struct Notifiers {
+    arrivals: Notifier,
+    signals: Notifier,
     store: Store,
 }
 
-impl Bells {
+impl Notifiers {
     pub(crate) fn new(store: &Store) -> Self {
         let keys = &store.keys;
         let mut arrivals = command("XREADGROUP");
@@ -44,35 +44,35 @@ impl Bells {
         arrivals.arg("BLOCK").arg(BLOCK.as_millis().to_string());
         arrivals.arg("STREAMS").arg(&keys.normal).arg(">");
         let mut signals = command("BLPOP");
-        signals.arg(&keys.shelf.wake).arg(BLOCK.as_secs());
-        let bell = |name, cmd| {
+        signals.arg(&keys.bookkeeping.wake).arg(BLOCK.as_secs());
+        let notifier = |name, cmd| {
             let store = store.clone();
             let pass_on = move || pass_on(store.clone());
             (name, cmd, pass_on)
         };
         let hang = |(name, cmd, pass_on)| {
-            Doorbell::new(name, store.conn.clone(), cmd, BLOCK, pass_on)
+            Notifier::new(name, store.conn.clone(), cmd, BLOCK, pass_on)
         };
         Self {
-            arrivals: hang(bell("arrivals", arrivals)),
-            signals: hang(bell("signals", signals)),
+            arrivals: hang(notifier("arrivals", arrivals)),
+            signals: hang(notifier("signals", signals)),
             store: store.clone(),
         }
     }
 
     /// Waits until there may be something to claim, or `limit` is over.
-    pub(crate) async fn wait(&self, outlook: Outlook, limit: Duration) {
-        let limit = limit.min(outlook.due_in.unwrap_or(RECHECK)).min(RECHECK);
+    pub(crate) async fn wait(&self, hint: WaitHint, limit: Duration) {
+        let limit = limit.min(hint.due_in.unwrap_or(RECHECK)).min(RECHECK);
         let pause = self.store.conn.environment().clock().sleep(limit);
         // While the queue is paused, what is pushed is no reason to look.
-        let arrival = (!outlook.is_paused).then(|| self.arrivals.listen());
+        let arrival = (!hint.is_paused).then(|| self.arrivals.listen());
         let signal = self.signals.listen();
         tokio::select! {
             () = async { match arrival {
-                Some(ring) => ring.rung().await,
+                Some(notification) => notification.notified().await,
                 None => std::future::pending().await,
             } } => {}
-            () = signal.rung() => {}
+            () = signal.notified() => {}
             () = pause => {}
         }
     }

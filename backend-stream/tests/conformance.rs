@@ -1,5 +1,5 @@
 //! The rules that every backend keeps, judged on this one.
 
-use conformance_tests::own::Stream;
+use relq_conformance::own::Stream;
 
-conformance_tests::conformance!(Stream, redis);
+relq_conformance::conformance!(Stream, redis);

@@ -1,5 +1,5 @@
 //! What a server may do to this backend, and to who waits at it.
 
-use conformance_tests::own::Stream;
+use relq_conformance::own::Stream;
 
-conformance_tests::server_faults!(Stream);
+relq_conformance::server_faults!(Stream);

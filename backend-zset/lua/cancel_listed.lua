@@ -11,15 +11,15 @@
 --
 -- Returns 1 if it was there, else 0.
 local list, totals = KEYS[1], KEYS[5]
-local books = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
+local side_records = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 redis.call('HLEN', totals)
-check_books(books)
+check_side_records(side_records)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
 local job = read_entry(element)
-if job then close_books(books, job, now_ms, window_ms) end
+if job then close_side_records(side_records, job, now_ms, window_ms) end
 redis.call('HINCRBY', totals, 'cancelled', 1)
 return 1

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a ready job of another priority than the normal.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] id
 -- ARGV[2] how long ids are remembered after their job (ms)
 --
@@ -13,10 +13,10 @@ local now_ms = server_ms()
 -- Keys of another type fail here, before the first write.
 redis.call('HLEN', keys.totals)
 redis.call('HLEN', keys.jobs)
-check_books(keys)
+check_side_records(keys)
 if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end
 local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
 redis.call('HDEL', keys.jobs, id)
-if job then close_books(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms) end
 redis.call('HINCRBY', keys.totals, 'cancelled', 1)
 return 1

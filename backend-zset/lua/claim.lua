@@ -2,14 +2,14 @@
 -- Lease ready jobs: urgent ones, then those of normal priority, then the rest.
 --
 -- KEYS[1] ready   LIST    elements of normal priority, oldest on the right
--- KEYS[2] handed  LIST    the same, moved here by a doorbell, so older
+-- KEYS[2] handed  LIST    the same, moved here by a notifier, so older
 -- KEYS[3] ranked  ZSET    id -> rank, of ready jobs of other priorities
 -- KEYS[4] later   ZSET    id -> due (ms)
 -- KEYS[5] leased  ZSET    lease -> end (ms)
 -- KEYS[6] held    HASH    lease -> entry, of leased jobs
 -- KEYS[7] unique  HASH    unique key -> holder
 -- KEYS[8] paused  STRING  there while claims are paused
--- KEYS[9] wake    LIST    at most one token, for the doorbells
+-- KEYS[9] wake    LIST    at most one token, for the notifiers
 -- KEYS[10] jobs   HASH    id -> entry, of scheduled, ranked and dead jobs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
@@ -134,5 +134,5 @@ if #ranked_ids > 0 then
 end
 if from_handed > 0 then redis.call('LTRIM', handed, 0, -from_handed - 1) end
 if from_ready > 0 then redis.call('LTRIM', ready, 0, -from_ready - 1) end
-if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then ring({wake = wake}) end
+if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then notify({wake = wake}) end
 return answer

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Let another doorbell ring, because nobody heard this one.
+-- Let another notifier notify, because nobody heard this one.
 --
--- KEYS[1] handed  LIST  elements moved by a doorbell
+-- KEYS[1] handed  LIST  elements moved by a notifier
 -- KEYS[2] ready   LIST  where they came from
--- KEYS[3] wake    LIST  at most one token, for the doorbells
+-- KEYS[3] wake    LIST  at most one token, for the notifiers
 -- ARGV[1] how many elements at most
 --
 -- Returns how many elements went back.
@@ -16,5 +16,5 @@ local moved = 0
 while moved < most and redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT') do
   moved = moved + 1
 end
-ring({wake = wake})
+notify({wake = wake})
 return moved

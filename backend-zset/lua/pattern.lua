@@ -1,4 +1,4 @@
--- How this pattern keeps ready and leased jobs. Needs queue-redis's books.lua.
+-- How this pattern keeps ready and leased jobs. Needs relq-redis's side_records.lua.
 
 -- A ranked job's rank: whole steps for the priorities, the most urgent first, and
 -- within a step the order of its ready jobs, from the middle on to both sides.
@@ -12,8 +12,8 @@ local function pattern_keys(first)
   }
 end
 
--- Makes sure that a doorbell rings, or that the next one to listen does.
-local function ring(keys)
+-- Makes sure that a notifier notifies, or that the next one to listen does.
+local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
@@ -50,7 +50,7 @@ local function make_ready(keys, job, entry, direction)
   end
   if not job.is_kept then keep(keys, job, entry) end
   set_rank(keys.ranked, job, direction)
-  ring(keys)
+  notify(keys)
   return 'kept'
 end
 

@@ -2,7 +2,7 @@
 -- Remove every job and all that the queue remembers; it stays paused if it is.
 --
 -- KEYS[1] ready   LIST  elements of normal priority
--- KEYS[2] handed  LIST  the same, moved by a doorbell
+-- KEYS[2] handed  LIST  the same, moved by a notifier
 -- KEYS[3] ranked  ZSET  ready jobs of other priorities
 -- KEYS[4] later   ZSET  scheduled jobs
 -- KEYS[5] leased  ZSET  leases

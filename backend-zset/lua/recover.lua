@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Make a page of jobs ready whose lease has expired; bury those on their last attempt.
 --
--- KEYS[1...] the shelf's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] how many at most
 --
 -- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease

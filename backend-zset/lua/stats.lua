@@ -1,10 +1,10 @@
 #!lua flags=no-writes
 -- Count the jobs in each place, all at one instant.
 --
--- KEYS[1...] the shelf's, then the pattern's, then
--- KEYS[last] handed  LIST  elements moved by a doorbell
+-- KEYS[1...] the bookkeeping's, then the pattern's, then
+-- KEYS[last] handed  LIST  elements moved by a notifier
 --
--- Returns {ready, leased, overdue, then the shelf's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's figures}.
 local keys = bind_keys()
 local handed = KEYS[#KEYS]
 local now_ms = server_ms()
@@ -14,5 +14,5 @@ return {
     + redis.call('ZCARD', keys.ranked),
   redis.call('ZCARD', keys.leased),
   redis.call('ZCOUNT', keys.leased, '-inf', now_ms),
-  shelf_figures(keys, now_ms),
+  bookkeeping_stats(keys, now_ms),
 }

@@ -6,8 +6,8 @@
 //! of the list.
 
 use bytes::Bytes;
-use queue_core::{Cancelled, Error, JobId, JobState, Operation};
-use queue_redis::{
+use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_redis::{
     command,
     entry::{Entry, id_of},
 };
@@ -24,7 +24,7 @@ const ROUNDS: usize = 2;
 /// Ends the job wherever it is.
 pub(crate) async fn cancel(queue: &ZsetQueue, job: &JobId) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
-        if queue.store.shelf.cancel(job, None).await?.is_some() {
+        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
             return Ok(Cancelled::Removed(JobState::Scheduled));
         }
         if queue.store.cancel_ranked(job).await? {
@@ -46,7 +46,7 @@ async fn cancel_leased(queue: &ZsetQueue, job: &JobId) -> Result<bool, Error> {
     let pattern = format!("*/{}", escape_glob(job.as_str()));
     for (member, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
         if lease.id == job.as_str().as_bytes()
-            && queue.store.shelf.cancel(job, Some(&member)).await?.is_some()
+            && queue.store.bookkeeping.cancel(job, Some(&member)).await?.is_some()
         {
             return Ok(true);
         }

@@ -1,9 +1,9 @@
 //! How a queue of this backend is set up.
 
-use queue_core::{Environment, QueueName};
-use queue_redis::Owner;
+use relq_core::{Environment, QueueName};
+use relq_redis::Owner;
 
-pub use queue_redis::{InvalidUrl, RedisConfig};
+pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::queue::CAPABILITIES;
 

@@ -6,15 +6,15 @@
 //! ```
 //!
 //! No two leases share a name (R7): the nonce is the claim call's own. The worker
-//! comes first, so that `leave` finds all that is its own by prefix. The kind is `t`
+//! comes first, so that `release_worker` finds all that is its own by prefix. The kind is `t`
 //! for a job with something to clean up behind it (a unique key, an id of the
 //! client's, an earlier failure) and `p` for a plain one.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{Receipt, Timestamp, WorkerId};
-use queue_redis::entry::id_of;
+use relq_core::{Receipt, Timestamp, WorkerId};
+use relq_redis::entry::id_of;
 
 /// The number of a claim's first lease. All have as many digits, so that leases of
 /// one claim sort by their number.
@@ -33,8 +33,9 @@ impl Claim<'_> {
     pub(crate) fn token(&self, position: usize, element: &Bytes) -> Bytes {
         const FLAGS: usize = 4;
         const ATTEMPT: std::ops::Range<usize> = 6..8;
-        let has_ties = !element[FLAGS].is_multiple_of(4);
-        let kind = if has_ties || element[ATTEMPT] != [0, 0] { 't' } else { 'p' };
+        let has_side_records = !element[FLAGS].is_multiple_of(4);
+        let kind =
+            if has_side_records || element[ATTEMPT] != [0, 0] { 't' } else { 'p' };
         let Self { worker, since_us, nonce } = self;
         let number = FIRST + position;
         format!("{worker}/{since_us}/{nonce}-{number}{kind}").into()
@@ -52,7 +53,7 @@ pub(crate) fn member_of_unreadable(token: &Bytes, element: &Bytes) -> Vec<u8> {
 }
 
 /// Whether ending the job touches more than the job itself.
-pub(crate) fn has_ties(receipt: &Receipt) -> bool {
+pub(crate) fn has_side_records(receipt: &Receipt) -> bool {
     receipt.token().ends_with(b"t")
 }
 

@@ -1,8 +1,8 @@
 //! Looking at jobs without touching them.
 
 use futures_util::FutureExt;
-use queue_core::{Error, JobState, JobView, Page, PeekRequest, StateDetail, Timestamp};
-use queue_redis::shelf::{self, Look};
+use relq_core::{Error, JobState, JobView, Page, PeekRequest, StateDetail, Timestamp};
+use relq_redis::bookkeeping::{self, Look};
 
 use crate::{lease::Lease, scripts::Store};
 
@@ -33,7 +33,7 @@ fn sections(state: JobState) -> &'static [Section] {
 }
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    shelf::page(sections(ask.state), ask, |section, look| {
+    bookkeeping::page(sections(ask.state), ask, |section, look| {
         look_at(store, section, look).boxed()
     })
     .await
@@ -44,19 +44,19 @@ async fn look_at(
     section: Section,
     look: Look,
 ) -> Result<Vec<JobView>, Error> {
-    let (keys, shelf) = (&store.keys, &store.shelf);
+    let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
     match section {
-        Section::Handed => shelf.peek_list(&keys.handed, look).await,
-        Section::Ready => shelf.peek_list(&keys.ready, look).await,
+        Section::Handed => bookkeeping.peek_list(&keys.handed, look).await,
+        Section::Ready => bookkeeping.peek_list(&keys.ready, look).await,
         Section::Urgent => {
             ranked(store, ["-inf", &format!("({NORMAL_RANKS}")], look).await
         }
         Section::Patient => {
             ranked(store, [&NORMAL_RANKS.to_string(), "+inf"], look).await
         }
-        Section::Later => shelf.peek_scheduled(look).await,
+        Section::Later => bookkeeping.peek_scheduled(look).await,
         Section::Leased => leased(store, look).await,
-        Section::Dead => shelf.peek_dead(look).await,
+        Section::Dead => bookkeeping.peek_dead(look).await,
     }
 }
 
@@ -65,21 +65,22 @@ async fn ranked(
     range: [&str; 2],
     look: Look,
 ) -> Result<Vec<JobView>, Error> {
-    let members = store.shelf.members_between(&store.keys.ranked, range, look).await?;
-    store.shelf.views(members, |_, _| StateDetail::Ready).await
+    let members =
+        store.bookkeeping.members_between(&store.keys.ranked, range, look).await?;
+    store.bookkeeping.views(members, |_, _| StateDetail::Ready).await
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
-    let members = store.shelf.members(&store.keys.leased, look).await?;
+    let members = store.bookkeeping.members(&store.keys.leased, look).await?;
     let leases: Vec<_> = members.iter().map(|(lease, _)| lease.clone()).collect();
-    let entries = store.shelf.fields(&store.keys.held, &leases).await?;
+    let entries = store.bookkeeping.fields(&store.keys.held, &leases).await?;
     let element = |((lease, until), entry): ((_, Timestamp), Option<_>)| {
         let Lease { worker, since, .. } = Lease::parse(&lease)?;
         let detail = StateDetail::Leased { worker, since, until };
         Some((entry.unwrap_or_default(), detail))
     };
     let elements = members.into_iter().zip(entries).filter_map(element).collect();
-    let mut jobs = store.shelf.views_of(elements).await?;
+    let mut jobs = store.bookkeeping.views_of(elements).await?;
     // The delivery under way is counted when the job comes back: `held_entry`.
     jobs.iter_mut().for_each(|job| job.attempt = job.attempt.saturating_add(1));
     Ok(jobs)

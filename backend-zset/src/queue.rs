@@ -4,30 +4,33 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
     Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, Settlement, Timestamp,
-    Turn, WorkerId,
+    Recovered, RecoveryBound, Released, ReliableQueue, Settled, SettledAndClaimed,
+    Settlement, Timestamp, WorkerId,
 };
-use queue_redis::{
-    Conn, Gather, Parts,
-    shelf::{self, Failure, Looks, Outlook, Round, Shelf, Waits},
+use relq_redis::{
+    Conn, PartialEffect, PushBatcher,
+    bookkeeping::{
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint, WaitingPattern,
+    },
 };
 
 use crate::{
     ZsetConfig,
     lease::{self, Claim, Lease},
     scripts::{Claimed, Store},
-    wait::{Bells, RECHECK},
+    wait::{Notifiers, RECHECK},
 };
 
 /// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
-pub(crate) const MAX_BATCH: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+pub(crate) const MAX_JOBS_PER_CALL: NonZeroU32 =
+    NonZeroU32::new(1000).expect("not zero");
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "zset",
-    claimed: &[
+    supported: &[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
@@ -44,7 +47,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     limits: Limits {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
-        max_batch: MAX_BATCH,
+        max_jobs_per_call: MAX_JOBS_PER_CALL,
     },
 };
 
@@ -53,8 +56,8 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 /// Cheap to share: put it in an [`Arc`].
 pub struct ZsetQueue {
     pub(crate) store: Store,
-    bells: Bells,
-    pushes: Gather,
+    notifiers: Notifiers,
+    pushes: PushBatcher,
 }
 
 impl ZsetQueue {
@@ -72,8 +75,8 @@ impl ZsetQueue {
     async fn on(conn: Conn, queue: QueueName) -> Result<Self, Error> {
         let store = Store::new(conn, queue);
         store.load_scripts().await?;
-        let pushes = Gather::new(store.conn.clone(), store.keys.ready.clone());
-        Ok(Self { bells: Bells::new(&store), store, pushes })
+        let pushes = PushBatcher::new(store.conn.clone(), store.keys.ready.clone());
+        Ok(Self { notifiers: Notifiers::new(&store), store, pushes })
     }
 
     /// The name of the queue.
@@ -94,20 +97,24 @@ impl ReliableQueue for ZsetQueue {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
         let plain = |entries| self.pushes.push(entries);
-        self.store.shelf.store(&CAPABILITIES, jobs, token, plain).await
+        self.store.bookkeeping.store(&CAPABILITIES, jobs, token, plain).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-        shelf::claim(self, ask).await
+        bookkeeping::claim(self, ask).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
-        shelf::settle(&self.store, done).await
+        bookkeeping::settle(&self.store, done).await
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        shelf::turn(self, done, ask).await
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        bookkeeping::settle_and_claim(self, done, ask).await
     }
 
     async fn extend(
@@ -117,12 +124,12 @@ impl ReliableQueue for ZsetQueue {
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
         let (keys, names) = (&self.store.keys, held.iter().map(lease::member));
-        self.store.shelf.extend(&CAPABILITIES, &keys.leased, names, lease).await
+        self.store.bookkeeping.extend(&CAPABILITIES, &keys.leased, names, lease).await
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         let pattern = format!("{worker}/*");
-        let mut leases = self.find_leases(Operation::Leave, &pattern).await?;
+        let mut leases = self.find_leases(Operation::ReleaseWorker, &pattern).await?;
         leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));
         let leases: Vec<_> =
             leases.into_iter().map(|(member, _)| member.into()).collect();
@@ -130,60 +137,61 @@ impl ReliableQueue for ZsetQueue {
         // The last page first, so that the job held longest is foremost in the end. Which
         // of two claims in one microsecond came first is not kept: no server runs two
         // scripts in one.
-        let mut parts = Parts::default();
-        for page in leases.rchunks(MAX_BATCH.get() as usize) {
-            let lost = self.store.shelf.give_back(Operation::Leave, page).await;
-            jobs -= parts.then(lost)?.len();
+        let mut partial = PartialEffect::default();
+        for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
+            let lost =
+                self.store.bookkeeping.give_back(Operation::ReleaseWorker, page).await;
+            jobs -= partial.then(lost)?.len();
         }
         Ok(Released { jobs: jobs as u64 })
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_BATCH).get();
-        self.store.shelf.recover(page, self.store.recover(page)).await
+        let page = page.min(MAX_JOBS_PER_CALL).get();
+        self.store.bookkeeping.recover(page, self.store.recover(page)).await
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        let conn = self.store.conn.sibling().await?;
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.store.conn.open_another().await?;
         Ok(Arc::new(Self::on(conn, self.name().clone()).await?))
     }
 }
 
 #[async_trait]
-impl Looks for ZsetQueue {
-    type Outlook = Outlook;
-    type Course = ();
+impl ClaimPattern for ZsetQueue {
+    type WaitHint = WaitHint;
+    type ClaimState = ();
 
-    fn shelf(&self) -> &Shelf {
-        &self.store.shelf
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
     }
 
     async fn look(
         &self,
         ask: &ClaimRequest,
         _course: &mut (),
-        parts: &mut Parts,
-    ) -> Result<Round<Outlook>, Error> {
-        let max = ask.max.min(MAX_BATCH).get();
+        partial: &mut PartialEffect,
+    ) -> Result<ClaimRound<WaitHint>, Error> {
+        let max = ask.max.min(MAX_JOBS_PER_CALL).get();
         let nonce = self.store.conn.environment().random().text(12);
         let claimed = self.store.claim(ask, max, &nonce).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
-        let outlook = Outlook { is_paused: claimed.is_paused, due_in: claimed.due_in };
+        let claimed = claimed.map_err(|error| partial.whole(error))?;
+        let hint = WaitHint { is_paused: claimed.is_paused, due_in: claimed.due_in };
         let goes_on = !claimed.entries.is_empty();
         if goes_on {
-            *parts = Parts::Begun;
+            *partial = PartialEffect::Begun;
         }
         let deliveries = self.deliver(ask, &nonce, claimed).await;
-        let deliveries = deliveries.map_err(|error| parts.whole(error))?;
-        let is_due = outlook.is_due();
-        Ok(Round { deliveries, outlook, is_due, goes_on })
+        let deliveries = deliveries.map_err(|error| partial.whole(error))?;
+        let is_due = hint.is_due();
+        Ok(ClaimRound { deliveries, hint, is_due, goes_on })
     }
 }
 
 #[async_trait]
-impl Waits for ZsetQueue {
-    async fn wait(&self, outlook: Outlook, limit: Duration) {
-        self.bells.wait(outlook, limit).await;
+impl WaitingPattern for ZsetQueue {
+    async fn wait(&self, hint: WaitHint, limit: Duration) {
+        self.notifiers.wait(hint, limit).await;
     }
 }
 
@@ -215,22 +223,24 @@ impl ZsetQueue {
         let mut failures = Vec::new();
         for (at, element) in claimed.entries.iter().enumerate() {
             let token = claim.token(at, element);
-            match shelf::read(element, now) {
+            match bookkeeping::read(element, now) {
                 Ok(mut entry) => {
                     entry.attempt = entry.attempt.saturating_add(1);
-                    deliveries.push(shelf::delivery(entry, token, ask.lease));
+                    deliveries.push(bookkeeping::delivery(entry, token, ask.lease));
                 }
-                Err(shelf::Undeliverable { why, error }) => failures.push(Failure {
-                    lease: lease::member_of_unreadable(&token, element),
-                    after: None,
-                    why,
-                    error,
-                }),
+                Err(bookkeeping::Undeliverable { why, error }) => {
+                    failures.push(Failure {
+                        lease: lease::member_of_unreadable(&token, element),
+                        after: None,
+                        why,
+                        error,
+                    });
+                }
             }
         }
         if !failures.is_empty() {
-            let buried = self.store.shelf.fail(Operation::Claim, &failures).await;
-            shelf::bury_beside(&deliveries, buried)?;
+            let buried = self.store.bookkeeping.fail(Operation::Claim, &failures).await;
+            bookkeeping::bury_beside(&deliveries, buried)?;
         }
         Ok(deliveries)
     }
@@ -243,7 +253,7 @@ impl ZsetQueue {
     ) -> Result<Vec<(Bytes, Lease)>, Error> {
         let leases = self
             .store
-            .shelf
+            .bookkeeping
             .scan_matching(operation, "ZSCAN", &self.store.keys.leased, pattern)
             .await?;
         let parse = |(member, _)| Lease::parse(&member).map(|lease| (member, lease));

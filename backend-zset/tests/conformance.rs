@@ -1,5 +1,5 @@
 //! The rules that every backend keeps, judged on this one.
 
-use conformance_tests::own::Zset;
+use relq_conformance::own::Zset;
 
-conformance_tests::conformance!(Zset, redis);
+relq_conformance::conformance!(Zset, redis);

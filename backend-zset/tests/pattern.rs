@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use backend_zset::{ZsetConfig, ZsetQueue};
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_zset::{ZsetConfig, ZsetQueue};
 use tokio::runtime::Runtime;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -99,8 +99,10 @@ async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
     let pushed: Vec<_> = jobs.iter().map(|job| job.payload.clone()).collect();
     assert_eq!(payloads, pushed);
 
-    let done: Vec<_> =
-        taken.into_iter().map(|d| Settlement::new(d.receipt, Verdict::Done)).collect();
+    let done: Vec<_> = taken
+        .into_iter()
+        .map(|d| Settlement::new(d.receipt, Disposition::Done))
+        .collect();
     let settled = queue.settle(&done).await.unwrap();
     assert!(settled.iter().all(|answer| *answer == Settled::Applied));
     let again = queue.settle(&done).await.unwrap();
@@ -245,7 +247,7 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
     }
     server.command(&[b"HDEL", b"{q}:jobs", gone.unwrap().as_bytes()]);
 
-    let redriven = tokio::time::timeout(LONG, queue.redrive(&Which::All)).await;
+    let redriven = tokio::time::timeout(LONG, queue.redrive(&Selection::All)).await;
 
     assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
 }

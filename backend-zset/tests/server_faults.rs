@@ -1,5 +1,5 @@
 //! What a server may do to this backend, and to who waits at it.
 
-use conformance_tests::own::Zset;
+use relq_conformance::own::Zset;
 
-conformance_tests::server_faults!(Zset);
+relq_conformance::server_faults!(Zset);

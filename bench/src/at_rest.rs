@@ -13,7 +13,7 @@ use relq::{
 use serde::Serialize;
 
 use crate::{
-    failure::Outcome,
+    failure::CommandResult,
     growth::worker,
     plan::Plan,
     queue::{QueueContender, run},
@@ -47,7 +47,7 @@ pub(crate) struct AtRest {
 pub(crate) async fn measure(
     contender: &QueueContender,
     plan: &Plan,
-) -> Outcome<AtRest> {
+) -> CommandResult<AtRest> {
     let idle_commands_per_s = idle(contender, plan).await?;
     let (after_lease, exact) = recovery(contender, plan).await?;
     contender.clean_up().await?;
@@ -59,7 +59,7 @@ pub(crate) async fn measure(
     })
 }
 
-async fn idle(contender: &QueueContender, plan: &Plan) -> Outcome<Option<f64>> {
+async fn idle(contender: &QueueContender, plan: &Plan) -> CommandResult<Option<f64>> {
     let Some(meter) = &contender.meter else { return Ok(None) };
     let done = CancellationToken::new();
     let worker = Worker::new(contender.queue.clone())
@@ -74,7 +74,7 @@ async fn idle(contender: &QueueContender, plan: &Plan) -> Outcome<Option<f64>> {
         Ok(count(spent.commands) / plan.idle.as_secs_f64())
     };
     let nothing = |_: JobContext| std::future::ready(Ok::<_, Failure>(()));
-    let (ended, rate): (Outcome, Outcome<f64>) =
+    let (ended, rate): (CommandResult, CommandResult<f64>) =
         tokio::join!(run(worker, nothing), watch);
     ended?;
     rate.map(Some)
@@ -83,7 +83,7 @@ async fn idle(contender: &QueueContender, plan: &Plan) -> Outcome<Option<f64>> {
 async fn recovery(
     contender: &QueueContender,
     plan: &Plan,
-) -> Outcome<(Duration, bool)> {
+) -> CommandResult<(Duration, bool)> {
     let tally = Arc::new(Tally::new(HELD.into()));
     let job = |number| NewJob::new(tally.payload(number, plan.payload));
     let jobs: Vec<_> = (0..HELD.into()).map(job).collect();

@@ -6,7 +6,7 @@ use clap::Parser;
 use tokio::runtime::Runtime;
 
 use crate::{
-    failure::{Failure, Outcome, end},
+    failure::{CommandResult, Failure, end},
     interrupts::Interrupts,
     measure::Measuring,
     output::{Output, say},
@@ -67,7 +67,7 @@ impl Bench {
     }
 
     /// Measures and prints.
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
         let runtime = Runtime::new().map_err(cannot)?;
         let outcome = runtime.block_on(Box::pin(self.compare()));
@@ -75,7 +75,7 @@ impl Bench {
         outcome
     }
 
-    async fn compare(self) -> Outcome {
+    async fn compare(self) -> CommandResult {
         let plan = self.plan()?;
         let backends = self.backends()?;
         let mut measuring = Measuring::new(plan);
@@ -89,7 +89,7 @@ impl Bench {
         self.show(&measuring.results())
     }
 
-    fn plan(&self) -> Outcome<Plan> {
+    fn plan(&self) -> CommandResult<Plan> {
         if self.payload < tally::LEAST_PAYLOAD {
             let least = tally::LEAST_PAYLOAD;
             return Err(Failure::Usage(format!(
@@ -102,7 +102,7 @@ impl Bench {
         })
     }
 
-    fn backends(&self) -> Outcome<Vec<String>> {
+    fn backends(&self) -> CommandResult<Vec<String>> {
         let known: Vec<_> = relq::backends().map(str::to_owned).collect();
         for backend in &self.backends {
             if !known.contains(backend) {
@@ -115,7 +115,7 @@ impl Bench {
         Ok(if self.backends.is_empty() { known } else { self.backends.clone() })
     }
 
-    fn show(&self, results: &Results) -> Outcome {
+    fn show(&self, results: &Results) -> CommandResult {
         let mut out = Output::new();
         let text =
             if self.json { results.json_lines()? } else { text::tables(results) };
@@ -159,7 +159,7 @@ async fn measure(
     store: &Store,
     backends: &[String],
     measuring: &mut Measuring,
-) -> Outcome {
+) -> CommandResult {
     if backends.iter().any(|backend| backend != "sqlite") {
         match store.given_url()?.filter(|url| !url.starts_with("sqlite:")) {
             Some(url) => measuring.on_server(Server::at(&url)?, backends).await?,
@@ -173,7 +173,10 @@ async fn measure(
 }
 
 /// One server after the other, so that none disturbs another.
-async fn on_private_servers(measuring: &mut Measuring, backends: &[String]) -> Outcome {
+async fn on_private_servers(
+    measuring: &mut Measuring,
+    backends: &[String],
+) -> CommandResult {
     for durability in [Durability::Memory, Durability::EverySecond, Durability::Always]
     {
         let server = Server::start(durability).await?;

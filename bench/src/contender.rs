@@ -1,7 +1,7 @@
 //! Who is measured: a backend, or the store without relq.
 
 use crate::{
-    failure::Outcome, plan::Plan, queue::QueueContender, raw_redis::RawRedis,
+    failure::CommandResult, plan::Plan, queue::QueueContender, raw_redis::RawRedis,
     raw_sqlite::RawSqlite, sample::Sample, workload::Workload,
 };
 
@@ -29,7 +29,7 @@ impl Contender {
         &mut self,
         workload: Workload,
         plan: &Plan,
-    ) -> Outcome<Option<Sample>> {
+    ) -> CommandResult<Option<Sample>> {
         match self {
             Self::Queue(queue) => Box::pin(queue.run(workload, plan)).await.map(Some),
             Self::RawRedis(raw) => Box::pin(raw.run(workload, plan)).await.map(Some),
@@ -38,7 +38,7 @@ impl Contender {
     }
 
     /// Removes what it left.
-    pub(crate) async fn clean_up(&mut self) -> Outcome {
+    pub(crate) async fn clean_up(&mut self) -> CommandResult {
         match self {
             Self::Queue(queue) => queue.clean_up().await,
             Self::RawRedis(raw) => raw.clean_up().await,

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq::{ClaimRequest, NewJob, QueueName, Settlement, Verdict, WorkerId};
+use relq::{ClaimRequest, Disposition, NewJob, QueueName, Settlement, WorkerId};
 use serde::Serialize;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     plan::Plan,
     queue::QueueContender,
     sample::count,
@@ -46,7 +46,7 @@ pub(crate) async fn measure(
     contender: &QueueContender,
     many: Many,
     plan: &Plan,
-) -> Outcome<Vec<Growth>> {
+) -> CommandResult<Vec<Growth>> {
     let sizes = match many {
         Many::Waiting => &plan.waiting,
         Many::Leased => &plan.leased,
@@ -71,7 +71,7 @@ async fn grow(
     from: u64,
     to: u64,
     plan: &Plan,
-) -> Outcome<bool> {
+) -> CommandResult<bool> {
     let deadline = Instant::now() + 3 * plan.patience;
     let holder = worker("holder")?;
     let mut there = from;
@@ -96,7 +96,7 @@ async fn lease(
     holder: &WorkerId,
     jobs: u64,
     deadline: Instant,
-) -> Outcome {
+) -> CommandResult {
     let mut left = u32::try_from(jobs).unwrap_or(u32::MAX);
     while let Some(max) = NonZeroU32::new(left) {
         let ask = ClaimRequest::new(holder.clone(), LEASE).max(max);
@@ -114,7 +114,7 @@ async fn cycles(
     many: Many,
     jobs: u64,
     plan: &Plan,
-) -> Outcome<Growth> {
+) -> CommandResult<Growth> {
     let ask = ClaimRequest::new(worker("worker")?, LEASE);
     let before = match &contender.meter {
         Some(meter) => Some((meter, meter.read().await?)),
@@ -125,7 +125,7 @@ async fn cycles(
     while done < CYCLES && (done == 0 || began.elapsed() < plan.patience) {
         contender.queue.push(&[NewJob::new(vec![b'x'; plan.payload])], None).await?;
         for delivery in contender.queue.claim(&ask).await? {
-            let settlement = Settlement::new(delivery.receipt, Verdict::Done);
+            let settlement = Settlement::new(delivery.receipt, Disposition::Done);
             contender.queue.settle(&[settlement]).await?;
             done += 1;
         }
@@ -145,12 +145,12 @@ async fn cycles(
     })
 }
 
-pub(crate) fn worker(name: &str) -> Outcome<WorkerId> {
+pub(crate) fn worker(name: &str) -> CommandResult<WorkerId> {
     WorkerId::new(name).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// A queue of the benchmark's own.
-pub(crate) fn queue_name(random: &str) -> Outcome<QueueName> {
+pub(crate) fn queue_name(random: &str) -> CommandResult<QueueName> {
     QueueName::new(format!("relq-bench-{random}"))
         .map_err(|error| Failure::Failed(error.to_string()))
 }

@@ -8,7 +8,7 @@ use relq::Environment;
 use crate::{
     at_rest,
     contender::Contender,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     growth::{self, Many, queue_name},
     meter::Meter,
     output::say,
@@ -53,7 +53,7 @@ impl Measuring {
         &mut self,
         server: Server,
         backends: &[String],
-    ) -> Outcome {
+    ) -> CommandResult {
         let is_first = self.results.growth.is_empty();
         let durability = server.durability().await?;
         self.results.server = Some(server.version().await?);
@@ -68,7 +68,7 @@ impl Measuring {
     }
 
     /// Measures the embedded backend.
-    pub(crate) async fn on_sqlite(&mut self) -> Outcome {
+    pub(crate) async fn on_sqlite(&mut self) -> CommandResult {
         let no_folder =
             |error| Failure::Failed(format!("no temporary folder: {error}"));
         let folder =
@@ -82,7 +82,7 @@ impl Measuring {
         self.measure(Field { durability, contenders }, true).await
     }
 
-    async fn measure(&mut self, mut field: Field, with_growth: bool) -> Outcome {
+    async fn measure(&mut self, mut field: Field, with_growth: bool) -> CommandResult {
         self.workloads(&mut field).await?;
         if with_growth {
             self.growth_and_rest(&field).await?;
@@ -94,7 +94,7 @@ impl Measuring {
     }
 
     /// All contenders do each workload in turn, the raw one first.
-    async fn workloads(&mut self, field: &mut Field) -> Outcome {
+    async fn workloads(&mut self, field: &mut Field) -> CommandResult {
         let rounds = self.plan.repetitions * Workload::ALL.len();
         let bar = progress(rounds * field.contenders.len());
         let mut samples: Vec<Vec<Vec<Sample>>> =
@@ -132,7 +132,7 @@ impl Measuring {
         Ok(())
     }
 
-    async fn growth_and_rest(&mut self, field: &Field) -> Outcome {
+    async fn growth_and_rest(&mut self, field: &Field) -> CommandResult {
         let bar = progress(3 * field.contenders.len());
         for contender in &field.contenders {
             let Contender::Queue(contender) = contender else { continue };
@@ -157,7 +157,7 @@ async fn open(
     server: &Server,
     backend: &str,
     random: &str,
-) -> Outcome<Option<QueueContender>> {
+) -> CommandResult<Option<QueueContender>> {
     let database = if backend == "keyspace" {
         let Some(empty) = server.empty_database().await? else {
             say(

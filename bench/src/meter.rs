@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use redis::aio::MultiplexedConnection;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     sample::count,
 };
 
@@ -44,7 +44,7 @@ impl Meter {
         Self { conn }
     }
 
-    pub(crate) async fn read(&self) -> Outcome<Reading> {
+    pub(crate) async fn read(&self) -> CommandResult<Reading> {
         let info: String = redis::cmd("INFO")
             .arg("everything")
             .query_async(&mut self.conn.clone())
@@ -54,7 +54,7 @@ impl Meter {
     }
 
     /// What was spent since `before`, but for the readings themselves.
-    pub(crate) async fn since(&self, before: Reading) -> Outcome<Spent> {
+    pub(crate) async fn since(&self, before: Reading) -> CommandResult<Spent> {
         let after = self.read().await?;
         Ok(Spent {
             commands: (after.commands - before.commands).saturating_sub(1),

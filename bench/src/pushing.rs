@@ -11,7 +11,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     workload::TASKS,
 };
 
@@ -51,9 +51,9 @@ impl Numbers {
 }
 
 /// Runs `TASKS` of the same task and waits for all.
-pub(crate) async fn in_tasks<F>(task: impl Fn() -> F) -> Outcome
+pub(crate) async fn in_tasks<F>(task: impl Fn() -> F) -> CommandResult
 where
-    F: Future<Output = Outcome> + Send + 'static,
+    F: Future<Output = CommandResult> + Send + 'static,
 {
     let mut tasks: JoinSet<_> = (0..TASKS.get()).map(|_| task()).collect();
     while let Some(ended) = tasks.join_next().await {

@@ -13,7 +13,7 @@ use relq::{
 use tokio::sync::Notify;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     meter::Meter,
     plan::Plan,
     pushing::{Numbers, in_tasks},
@@ -48,7 +48,7 @@ impl QueueContender {
         url: &str,
         queue: &QueueName,
         meter: Option<Meter>,
-    ) -> Outcome<Self> {
+    ) -> CommandResult<Self> {
         Ok(Self {
             name: backend.to_owned(),
             queue: relq::connect(url, queue).await?,
@@ -62,7 +62,7 @@ impl QueueContender {
         &self.name
     }
 
-    pub(crate) async fn clean_up(&self) -> Outcome {
+    pub(crate) async fn clean_up(&self) -> CommandResult {
         self.queue.purge().await?;
         Ok(())
     }
@@ -71,7 +71,7 @@ impl QueueContender {
         &mut self,
         workload: Workload,
         plan: &Plan,
-    ) -> Outcome<Sample> {
+    ) -> CommandResult<Sample> {
         let meter = self.meter.clone();
         let before = match &meter {
             Some(meter) => Some((meter, meter.read().await?)),
@@ -102,14 +102,14 @@ impl QueueContender {
         self
     }
 
-    async fn push_one(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+    async fn push_one(&mut self, plan: &Plan) -> CommandResult<Option<bool>> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         push(&*self.queue, &self.tally, &numbers, plan.payload).await?;
         self.pushed = numbers.given();
         Ok(None)
     }
 
-    async fn push_tasks(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+    async fn push_tasks(&mut self, plan: &Plan) -> CommandResult<Option<bool>> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         let payload = plan.payload;
         in_tasks(|| {
@@ -122,7 +122,7 @@ impl QueueContender {
         Ok(None)
     }
 
-    async fn push_batches(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+    async fn push_batches(&mut self, plan: &Plan) -> CommandResult<Option<bool>> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         while let Some(batch) = numbers.take_many(BATCH) {
             let job = |number| NewJob::new(self.tally.payload(number, plan.payload));
@@ -134,7 +134,7 @@ impl QueueContender {
     }
 
     /// Works all that was pushed, and answers whether each was handled once.
-    async fn drain(&self, concurrency: NonZeroU32) -> Outcome<Option<bool>> {
+    async fn drain(&self, concurrency: NonZeroU32) -> CommandResult<Option<bool>> {
         let (tally, jobs) = (Arc::clone(&self.tally), self.pushed);
         let done = CancellationToken::new();
         let all_done = done.clone();
@@ -153,7 +153,7 @@ impl QueueContender {
     }
 
     /// Pushes to an idle worker, one job after the other.
-    async fn hand_over(&mut self, plan: &Plan) -> Outcome<Option<bool>> {
+    async fn hand_over(&mut self, plan: &Plan) -> CommandResult<Option<bool>> {
         let (tally, arrived) = (Arc::clone(&self.tally), Arc::new(Notify::new()));
         let done = CancellationToken::new();
         let heard = Arc::clone(&arrived);
@@ -179,7 +179,7 @@ impl QueueContender {
             done.cancel();
             Ok(numbers.given())
         };
-        let (ended, pushed): (Outcome, Outcome<u64>) =
+        let (ended, pushed): (CommandResult, CommandResult<u64>) =
             tokio::join!(run(worker, handler), producer);
         ended?;
         self.pushed = pushed?;
@@ -192,7 +192,7 @@ async fn push(
     tally: &Tally,
     numbers: &Numbers,
     payload: usize,
-) -> Outcome {
+) -> CommandResult {
     while let Some(number) = numbers.take() {
         queue.push(&[NewJob::new(tally.payload(number, payload))], None).await?;
     }
@@ -202,7 +202,7 @@ async fn push(
 pub(crate) async fn run(
     worker: Worker,
     handler: impl relq::worker::Handler,
-) -> Outcome {
+) -> CommandResult {
     let ended = Box::pin(worker.run(handler)).await;
     ended.map(drop).map_err(|error| Failure::Failed(format!("the worker: {error}")))
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use redis::{aio::MultiplexedConnection, cmd, pipe};
 
 use crate::{
-    failure::Outcome,
+    failure::CommandResult,
     meter::{Meter, failed},
     plan::Plan,
     pushing::{Numbers, in_tasks},
@@ -40,7 +40,7 @@ pub(crate) struct RawRedis {
 }
 
 impl RawRedis {
-    pub(crate) async fn open(server: &Server, name: &str) -> Outcome<Self> {
+    pub(crate) async fn open(server: &Server, name: &str) -> CommandResult<Self> {
         Ok(Self {
             conn: server.connect().await?,
             waiting: server.connect().await?,
@@ -52,7 +52,7 @@ impl RawRedis {
         })
     }
 
-    pub(crate) async fn clean_up(&mut self) -> Outcome {
+    pub(crate) async fn clean_up(&mut self) -> CommandResult {
         let mut unlink = cmd("UNLINK");
         unlink.arg(&self.queue).arg(&self.taken);
         unlink.query_async(&mut self.conn).await.map_err(|error| failed(&error))
@@ -62,7 +62,7 @@ impl RawRedis {
         &mut self,
         workload: Workload,
         plan: &Plan,
-    ) -> Outcome<Sample> {
+    ) -> CommandResult<Sample> {
         let before = self.meter.read().await?;
         let began = Instant::now();
         let is_drain = match workload {
@@ -87,7 +87,7 @@ impl RawRedis {
         self
     }
 
-    async fn push_one(&mut self, plan: &Plan) -> Outcome<bool> {
+    async fn push_one(&mut self, plan: &Plan) -> CommandResult<bool> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         let (tally, queue) = (Arc::clone(&self.tally), self.queue.clone());
         push(self.conn.clone(), queue, tally, numbers.clone(), plan.payload).await?;
@@ -95,7 +95,7 @@ impl RawRedis {
         Ok(false)
     }
 
-    async fn push_tasks(&mut self, plan: &Plan) -> Outcome<bool> {
+    async fn push_tasks(&mut self, plan: &Plan) -> CommandResult<bool> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         in_tasks(|| {
             let (tally, queue) = (Arc::clone(&self.tally), self.queue.clone());
@@ -106,7 +106,7 @@ impl RawRedis {
         Ok(false)
     }
 
-    async fn push_batches(&mut self, plan: &Plan) -> Outcome<bool> {
+    async fn push_batches(&mut self, plan: &Plan) -> CommandResult<bool> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         while let Some(batch) = numbers.take_many(BATCH) {
             let mut pipeline = pipe();
@@ -121,13 +121,13 @@ impl RawRedis {
         Ok(false)
     }
 
-    async fn drain_one(&mut self) -> Outcome<bool> {
+    async fn drain_one(&mut self) -> CommandResult<bool> {
         let (queue, taken) = (self.queue.clone(), self.taken.clone());
         drain(self.conn.clone(), queue, taken, Arc::clone(&self.tally)).await?;
         Ok(true)
     }
 
-    async fn drain_tasks(&mut self) -> Outcome<bool> {
+    async fn drain_tasks(&mut self) -> CommandResult<bool> {
         in_tasks(|| {
             let (queue, taken) = (self.queue.clone(), self.taken.clone());
             drain(self.conn.clone(), queue, taken, Arc::clone(&self.tally))
@@ -136,7 +136,7 @@ impl RawRedis {
         Ok(true)
     }
 
-    async fn drain_batches(&mut self) -> Outcome<bool> {
+    async fn drain_batches(&mut self) -> CommandResult<bool> {
         let script = redis::Script::new(CLAIM);
         loop {
             let mut call = script.key(&self.queue);
@@ -158,7 +158,7 @@ impl RawRedis {
         }
     }
 
-    async fn hand_over(&mut self, plan: &Plan) -> Outcome<bool> {
+    async fn hand_over(&mut self, plan: &Plan) -> CommandResult<bool> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         let mut waiting = self.waiting.clone();
         while let Some(number) = numbers.take() {
@@ -191,7 +191,7 @@ async fn push(
     tally: Arc<Tally>,
     numbers: Numbers,
     payload: usize,
-) -> Outcome {
+) -> CommandResult {
     while let Some(number) = numbers.take() {
         let mut push = cmd("LPUSH");
         push.arg(&queue).arg(tally.payload(number, payload));
@@ -206,7 +206,7 @@ async fn drain(
     queue: String,
     taken: String,
     tally: Arc<Tally>,
-) -> Outcome {
+) -> CommandResult {
     loop {
         let mut take = cmd("LMOVE");
         take.arg(&queue).arg(&taken).arg("RIGHT").arg("LEFT");

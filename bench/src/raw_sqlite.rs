@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 use rusqlite::{Connection, params};
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     plan::Plan,
     pushing::Numbers,
     sample::Sample,
@@ -24,7 +24,7 @@ pub(crate) struct RawSqlite {
 
 impl RawSqlite {
     /// Makes the file. Each commit is synced, as the backend's are by default.
-    pub(crate) fn open(file: &Path) -> Outcome<Self> {
+    pub(crate) fn open(file: &Path) -> CommandResult<Self> {
         let conn = Connection::open(file).and_then(|conn| {
             conn.execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -43,7 +43,7 @@ impl RawSqlite {
         &mut self,
         workload: Workload,
         plan: &Plan,
-    ) -> Outcome<Option<Sample>> {
+    ) -> CommandResult<Option<Sample>> {
         let began = Instant::now();
         let ended = match workload {
             Workload::PushOne => self.push(plan, plan.single, 1),

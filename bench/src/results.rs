@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     at_rest::AtRest,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     growth::Growth,
     plan::Plan,
     sample::Figures,
@@ -64,7 +64,7 @@ impl Results {
     }
 
     /// One object a line: workloads, then growth, then what is at rest.
-    pub(crate) fn json_lines(&self) -> Outcome<String> {
+    pub(crate) fn json_lines(&self) -> CommandResult<String> {
         let figures = self.figures.iter().map(to_json);
         let growth = self.growth.iter().map(to_json);
         let at_rest = self.at_rest.iter().map(to_json);
@@ -73,7 +73,7 @@ impl Results {
 }
 
 /// The value on a line of its own.
-fn to_json(value: &impl Serialize) -> Outcome<String> {
+fn to_json(value: &impl Serialize) -> CommandResult<String> {
     match serde_json::to_string(value) {
         Ok(line) => Ok(line + "\n"),
         Err(error) => Err(Failure::Failed(error.to_string())),

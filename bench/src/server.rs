@@ -11,7 +11,7 @@ use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     meter::failed,
 };
 
@@ -68,7 +68,7 @@ impl Drop for Private {
 
 impl Server {
     /// The server of a URL, with or without a backend's name.
-    pub(crate) fn at(url: &str) -> Outcome<Self> {
+    pub(crate) fn at(url: &str) -> CommandResult<Self> {
         let address = url.split_once('+').map_or(url, |(_backend, rest)| rest);
         let unusable = || {
             Failure::Usage(
@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// A server of our own on a free port.
-    pub(crate) async fn start(durability: Durability) -> Outcome<Self> {
+    pub(crate) async fn start(durability: Durability) -> CommandResult<Self> {
         let folder = TempDir::with_prefix("relq-bench-").map_err(|error| {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
         })?;
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// A connection that commands may wait on as long as they like.
-    pub(crate) async fn connect(&self) -> Outcome<MultiplexedConnection> {
+    pub(crate) async fn connect(&self) -> CommandResult<MultiplexedConnection> {
         let url = format!("{}/{}", self.base, self.database);
         let client = redis::Client::open(url).map_err(|error| failed(&error))?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Its name and version.
-    pub(crate) async fn version(&self) -> Outcome<String> {
+    pub(crate) async fn version(&self) -> CommandResult<String> {
         let info: String = redis::cmd("INFO")
             .arg("server")
             .query_async(&mut self.connect().await?)
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// What the server keeps when it dies, in words.
-    pub(crate) async fn durability(&self) -> Outcome<String> {
+    pub(crate) async fn durability(&self) -> CommandResult<String> {
         let mut conn = self.connect().await?;
         let mut settings = Vec::new();
         for name in ["appendonly", "appendfsync", "save"] {
@@ -158,7 +158,7 @@ impl Server {
 
     /// The number of its last database, if nothing is in there: for the backend that
     /// wants one for itself.
-    pub(crate) async fn empty_database(&self) -> Outcome<Option<u32>> {
+    pub(crate) async fn empty_database(&self) -> CommandResult<Option<u32>> {
         let mut conn = self.connect().await?;
         let mut ask = redis::cmd("CONFIG");
         ask.arg("GET").arg("databases");
@@ -175,7 +175,7 @@ impl Server {
         Ok(size.ok().filter(|size| *size == 0).map(|_| last))
     }
 
-    async fn wait_until_up(&self) -> Outcome {
+    async fn wait_until_up(&self) -> CommandResult {
         let began = Instant::now();
         loop {
             match self.connect().await {
@@ -187,7 +187,7 @@ impl Server {
     }
 }
 
-fn free_port() -> Outcome<u16> {
+fn free_port() -> CommandResult<u16> {
     let listener = TcpListener::bind("127.0.0.1:0");
     let port = listener.and_then(|listener| listener.local_addr());
     port.map(|address| address.port()).map_err(|error| {
@@ -195,7 +195,7 @@ fn free_port() -> Outcome<u16> {
     })
 }
 
-fn spawn(port: u16, durability: Durability, folder: &Path) -> Outcome<Child> {
+fn spawn(port: u16, durability: Durability, folder: &Path) -> CommandResult<Child> {
     Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(durability.settings())

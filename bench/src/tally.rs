@@ -14,7 +14,7 @@ pub(crate) struct Tally {
     began: Instant,
     runs: Vec<AtomicU8>,
     handled: AtomicU64,
-    strangers: AtomicU64,
+    unknown_jobs: AtomicU64,
     latencies: Mutex<Vec<Duration>>,
 }
 
@@ -31,7 +31,7 @@ impl Tally {
             began: Instant::now(),
             runs: (0..jobs).map(|_| AtomicU8::new(0)).collect(),
             handled: AtomicU64::new(0),
-            strangers: AtomicU64::new(0),
+            unknown_jobs: AtomicU64::new(0),
             latencies: Mutex::default(),
         }
     }
@@ -51,7 +51,7 @@ impl Tally {
             .and_then(|number| self.runs.get(usize::try_from(number).ok()?));
         match run {
             Some(run) => run.fetch_add(1, Relaxed).into(),
-            None => self.strangers.fetch_add(1, Relaxed),
+            None => self.unknown_jobs.fetch_add(1, Relaxed),
         };
         self.handled.fetch_add(1, Relaxed) + 1
     }
@@ -75,7 +75,7 @@ impl Tally {
     /// Whether the first `jobs` were handled once each and nothing else was.
     pub(crate) fn is_exact(&self, jobs: u64) -> bool {
         let once = self.runs.iter().zip(0..jobs).all(|(run, _)| run.load(Relaxed) == 1);
-        once && self.so_far() == jobs && self.strangers.load(Relaxed) == 0
+        once && self.so_far() == jobs && self.unknown_jobs.load(Relaxed) == 0
     }
 
     /// How long the jobs were on their way.

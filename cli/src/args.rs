@@ -12,7 +12,7 @@ pub(crate) use values::{positive_duration, priority};
 
 use crate::{
     audit, batch, cancel, dead, demo,
-    failure::{Failure, Outcome, end},
+    failure::{CommandResult, Failure, end},
     pause, peek, purge, push, recover, stats, work,
 };
 #[cfg(feature = "redis")]
@@ -87,7 +87,7 @@ impl Cli {
     }
 
     /// Does what was asked.
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         // There are many of these, and each needs a thread at most.
         if let Command::LeadGroup(args) = self.command {
             return work::run_guard(args);
@@ -101,7 +101,7 @@ impl Cli {
 }
 
 impl Command {
-    async fn run(self, target: &Target) -> Outcome {
+    async fn run(self, target: &Target) -> CommandResult {
         match self {
             Self::Push(args) => Box::pin(args.run(target)).await,
             Self::Work(args) => Box::pin(args.run(target)).await,

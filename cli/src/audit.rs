@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::Format,
     printable::printable,
 };
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let Audit { jobs, problems } = target.open().await?.audit().await?;
         let report = Report { jobs, problems };
         self.format.show(&report)?;

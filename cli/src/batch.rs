@@ -13,7 +13,7 @@ use relq::{BatchId, BatchPriority, BatchQueue, BatchStatus, Queue};
 
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
 };
 
 /// Submit batches of jobs, and see how far they are
@@ -39,7 +39,7 @@ enum Action {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         match self.action {
             Action::Submit(args) => Box::pin(args.run(target)).await,
             Action::Status(args) => Box::pin(args.run(target)).await,
@@ -52,7 +52,7 @@ impl Args {
 }
 
 /// The batches of a queue, where the backend has any.
-pub(crate) fn batches_of(queue: &dyn Queue) -> Outcome<&dyn BatchQueue> {
+pub(crate) fn batches_of(queue: &dyn Queue) -> CommandResult<&dyn BatchQueue> {
     let backend = queue.capabilities().backend;
     queue.batch_queue().ok_or_else(|| {
         Failure::Usage(format!(
@@ -62,7 +62,7 @@ pub(crate) fn batches_of(queue: &dyn Queue) -> Outcome<&dyn BatchQueue> {
 }
 
 /// What is known of a batch that has to be there.
-fn known(id: &BatchId, status: Option<BatchStatus>) -> Outcome<BatchStatus> {
+fn known(id: &BatchId, status: Option<BatchStatus>) -> CommandResult<BatchStatus> {
     status.ok_or_else(|| Failure::Failed(format!("there is no batch {id}")))
 }
 

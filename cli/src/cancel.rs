@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::{Format, JsonArray, Output},
     printable::printable,
 };
@@ -31,7 +31,7 @@ struct Answer<'a> {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         let mut states = Vec::with_capacity(self.ids.len());
         for id in &self.ids {
@@ -49,7 +49,7 @@ impl Args {
         }
     }
 
-    fn print(&self, states: &[Option<JobState>]) -> Outcome {
+    fn print(&self, states: &[Option<JobState>]) -> CommandResult {
         let answers = self.ids.iter().zip(states).map(|(id, state)| Answer {
             id: id.as_str(),
             cancelled: state.is_some(),

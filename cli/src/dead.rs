@@ -3,12 +3,12 @@
 use std::fmt;
 
 use clap::Subcommand;
-use relq::{JobId, JobState, Redriven, Which};
+use relq::{JobId, JobState, Redriven, Selection};
 use serde::Serialize;
 
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::Format,
     peek::Listing,
 };
@@ -25,13 +25,13 @@ enum Action {
     /// List them with reason and last error
     List(Listing),
     /// Make them ready again, with no attempt counted
-    Redrive(Selection),
+    Redrive(DeadArgs),
     /// Remove them for good
-    Purge(Selection),
+    Purge(DeadArgs),
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         match self.action {
             Action::List(listing) => {
                 let queue = target.open().await?;
@@ -46,7 +46,7 @@ impl Args {
 /// Which of the dead jobs.
 #[derive(clap::Args, Debug)]
 #[group(skip)]
-struct Selection {
+struct DeadArgs {
     /// The jobs
     #[arg(value_name = "ID")]
     ids: Vec<JobId>,
@@ -59,25 +59,25 @@ struct Selection {
     format: Format,
 }
 
-impl Selection {
-    async fn redrive(self, target: &Target) -> Outcome {
+impl DeadArgs {
+    async fn redrive(self, target: &Target) -> CommandResult {
         let which = self.which()?;
         let done = target.open().await?.redrive(&which).await?;
         self.format.show(&RedriveReport::new(done))?;
         self.complain_of_missing(done.moved + done.duplicates)
     }
 
-    async fn purge(self, target: &Target) -> Outcome {
+    async fn purge(self, target: &Target) -> CommandResult {
         let which = self.which()?;
         let purged = target.open().await?.purge_dead(&which).await?;
         self.format.show(&PurgeReport { purged })?;
         self.complain_of_missing(purged)
     }
 
-    fn which(&self) -> Outcome<Which> {
+    fn which(&self) -> CommandResult<Selection> {
         match (self.all, self.ids.is_empty()) {
-            (true, _) => Ok(Which::All),
-            (false, false) => Ok(Which::Only(self.ids.clone())),
+            (true, _) => Ok(Selection::All),
+            (false, false) => Ok(Selection::Only(self.ids.clone())),
             (false, true) => Err(Failure::Usage(
                 "which of the dead jobs? give their ids (see `relq dead list`), or --all"
                     .to_owned(),
@@ -86,7 +86,7 @@ impl Selection {
     }
 
     /// An id that names no dead job is most likely a mistake.
-    fn complain_of_missing(&self, found: u64) -> Outcome {
+    fn complain_of_missing(&self, found: u64) -> CommandResult {
         let mut asked = self.ids.clone();
         asked.sort();
         asked.dedup();

@@ -1,12 +1,12 @@
 //! `relq demo`: the promise, shown. Workers are killed, jobs are not lost.
 
 mod batches;
-mod crew;
 mod judge;
 mod record;
 mod report;
 mod show;
 mod worker;
+mod worker_processes;
 
 use std::{
     num::{NonZeroU16, NonZeroU32},
@@ -20,17 +20,17 @@ use tempfile::TempDir;
 
 use crate::{
     args::Target,
-    failure::{Failure, Outcome, explain},
+    failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::{Format, say},
     push::Sender,
 };
 use batches::Batches;
-use crew::Crew;
 use judge::Judgement;
 use report::Report;
 use show::Show;
 pub(crate) use worker::Args as WorkerArgs;
+use worker_processes::WorkerProcesses;
 
 /// Between two looks at the queue.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let folder = TempDir::with_prefix("relq-demo-").map_err(|error| {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
         })?;
@@ -95,7 +95,7 @@ impl Args {
     }
 }
 
-fn choose_url(target: &Target, folder: &Path) -> Outcome<String> {
+fn choose_url(target: &Target, folder: &Path) -> CommandResult<String> {
     match target.store.given_url()? {
         Some(url) if url.starts_with("sqlite::memory:") => Err(Failure::Usage(
             "the demo's workers are processes of their own, which share no memory: \
@@ -119,7 +119,11 @@ struct Demo {
 }
 
 impl Demo {
-    async fn open(args: &Args, url: String, interrupts: Interrupts) -> Outcome<Self> {
+    async fn open(
+        args: &Args,
+        url: String,
+        interrupts: Interrupts,
+    ) -> CommandResult<Self> {
         let environment = Environment::default();
         let name = format!("relq-demo-{}", environment.random().text(12));
         let name = QueueName::new(name).map_err(|error| {
@@ -136,16 +140,17 @@ impl Demo {
         Ok(Self { url, name, queue, jobs, batches, environment, interrupts })
     }
 
-    async fn play(&self, args: &Args, folder: &Path) -> Outcome<Report> {
+    async fn play(&self, args: &Args, folder: &Path) -> CommandResult<Report> {
         let show = Show::start(self.jobs, &self.queue);
         self.push().await?;
         let clock = self.environment.clock();
         let began = clock.elapsed();
         let size = usize::from(args.workers.get());
-        let mut crew = Crew::start(size, &self.url, &self.name, folder)?;
-        self.kill_until_empty(&mut crew, &show).await?;
+        let mut worker_processes =
+            WorkerProcesses::start(size, &self.url, &self.name, folder)?;
+        self.kill_until_empty(&mut worker_processes, &show).await?;
         let took = clock.elapsed() - began;
-        let evidence = crew.dismiss().await?;
+        let evidence = worker_processes.dismiss().await?;
         let mut judgement = judge::judge(self.jobs, &evidence);
         let batches = match &self.batches {
             Some(batches) => batches.judge(&mut judgement.problems).await?,
@@ -156,12 +161,12 @@ impl Demo {
         Ok(Report::new(self.jobs, took, judgement, batches))
     }
 
-    async fn push(&self) -> Outcome {
+    async fn push(&self) -> CommandResult {
         let sender = Sender::new(self.queue.clone(), self.interrupts.clone());
         if let Some(batches) = &self.batches {
             return batches.submit(&sender).await;
         }
-        let batch = u64::from(self.queue.capabilities().limits.max_batch.get());
+        let batch = u64::from(self.queue.capabilities().limits.max_jobs_per_call.get());
         let mut from = 0;
         while from < self.jobs {
             let to = self.jobs.min(from + batch);
@@ -174,30 +179,34 @@ impl Demo {
     }
 
     /// Kills while there is work left to take, and returns when none is left at all.
-    async fn kill_until_empty(&self, crew: &mut Crew, show: &Show) -> Outcome {
+    async fn kill_until_empty(
+        &self,
+        worker_processes: &mut WorkerProcesses,
+        show: &Show,
+    ) -> CommandResult {
         let clock = self.environment.clock();
         let mut kill_at = clock.elapsed() + self.until_next_kill();
         let mut progress = Progress { finished: 0, at: clock.elapsed() };
         loop {
             clock.sleep(LOOK_EVERY).await;
-            crew.check()?;
+            worker_processes.check()?;
             let now = clock.elapsed();
             progress.check(now)?;
             let Some(stats) = self.look().await? else { continue };
-            show.update(&stats, crew.kills());
+            show.update(&stats, worker_processes.kills());
             progress.note(&stats, now);
             if stats.unfinished() == 0 {
                 return Ok(());
             }
             if now >= kill_at && stats.ready > 0 {
-                crew.kill_one(&self.environment).await?;
+                worker_processes.kill_one(&self.environment).await?;
                 kill_at = now + self.until_next_kill();
             }
         }
     }
 
     /// The queue's figures; `None` when the store is away for a moment.
-    async fn look(&self) -> Outcome<Option<Stats>> {
+    async fn look(&self) -> CommandResult<Option<Stats>> {
         match self.queue.stats().await {
             Ok(stats) => Ok(Some(stats)),
             Err(error) if error.retry_advice() == RetryAdvice::Never => {
@@ -216,7 +225,7 @@ impl Demo {
     }
 
     /// The queue's own figures must say the same as the records.
-    async fn compare_with_queue(&self, judgement: &mut Judgement) -> Outcome {
+    async fn compare_with_queue(&self, judgement: &mut Judgement) -> CommandResult {
         let stats = self.queue.stats().await?;
         if stats.finished != self.jobs || stats.dead != 0 {
             let Stats { finished, dead, .. } = stats;
@@ -232,7 +241,7 @@ impl Demo {
         Ok(())
     }
 
-    async fn clean_up(&self) -> Outcome {
+    async fn clean_up(&self) -> CommandResult {
         self.queue.purge().await?;
         match &self.batches {
             Some(batches) => batches.clean_up().await,
@@ -254,7 +263,7 @@ impl Progress {
         }
     }
 
-    fn check(&self, now: Duration) -> Outcome {
+    fn check(&self, now: Duration) -> CommandResult {
         if now - self.at <= PATIENCE {
             return Ok(());
         }

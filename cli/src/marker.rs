@@ -6,7 +6,7 @@ use clap::Subcommand;
 use relq::redis::{self, Seen};
 use serde::Serialize;
 
-use crate::{args::Target, failure::Outcome, output::Format};
+use crate::{args::Target, failure::CommandResult, output::Format};
 
 /// See or set which backend owns a queue on Redis
 ///
@@ -37,7 +37,7 @@ struct ActionArgs {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let (url, queue) = (&target.store.url()?, &target.queue);
         let format = match self.action {
             Action::Show(ActionArgs { format }) => format,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{args::Target, failure::Outcome, output::Format};
+use crate::{args::Target, failure::CommandResult, output::Format};
 
 /// Stop giving jobs to workers; what they hold goes on
 #[derive(clap::Args, Debug)]
@@ -21,14 +21,14 @@ pub(crate) struct ResumeArgs {
 }
 
 impl PauseArgs {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         target.open().await?.pause().await?;
         self.format.show(&Report { paused: true })
     }
 }
 
 impl ResumeArgs {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         target.open().await?.resume().await?;
         self.format.show(&Report { paused: false })
     }

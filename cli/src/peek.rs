@@ -7,7 +7,7 @@ use relq::{JobState, JobView, PeekRequest, Queue};
 
 use crate::{
     args::Target,
-    failure::Outcome,
+    failure::CommandResult,
     output::{Format, JsonArray, Output, say},
     printable::{self, printable},
     table::{Table, line_width},
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         self.listing.print(&*queue, self.state.into()).await
     }
@@ -75,7 +75,11 @@ impl From<State> for JobState {
 
 impl Listing {
     /// Prints the jobs in `state`.
-    pub(crate) async fn print(&self, queue: &dyn Queue, state: JobState) -> Outcome {
+    pub(crate) async fn print(
+        &self,
+        queue: &dyn Queue,
+        state: JobState,
+    ) -> CommandResult {
         if self.format.json {
             return self.print_json(queue, state).await;
         }
@@ -93,7 +97,7 @@ impl Listing {
         Ok(())
     }
 
-    async fn print_json(&self, queue: &dyn Queue, state: JobState) -> Outcome {
+    async fn print_json(&self, queue: &dyn Queue, state: JobState) -> CommandResult {
         let mut array = JsonArray::begin()?;
         let mut pages = Pages::new(queue, state, self.limit);
         while let Some(jobs) = pages.next().await? {
@@ -117,7 +121,7 @@ impl<'a> Pages<'a> {
     }
 
     /// The next page that holds a job.
-    async fn next(&mut self) -> Outcome<Option<Vec<JobView>>> {
+    async fn next(&mut self) -> CommandResult<Option<Vec<JobView>>> {
         while let (Some(ask), Some(left)) = (&mut self.ask, NonZeroU32::new(self.left))
         {
             ask.limit = left.min(PAGE);

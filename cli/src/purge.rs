@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::Format,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         if !self.yes {
             let queue = &target.queue;
             return Err(Failure::Usage(format!(

@@ -11,12 +11,12 @@ use std::{
     time::Duration,
 };
 
-use relq::{Bytes, Happened, JobId, NewJob, Priority, Pushed, UniqueKey};
+use relq::{Bytes, Effect, JobId, NewJob, Priority, Pushed, UniqueKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
     args::{Target, positive_duration, priority},
-    failure::{Failure, Outcome, explain},
+    failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::Format,
 };
@@ -90,7 +90,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(mut self, target: &Target) -> Outcome {
+    pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         self.check()?;
         let queue = target.open().await?;
         let interrupts = Interrupts::listen()?;
@@ -105,7 +105,7 @@ impl Args {
         pushed.and(printed)
     }
 
-    fn check(&self) -> Outcome {
+    fn check(&self) -> CommandResult {
         let problem = if self.payload.is_empty() && self.file.is_none() {
             "nothing to push: give payloads, or a file of lines with --file (- is \
              standard input)"
@@ -119,7 +119,7 @@ impl Args {
         Err(Failure::Usage(problem.to_owned()))
     }
 
-    fn lines(&mut self, limits: Limits) -> Outcome<Lines> {
+    fn lines(&mut self, limits: Limits) -> CommandResult<Lines> {
         let separator = if self.null { b'\0' } else { b'\n' };
         match &self.file {
             Some(path) => Lines::of_file(path, separator, limits),
@@ -137,7 +137,7 @@ impl Args {
         sender: &Sender,
         ids: &mut Ids,
         progress: &Progress,
-    ) -> Outcome {
+    ) -> CommandResult {
         let mut done = 0;
         while let Some(payloads) =
             next_batch(&mut lines, sender.interrupts(), done).await?
@@ -151,11 +151,11 @@ impl Args {
         Ok(())
     }
 
-    fn jobs(&self, payloads: Vec<Bytes>) -> Outcome<Vec<NewJob>> {
+    fn jobs(&self, payloads: Vec<Bytes>) -> CommandResult<Vec<NewJob>> {
         payloads.into_iter().map(|payload| self.job(payload)).collect()
     }
 
-    fn job(&self, payload: Bytes) -> Outcome<NewJob> {
+    fn job(&self, payload: Bytes) -> CommandResult<NewJob> {
         let key = if self.unique_payload {
             Some(payload_key(&payload)?)
         } else {
@@ -179,7 +179,7 @@ async fn next_batch(
     lines: &mut Lines,
     interrupts: &Interrupts,
     done: usize,
-) -> Outcome<Option<Vec<Bytes>>> {
+) -> CommandResult<Option<Vec<Bytes>>> {
     tokio::select! {
         biased;
         () = interrupts.first() => Err(stopped("by a signal", done, None)),
@@ -192,7 +192,11 @@ async fn next_batch(
 }
 
 /// Sends a batch. A first signal lets it end, so that its outcome is known.
-async fn send(sender: &Sender, jobs: &[NewJob], done: usize) -> Outcome<Vec<Pushed>> {
+async fn send(
+    sender: &Sender,
+    jobs: &[NewJob],
+    done: usize,
+) -> CommandResult<Vec<Pushed>> {
     tokio::select! {
         pushed = sender.send(jobs) => {
             pushed.map_err(|unsent| unsent.explain(done, jobs.len()))
@@ -204,7 +208,7 @@ async fn send(sender: &Sender, jobs: &[NewJob], done: usize) -> Outcome<Vec<Push
 }
 
 /// As `sha256sum` prints it, so that a user can compute the key too.
-fn payload_key(payload: &[u8]) -> Outcome<UniqueKey> {
+fn payload_key(payload: &[u8]) -> CommandResult<UniqueKey> {
     let digest = Sha256::digest(payload);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     UniqueKey::new(hex).map_err(|error| Failure::Failed(error.to_string()))
@@ -212,7 +216,7 @@ fn payload_key(payload: &[u8]) -> Outcome<UniqueKey> {
 
 impl Unsent {
     fn explain(&self, done: usize, batch: usize) -> Failure {
-        let unknown = (self.happened != Happened::No).then_some(batch);
+        let unknown = (self.happened != Effect::No).then_some(batch);
         stopped(&explain(&self.error), done, unknown)
     }
 }

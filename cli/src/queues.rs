@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     args::Target,
-    failure::Outcome,
+    failure::CommandResult,
     output::{Format, JsonArray, Output},
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         if self.format.json {
             let mut array = JsonArray::begin()?;
             each(target, |queue| array.item(&Row::of(queue))).await?;
@@ -59,8 +59,8 @@ impl<'a> Row<'a> {
 /// Shows each queue once, page by page.
 async fn each(
     target: &Target,
-    mut show: impl FnMut(&MarkedQueue) -> Outcome,
-) -> Outcome {
+    mut show: impl FnMut(&MarkedQueue) -> CommandResult,
+) -> CommandResult {
     let url = target.store.url()?;
     let (mut shown, mut cursor) = (HashSet::new(), Some(0));
     while let Some(from) = cursor {

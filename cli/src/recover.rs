@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroU32};
 
 use serde::Serialize;
 
-use crate::{args::Target, failure::Outcome, output::Format};
+use crate::{args::Target, failure::CommandResult, output::Format};
 
 /// Jobs a call, so that no call holds the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         let mut report = Report::default();
         loop {

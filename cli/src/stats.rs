@@ -5,7 +5,7 @@ use std::fmt;
 use relq::Stats;
 use serde::Serialize;
 
-use crate::{args::Target, failure::Outcome, output::Format};
+use crate::{args::Target, failure::CommandResult, output::Format};
 
 /// Say how many jobs are where
 #[derive(clap::Args, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let stats = target.open().await?.stats().await?;
         self.format.show(&Report::new(target.queue.as_str(), &stats))
     }

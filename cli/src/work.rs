@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     args::{Credentials, Target, positive_duration},
-    failure::{Failure, Outcome, explain},
+    failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::say,
 };
@@ -109,7 +109,7 @@ dashes, or -q. To hand it words of that kind, put them after `--`, at the very e
   relq work --concurrency 8 --exec grep -- --count -q hello";
 
 impl Args {
-    pub(crate) async fn run(mut self, target: &Target) -> Outcome {
+    pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
         let queue = target.open().await?;
         let interrupts = Interrupts::listen()?;
@@ -148,7 +148,7 @@ impl Args {
         if self.pass_credentials { Credentials::PassOn } else { Credentials::LeaveOut }
     }
 
-    fn program(&mut self) -> Outcome<Program> {
+    fn program(&mut self) -> CommandResult<Program> {
         let mut words = std::mem::take(&mut self.exec);
         words.append(&mut self.more);
         Program::find(words)

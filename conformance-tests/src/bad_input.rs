@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queue_core::{
-    Error, Happened, MAX_DURATION, NewJob, Operation, Priority, RetryAdvice, Settled,
-    Verdict,
+use relq_core::{
+    Disposition, Effect, Error, MAX_DURATION, NewJob, Operation, Priority, RetryAdvice,
+    Settled,
 };
 
 use crate::{
@@ -20,7 +20,7 @@ const MAX_YEARS: Duration = Duration::from_secs(u64::MAX / 1000);
 fn assert_invalid<T>(answer: Result<T, Error>, operation: Operation) {
     let error = answer.err().expect("the request is refused");
     assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Never);
     assert_eq!(error.at().operation, operation);
 }
@@ -135,8 +135,8 @@ pub(crate) async fn an_endless_retry_loses_nothing(store: &Store) {
     for after in TOO_LONG {
         actor.store_one("job").await;
         let held = actor.take_one().await;
-        let verdict = Verdict::Retry { after, error: "no".to_owned() };
-        let said = [queue_core::Settlement::new(held.receipt, verdict)];
+        let disposition = Disposition::Retry { after, error: "no".to_owned() };
+        let said = [relq_core::Settlement::new(held.receipt, disposition)];
         let _either = actor.settle(&said).await;
     }
 
@@ -151,8 +151,8 @@ pub(crate) async fn too_many_settlements_are_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let held = actor.take_one().await;
-    let one = queue_core::Settlement::new(held.receipt.clone(), Verdict::Done);
-    let many = vec![one; actor.limits().max_batch.get() as usize + 1];
+    let one = relq_core::Settlement::new(held.receipt.clone(), Disposition::Done);
+    let many = vec![one; actor.limits().max_jobs_per_call.get() as usize + 1];
 
     assert_invalid(actor.settle(&many).await, Operation::Settle);
 
@@ -164,7 +164,8 @@ pub(crate) async fn too_many_extensions_are_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let held = actor.take_one().await;
-    let many = vec![held.receipt.clone(); actor.limits().max_batch.get() as usize + 1];
+    let many =
+        vec![held.receipt.clone(); actor.limits().max_jobs_per_call.get() as usize + 1];
 
     let answer = actor.extend(actor.worker(), &many, HELD).await;
 
@@ -188,13 +189,13 @@ pub(crate) async fn a_greedy_claim_loses_nothing(store: &Store) {
 /// R6: the largest claim, settlement and extension work.
 pub(crate) async fn the_largest_batches_work(store: &Store) {
     let actor = store.actor("worker").await;
-    let most = actor.limits().max_batch.get();
+    let most = actor.limits().max_jobs_per_call.get();
     actor.store(numbered(most as usize)).await;
 
     let held = actor.take(most).await;
     let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
     let heard = actor.extend(actor.worker(), &receipts, HELD).await.expect("answered");
-    let settled = settle_all(&actor, &held, &Verdict::Done).await;
+    let settled = settle_all(&actor, &held, &Disposition::Done).await;
 
     assert_eq!((held.len(), heard.len()), (most as usize, most as usize));
     assert_eq!(settled, vec![Settled::Applied; most as usize]);
@@ -209,7 +210,7 @@ pub(crate) async fn empty_calls_are_fine(store: &Store) {
     let heard = actor.extend(actor.worker(), &[], HELD).await;
     assert_eq!(heard.expect("answered"), []);
 
-    assert_eq!(actor.figures().await, queue_core::Stats::new());
+    assert_eq!(actor.figures().await, relq_core::Stats::new());
 }
 
 /// R2, R4, R16: names of the longest length, of any text, are taken as they are.

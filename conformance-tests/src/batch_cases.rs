@@ -29,7 +29,7 @@ macro_rules! __with_batch_cases {
                 a_redelivered_piece_counts_once: B2 => Batches;
                 a_buried_piece_has_failed: B8 => Batches;
                 a_piece_out_of_attempts_has_failed: B8 R11 => Batches;
-                a_batchs_figures_add_up: B2 => Batches;
+                a_batchs_stats_add_up: B2 => Batches;
                 anything_goes_by_the_rules: B2 B3 B4 B5 B7 => Batches;
                 an_open_batch_does_not_complete: B1 => Batches;
                 an_empty_batch_completes_at_once: B1 B5 => Batches;
@@ -44,7 +44,7 @@ macro_rules! __with_batch_cases {
                 dropped_settlements_complete_once: B5 R22 => Batches;
                 a_limit_holds: B3 => Batches;
                 a_dead_workers_slot_comes_back: B3 => Batches;
-                a_leavers_slots_come_back: B3 R24 => Batches;
+                released_slots_come_back: B3 R24 => Batches;
                 every_end_frees_its_slot: B3 => Batches;
                 a_retry_holds_no_slot: B9 => Batches;
                 the_most_urgent_batch_is_first: B4 => Batches;
@@ -55,7 +55,7 @@ macro_rules! __with_batch_cases {
                 a_changed_limit_counts: B3 => Batches;
                 pieces_keep_their_order: B4 R13 => Batches Order;
                 a_pause_holds_pieces: R23 => Batches;
-                a_turn_works_on_pieces: B2 B5 => Batches;
+                settle_and_claim_works_on_pieces: B2 B5 => Batches;
                 an_added_piece_wakes: R21 => Batches BlockingWait;
                 a_free_slot_wakes: B3 => Batches BlockingWait;
                 a_raised_limit_wakes: B3 => Batches BlockingWait;

@@ -3,7 +3,7 @@
 /// Hands the list of all cases to another macro, after the arguments given.
 ///
 /// An entry is `name: rules => needs @ scope;`. The needs are what a backend must
-/// claim or declare ([`Need`](crate::Need)); where it does not, a probe runs in place
+/// support or declare ([`Need`](crate::Need)); where it does not, a probe runs in place
 /// of the case. The scope is `redis` or `embedded` for cases of one
 /// [`Profile`](crate::Profile).
 #[doc(hidden)]
@@ -26,8 +26,8 @@ macro_rules! __with_cases {
                 headers_arrive_in_order: R2;
                 the_largest_headers_arrive: R2;
                 headers_above_the_limit_are_refused: R2 R5;
-                the_largest_batch_is_stored: R5;
-                a_batch_above_the_limit_is_refused: R5;
+                the_largest_call_is_stored: R5;
+                a_call_above_the_limit_is_refused: R5;
                 one_invalid_job_refuses_all: R5;
                 equal_payloads_are_two_jobs: R3 R7;
                 an_empty_queue_delivers_nothing: R3;
@@ -60,7 +60,7 @@ macro_rules! __with_cases {
                 two_tokens_are_two_calls: R4 => PushTokens;
                 a_refused_push_uses_no_token_up: R4 R5 => PushTokens;
                 racing_calls_of_a_token_store_once: R4 R12 => PushTokens;
-                the_largest_batch_can_be_repeated: R4 => PushTokens;
+                the_largest_call_can_be_repeated: R4 => PushTokens;
                 a_token_of_no_jobs_is_taken: R4 => PushTokens;
                 a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens;
                 a_token_is_forgotten_after_the_window: R4 => PushTokens;
@@ -79,7 +79,7 @@ macro_rules! __with_cases {
                 a_retried_job_frees_its_key_in_the_end: R16 => Unique;
                 a_lost_lease_keeps_the_key: R16 => Unique;
                 a_give_back_keeps_the_key: R16 => Unique;
-                a_leave_keeps_the_key: R16 => Unique;
+                a_release_keeps_the_key: R16 => Unique;
                 an_ack_frees_the_key: R16 => Unique;
                 a_discard_frees_the_key: R16 => Unique;
                 a_burial_frees_the_key: R16 => Unique;
@@ -118,7 +118,7 @@ macro_rules! __with_cases {
                 cancelling_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry;
                 an_expired_retry_frees_its_key: R16 R17 => Unique Expiry;
                 an_expired_give_back_frees_its_key: R16 R17 => Unique Expiry;
-                an_expired_leave_frees_its_key: R16 R17 R24 => Unique Expiry;
+                an_expired_release_frees_its_key: R16 R17 R24 => Unique Expiry;
                 an_expired_lost_lease_frees_its_key: R16 R17 => Unique Expiry;
             }
             one_holder {
@@ -129,13 +129,13 @@ macro_rules! __with_cases {
                 late_give_back_changes_nothing: R7;
                 late_ack_of_a_ready_job_changes_nothing: R7;
                 a_given_back_receipt_is_stale: R7;
-                a_receipt_is_stale_after_leave: R7;
+                a_receipt_is_stale_after_release: R7;
                 a_retried_receipt_is_stale: R7;
                 a_buried_receipt_is_stale: R7;
                 a_second_ack_is_lost: R7;
                 a_receipt_counts_once_in_a_call: R7;
                 a_stale_receipt_spoils_no_other: R7;
-                one_call_carries_every_verdict: R7;
+                one_call_carries_every_disposition: R7;
                 forged_receipts_are_lost: R7;
                 a_held_job_is_not_given_again: R6;
                 a_held_job_holds_up_nobody: R6 R9;
@@ -145,7 +145,7 @@ macro_rules! __with_cases {
                 an_overdue_ack_is_applied_or_lost: R7;
                 acks_racing_recovery_split_cleanly: R7;
                 a_finished_job_stays_gone: R8;
-                a_sibling_shares_the_queue: R7;
+                another_handle_shares_the_queue: R7;
             }
             leases {
                 late_extension_changes_nothing: R7;
@@ -162,11 +162,11 @@ macro_rules! __with_cases {
                 a_claim_of_urgent_jobs_is_bounded_by_bytes: R6 R15 => Priority;
                 a_job_beyond_the_bytes_is_not_counted: R6 R11;
             }
-            turns {
-                a_turn_settles_and_claims: R7 R8;
-                a_turn_with_a_stale_receipt_goes_on: R7;
-                a_turn_settles_before_it_claims: R7;
-                a_turn_never_waits: R21;
+            settle_and_claim {
+                one_call_does_both: R7 R8;
+                a_stale_receipt_stops_no_claim: R7;
+                the_settlement_comes_first: R7;
+                the_claim_never_waits: R21;
             }
             recovery {
                 a_dead_workers_job_comes_back: R9;
@@ -189,32 +189,32 @@ macro_rules! __with_cases {
                 a_reaper_forgets_what_it_saw: R8 R12;
                 a_late_ack_stops_no_recovery: R7 R9;
             }
-            leaving {
-                leaving_gives_back_at_once: R24;
-                leaving_gives_back_the_unseen: R24 R22;
-                leaving_touches_no_namesake: R24;
-                leaving_touches_no_longer_name: R24;
-                leaving_twice_is_fine: R24;
-                leaving_takes_nothing_from_a_successor: R24 R7;
-                leaving_gives_back_nothing_settled: R24;
-                leaving_gives_back_thousands: R24;
-                a_worker_may_claim_after_leaving: R9 R24;
+            worker_release {
+                release_gives_back_at_once: R24;
+                release_gives_back_the_unseen: R24 R22;
+                release_touches_no_namesake: R24;
+                release_touches_no_longer_name: R24;
+                a_second_release_is_fine: R24;
+                release_takes_nothing_from_a_successor: R24 R7;
+                release_gives_back_nothing_settled: R24;
+                release_gives_back_thousands: R24;
+                a_worker_may_claim_after_release: R9 R24;
             }
             races {
                 a_cancel_races_an_ack: R23;
-                a_leave_races_acks: R7 R24;
+                a_release_races_acks: R7 R24;
                 a_redrive_races_a_purge: R23;
                 reapers_at_once_promote_once: R12 R14 => Delay;
                 a_purge_races_pushes: R1 R19;
             }
-            dropped {
+            cancel_safety {
                 a_dropped_waiter_takes_nothing: R22;
                 dropped_claims_lose_nothing: R22;
                 dropped_pushes_are_whole_or_not: R22 R5;
                 a_dropped_push_takes_no_other_with_it: R22 R1;
                 dropped_settlements_are_carried_out_or_not: R22 R8;
                 dropped_recoveries_lose_nothing: R22 R12;
-                dropped_turns_lose_nothing: R22;
+                dropped_settle_and_claims_lose_nothing: R22;
             }
             stalled {
                 a_stalled_call_holds_up_no_other: R21 R22;
@@ -227,7 +227,7 @@ macro_rules! __with_cases {
                 batches_keep_their_order: R13 => Order;
                 a_given_back_job_is_next: R13 => Order;
                 given_back_jobs_keep_their_order: R13 => Order;
-                a_leavers_jobs_keep_their_order: R13 R24 => Order;
+                released_jobs_keep_their_order: R13 R24 => Order;
                 recovered_jobs_keep_their_order: R13 R9 => Order;
                 pages_of_recovery_keep_the_order: R13 R9 => Order;
                 a_retried_job_goes_to_the_back: R13 => Order;
@@ -291,7 +291,7 @@ macro_rules! __with_cases {
                 a_sooner_due_job_wakes: R14 => Delay BlockingWait;
                 a_due_retry_wakes: R14 => BlockingWait;
                 a_give_back_wakes: R24 => BlockingWait;
-                a_leave_wakes: R24 => BlockingWait;
+                a_release_wakes: R24 => BlockingWait;
                 a_recovery_wakes: R9 => BlockingWait;
                 a_redrive_wakes: R21 => BlockingWait;
                 a_resume_wakes: R21 => BlockingWait;
@@ -307,13 +307,13 @@ macro_rules! __with_cases {
                 no_wake_up_is_missed: R21 => BlockingWait;
                 another_queues_push_is_not_heard: R19;
             }
-            neighbours {
+            isolation {
                 queues_with_alike_names_are_apart: R19;
-                figures_of_queues_are_apart: R19 R23;
-                a_purge_spares_the_neighbours: R19;
-                a_pause_spares_the_neighbours: R19;
-                leaving_one_queue_keeps_the_others: R19 R24;
-                recovery_spares_the_neighbours: R19 R9;
+                stats_of_queues_are_apart: R19 R23;
+                a_purge_spares_other_queues: R19;
+                a_pause_spares_other_queues: R19;
+                release_in_one_queue_keeps_the_others: R19 R24;
+                recovery_spares_other_queues: R19 R9;
                 receipts_belong_to_their_queue: R19 R7;
                 ids_and_keys_belong_to_their_queue: R19 R4 R16 => ClientIds PushTokens Unique;
                 operators_reach_their_queue_only: R19;
@@ -335,7 +335,7 @@ macro_rules! __with_cases {
             }
             operator {
                 a_paused_queue_gives_nothing: R23;
-                a_turn_respects_the_pause: R23;
+                settle_and_claim_respects_the_pause: R23;
                 a_resumed_queue_goes_on: R23;
                 pausing_twice_is_pausing_once: R23;
                 a_paused_queue_works_otherwise: R23;
@@ -385,14 +385,14 @@ macro_rules! __with_cases {
                 a_reconnect_looks_again: R25 @ redis;
                 a_waiting_claim_looks_again: R25 @ redis;
                 recovery_looks_before_it_touches: R25 @ redis;
-                a_sibling_looks_too: R25 @ redis;
+                another_handle_looks_too: R25 @ redis;
                 a_flush_stops_no_running_client: R25 @ redis;
                 keys_without_a_marker_are_refused: R25 @ redis;
                 what_a_newer_relq_wrote_is_refused: R25 @ redis;
                 a_purge_keeps_the_marker: R25 @ redis;
                 plain_pushes_need_no_marker: R25 R20 @ redis;
             }
-            figures {
+            stats {
                 a_new_queue_is_empty: R23;
                 every_state_is_counted: R23;
                 overdue_leases_are_counted: R23;
@@ -401,7 +401,7 @@ macro_rules! __with_cases {
                 a_purged_queue_works: R23 R24;
                 nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique @ redis;
                 a_purge_removes_thousands: R23;
-                figures_add_up_after_anything: R23 => Delay;
+                stats_add_up_after_anything: R23 => Delay;
             }
             bad_input {
                 an_endless_delay_is_refused: R5 => Delay;

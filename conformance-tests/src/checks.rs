@@ -5,9 +5,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use queue_core::{
-    Delivery, DuplicateOf, JobId, JobView, PushToken, Pushed, Settled, Settlement,
-    StateDetail, UniqueKey, Verdict,
+use relq_core::{
+    Delivery, Disposition, DuplicateOf, JobId, JobView, PushToken, Pushed, Settled,
+    Settlement, StateDetail, UniqueKey,
 };
 use tokio::time::{Instant, sleep};
 
@@ -48,11 +48,11 @@ pub(crate) async fn leased_at_rest(actor: &Actor) -> u64 {
 pub(crate) async fn drain(actor: &Actor) -> Vec<Delivery> {
     let mut all = Vec::new();
     loop {
-        let taken = actor.take(actor.limits().max_batch.get().min(500)).await;
+        let taken = actor.take(actor.limits().max_jobs_per_call.get().min(500)).await;
         if taken.is_empty() {
             return all;
         }
-        assert_applied(&settle_all(actor, &taken, &Verdict::Done).await);
+        assert_applied(&settle_all(actor, &taken, &Disposition::Done).await);
         all.extend(taken);
     }
 }
@@ -70,11 +70,11 @@ pub(crate) async fn delivers<P: Into<Bytes>>(
 pub(crate) async fn settle_all(
     actor: &Actor,
     held: &[Delivery],
-    verdict: &Verdict,
+    disposition: &Disposition,
 ) -> Vec<Settled> {
     let done: Vec<_> = held
         .iter()
-        .map(|one| Settlement::new(one.receipt.clone(), verdict.clone()))
+        .map(|one| Settlement::new(one.receipt.clone(), disposition.clone()))
         .collect();
     actor.settle(&done).await.expect("the settlement is answered")
 }
@@ -151,11 +151,11 @@ pub(crate) fn duplicate(existing: &JobId, by: DuplicateOf) -> Pushed {
     Pushed::Duplicate { existing: existing.clone(), by }
 }
 
-pub(crate) fn retry_after(after: Duration) -> Verdict {
-    Verdict::Retry { after, error: "it failed".to_owned() }
+pub(crate) fn retry_after(after: Duration) -> Disposition {
+    Disposition::Retry { after, error: "it failed".to_owned() }
 }
 
-pub(crate) fn retry_now() -> Verdict {
+pub(crate) fn retry_now() -> Disposition {
     retry_after(Duration::ZERO)
 }
 
@@ -164,6 +164,6 @@ pub(crate) fn attempts(most: u16) -> NonZeroU16 {
     NonZeroU16::new(most).expect("cases allow one attempt at least")
 }
 
-pub(crate) fn dead(error: &str) -> Verdict {
-    Verdict::Dead { error: error.to_owned() }
+pub(crate) fn dead(error: &str) -> Disposition {
+    Disposition::Dead { error: error.to_owned() }
 }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, LeaseScope, NewJob, Order, Priority, RecoveryBound,
 };
 
-use crate::turn::{Moment, Ready, Turn};
+use crate::ready_order::{Moment, Ready, ReadyPosition};
 
 /// The classes of a backend.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Class {
     pub(crate) fn is_first(&self, one: &Ready, other: &Ready) -> bool {
         match self.can.order {
             Order::Fifo if one.priority == other.priority => {
-                one.turn.is_before(&other.turn)
+                one.position.is_before(&other.position)
             }
             Order::Fifo => one.priority > other.priority,
             Order::Rotating => self.is_first_in_ring(one, other),
@@ -37,12 +37,14 @@ impl Class {
     fn is_first_in_ring(&self, one: &Ready, other: &Ready) -> bool {
         let is_upper = |job: &Ready| job.priority > *self.can.priorities.start();
         match (is_upper(one), is_upper(other)) {
-            (false, false) => one.turn.is_before(&other.turn),
+            (false, false) => one.position.is_before(&other.position),
             (false, true) => false,
-            (true, false) => one.turn.is_fresh(),
-            (true, true) if !(one.turn.is_fresh() && other.turn.is_fresh()) => false,
+            (true, false) => one.position.is_fresh(),
+            (true, true) if !(one.position.is_fresh() && other.position.is_fresh()) => {
+                false
+            }
             (true, true) if one.priority == other.priority => {
-                other.turn.is_before(&one.turn)
+                other.position.is_before(&one.position)
             }
             (true, true) => one.priority > other.priority,
         }
@@ -55,12 +57,14 @@ impl Class {
         (claim, index): Moment,
         until: u64,
         back: Moment,
-    ) -> Turn {
+    ) -> ReadyPosition {
         match self.can.order {
-            Order::Rotating => {
-                Turn::Back { from: (claim, 0), to: (back.0, usize::MAX), due: None }
-            }
-            _ => Turn::Front { back, claim, index, until },
+            Order::Rotating => ReadyPosition::Back {
+                from: (claim, 0),
+                to: (back.0, usize::MAX),
+                due: None,
+            },
+            _ => ReadyPosition::Front { back, claim, index, until },
         }
     }
 
@@ -104,9 +108,9 @@ impl Class {
         self.can.check_push(std::slice::from_ref(job), false).is_ok()
     }
 
-    /// The job without what is not claimed, of the nearest level that is told apart.
+    /// The job without what is not supported, of the nearest level that is told apart.
     pub(crate) fn fit(&self, mut job: NewJob) -> NewJob {
-        let lacks = |option| !self.can.claims(option);
+        let lacks = |option| !self.can.supports(option);
         if lacks(Capability::ClientIds) {
             job.id = None;
         }
@@ -133,11 +137,11 @@ impl Class {
 pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
     use std::num::NonZeroU32;
 
-    use queue_core::Limits;
+    use relq_core::Limits;
 
     let mut can = Capabilities {
         backend: "declared",
-        claimed: &[
+        supported: &[
             Capability::ClientIds,
             Capability::PushTokens,
             Capability::Delay,
@@ -153,7 +157,7 @@ pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
         limits: Limits {
             max_payload: 1000,
             max_headers: 1000,
-            max_batch: NonZeroU32::new(100).expect("not zero"),
+            max_jobs_per_call: NonZeroU32::new(100).expect("not zero"),
         },
     };
     change(&mut can);
@@ -162,14 +166,14 @@ pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
 
 #[cfg(test)]
 mod tests {
-    use queue_core::{JobId, UniqueKey};
+    use relq_core::{JobId, UniqueKey};
 
     use super::*;
 
     #[test]
     fn what_is_not_claimed_is_left_out() {
         let class = declared(|can| {
-            can.claimed = &[Capability::Unique];
+            can.supported = &[Capability::Unique];
             can.priorities = Priority::NORMAL..=Priority::NORMAL;
             can.lease_scope = LeaseScope::Worker;
         });

@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use queue_core::{Clock, SystemClock, Timestamp};
+use relq_core::{Clock, SystemClock, Timestamp};
 use tokio::sync::watch;
 
 /// The machine's clock, and as much further as the suite has moved it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::NewJob;
+use relq_core::NewJob;
 
 use crate::{
     checks::{delivers, drain, expect_exactly, payloads},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{JobState, NewJob, Redriven, Which};
+use relq_core::{JobState, NewJob, Redriven, Selection};
 
 use crate::{
     checks::{
@@ -12,18 +12,18 @@ use crate::{
     store::{Actor, Store},
 };
 
-async fn bury(actor: &Actor, count: usize) -> Vec<queue_core::JobId> {
+async fn bury(actor: &Actor, count: usize) -> Vec<relq_core::JobId> {
     let jobs = actor.store(numbered(count)).await;
     let held = actor.take(u32::try_from(count).expect("a small number")).await;
     settle_all(actor, &held, &dead("it broke")).await;
     jobs
 }
 
-async fn redrive(actor: &Actor, which: &Which) -> Redriven {
+async fn redrive(actor: &Actor, which: &Selection) -> Redriven {
     actor.redrive(which).await.expect("the redrive is answered")
 }
 
-async fn purge(actor: &Actor, which: &Which) -> u64 {
+async fn purge(actor: &Actor, which: &Selection) -> u64 {
     actor.purge_dead(which).await.expect("the purge is answered")
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn a_dead_letter_stays(store: &Store) {
     bury(&actor, 3).await;
 
     actor.recover_all().await;
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
 
     assert_eq!(actor.take(10).await, []);
     assert_eq!(actor.figures().await.dead, 3);
@@ -92,7 +92,7 @@ pub(crate) async fn a_redriven_job_begins_anew(store: &Store) {
         let held = actor.take_one().await;
         actor.say(&held, dead("it broke")).await;
 
-        assert_eq!(redrive(&actor, &Which::All).await, moved(1));
+        assert_eq!(redrive(&actor, &Selection::All).await, moved(1));
 
         let held = actor.take_one().await;
         assert_eq!((held.job(), held.attempt()), (&job, 1));
@@ -107,7 +107,7 @@ pub(crate) async fn a_redrive_takes_those_named(store: &Store) {
     let jobs = bury(&actor, 5).await;
     let named = vec![jobs[3].clone(), jobs[1].clone()];
 
-    assert_eq!(redrive(&actor, &Which::Only(named)).await, moved(2));
+    assert_eq!(redrive(&actor, &Selection::Only(named)).await, moved(2));
 
     let (one, three) = (numbered(5).remove(1), numbered(5).remove(3));
     expect_exactly(payloads(&drain(&actor).await), [one, three]);
@@ -122,7 +122,7 @@ pub(crate) async fn a_redrive_passes_unknown_ids_over(store: &Store) {
     let named =
         vec![id("unknown"), jobs[0].clone(), alive, jobs[0].clone(), id("*"), id("0")];
 
-    assert_eq!(redrive(&actor, &Which::Only(named)).await, moved(1));
+    assert_eq!(redrive(&actor, &Selection::Only(named)).await, moved(1));
 
     expect_exactly(payloads(&drain(&actor).await), ["job 0".into(), "alive".into()]);
 }
@@ -131,7 +131,7 @@ pub(crate) async fn a_redrive_passes_unknown_ids_over(store: &Store) {
 pub(crate) async fn naming_none_means_none(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 2).await;
-    let none = Which::Only(vec![]);
+    let none = Selection::Only(vec![]);
 
     assert_eq!(redrive(&actor, &none).await, moved(0));
     assert_eq!(purge(&actor, &none).await, 0);
@@ -146,7 +146,7 @@ pub(crate) async fn thousands_are_redriven(store: &Store) {
         bury(&actor, 500).await;
     }
 
-    assert_eq!(redrive(&actor, &Which::All).await, moved(8_500));
+    assert_eq!(redrive(&actor, &Selection::All).await, moved(8_500));
 
     assert_eq!(drain(&actor).await.len(), 8_500);
     assert_eq!(actor.figures().await.dead, 0);
@@ -172,7 +172,7 @@ pub(crate) async fn a_purge_of_the_dead_spares_the_living(store: &Store) {
     actor.store(["ready", "leased"]).await;
     actor.take_one().await;
 
-    assert_eq!(purge(&actor, &Which::All).await, 4);
+    assert_eq!(purge(&actor, &Selection::All).await, 4);
 
     let stats = actor.figures().await;
     assert_eq!((stats.dead, stats.ready, stats.leased), (0, 1, 1));
@@ -185,7 +185,7 @@ pub(crate) async fn a_purge_takes_those_named(store: &Store) {
     let alive = actor.store_one("alive").await;
     let named = vec![jobs[1].clone(), id("unknown"), alive, jobs[1].clone()];
 
-    assert_eq!(purge(&actor, &Which::Only(named)).await, 1);
+    assert_eq!(purge(&actor, &Selection::Only(named)).await, 1);
 
     let mut left = numbered(3);
     left.remove(1);
@@ -197,10 +197,10 @@ pub(crate) async fn a_purge_takes_those_named(store: &Store) {
 pub(crate) async fn a_second_purge_finds_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 3).await;
-    purge(&actor, &Which::All).await;
+    purge(&actor, &Selection::All).await;
 
-    assert_eq!(purge(&actor, &Which::All).await, 0);
-    assert_eq!(redrive(&actor, &Which::All).await, moved(0));
+    assert_eq!(purge(&actor, &Selection::All).await, 0);
+    assert_eq!(redrive(&actor, &Selection::All).await, moved(0));
 }
 
 /// R12, R23: operators at once redrive each dead letter once.
@@ -210,7 +210,8 @@ pub(crate) async fn operators_at_once_redrive_once(store: &Store) {
     let mut redrives = Vec::new();
     for index in 0..4 {
         let other = store.actor(&format!("o{index}")).await;
-        redrives.push(tokio::spawn(async move { redrive(&other, &Which::All).await }));
+        redrives
+            .push(tokio::spawn(async move { redrive(&other, &Selection::All).await }));
     }
 
     let mut sum = 0;

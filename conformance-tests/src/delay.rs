@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{JobState, NewJob, OnDuplicate};
+use relq_core::{JobState, NewJob, OnDuplicate};
 
 use crate::{
     checks::{
@@ -105,7 +105,7 @@ pub(crate) async fn due_jobs_come_in_order_of_time(store: &Store) {
 /// They are enough for the order of numbers to differ from that of their text.
 pub(crate) async fn jobs_due_together_come_in_order(store: &Store) {
     let actor = store.actor("worker").await;
-    let many = actor.limits().max_batch.get() as usize;
+    let many = actor.limits().max_jobs_per_call.get() as usize;
     let delayed = numbered(many).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
     actor.store(delayed).await;
     let scheduled = listed(&actor.list(JobState::Scheduled, 300).await);
@@ -227,13 +227,13 @@ pub(crate) async fn a_delayed_job_keeps_its_level(store: &Store) {
 /// R14: the longest delay is allowed and does not wrap round.
 pub(crate) async fn the_longest_delay_is_far_off(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").delay(queue_core::MAX_DURATION)).await;
+    actor.store_one(NewJob::new("job").delay(relq_core::MAX_DURATION)).await;
 
     actor.recover_all().await;
 
     assert_eq!(actor.take(1).await, []);
     let next = actor.figures().await.next_due_in.expect("one is scheduled");
-    assert!(next > queue_core::MAX_DURATION - HELD, "{next:?}");
+    assert!(next > relq_core::MAX_DURATION - HELD, "{next:?}");
 }
 
 /// R14, R23: the stats say when the next job is due.

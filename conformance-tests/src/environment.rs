@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use queue_core::Randomness;
+use relq_core::Randomness;
 
 /// Bytes that look random and are the same for the same seed (SplitMix64).
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{JobState, NewJob, Verdict, Which};
+use relq_core::{Disposition, JobState, NewJob, Selection};
 
 use crate::{
     checks::{
@@ -101,7 +101,7 @@ pub(crate) async fn a_given_back_job_expires(store: &Store) {
     actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
     let held = actor.take_one().await;
     store.advance(PAST_LIFE).await;
-    actor.say(&held, Verdict::GiveBack).await;
+    actor.say(&held, Disposition::GiveBack).await;
 
     assert_eq!(actor.take(1).await, []);
 
@@ -143,7 +143,7 @@ pub(crate) async fn an_expired_job_survives_redrive(store: &Store) {
     actor.recover_all().await;
     actor.take(1).await;
 
-    actor.redrive(&Which::All).await.expect("answered");
+    actor.redrive(&Selection::All).await.expect("answered");
 
     let delivered = drain(&actor).await.len() as u64;
     assert_eq!(delivered + actor.figures().await.dead, 1);

@@ -5,7 +5,7 @@ mod tokens;
 
 use std::time::Duration;
 
-use queue_core::NewJob;
+use relq_core::NewJob;
 
 use crate::checks::id;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Extended, NewJob, Verdict};
+use relq_core::{ClaimRequest, Disposition, Extended, NewJob};
 
 use crate::{
     checks::{
@@ -145,7 +145,7 @@ pub(crate) async fn the_longest_worker_ids_hold(store: &Store) {
     first.take_one().await;
     let held = second.take_one().await;
 
-    assert_eq!(first.leave(first.worker()).await.expect("answered").jobs, 1);
+    assert_eq!(first.release_worker(first.worker()).await.expect("answered").jobs, 1);
 
     second.finish(&held).await;
 }
@@ -193,7 +193,7 @@ async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
     assert!(claims <= 12, "{claims} claims");
     expect_exactly(payloads(&taken).iter().map(head), sent.iter().map(head));
     for page in taken.chunks(10) {
-        assert_applied(&settle_all(actor, page, &Verdict::Done).await);
+        assert_applied(&settle_all(actor, page, &Disposition::Done).await);
     }
 }
 
@@ -225,7 +225,7 @@ pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) 
     while held < sent.len() {
         held += leaver.take(1000).await.len();
     }
-    leaver.leave(leaver.worker()).await.expect("the leave is answered");
+    leaver.release_worker(leaver.worker()).await.expect("the release is answered");
 
     claims_are_bounded(&actor, sent).await;
 }

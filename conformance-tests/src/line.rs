@@ -1,12 +1,12 @@
 //! Jobs that are ready, and how they came to be: in which order they are to be served.
 
 use bytes::Bytes;
-use queue_core::NewJob;
+use relq_core::NewJob;
 
 use crate::{
     checks::counts,
     class::Class,
-    turn::{Ready, Turn},
+    ready_order::{Ready, ReadyPosition},
 };
 
 /// The ready jobs of a case, each of another payload.
@@ -16,7 +16,7 @@ pub(crate) struct Line(Vec<(Bytes, Ready)>);
 impl Line {
     /// Jobs that were never delivered, in the order of their pushes.
     pub(crate) fn of<J: Into<NewJob>>(jobs: impl IntoIterator<Item = J>) -> Self {
-        Self::default().and(jobs, |index| Turn::fresh((0, index)))
+        Self::default().and(jobs, |index| ReadyPosition::fresh((0, index)))
     }
 
     /// And jobs that were claimed in that order, when the former were ready already,
@@ -36,18 +36,18 @@ impl Line {
     ) -> Self {
         self.and(jobs, |index| {
             let at = (3, index);
-            Turn::Back { from: at, to: at, due: Some(0) }
+            ReadyPosition::Back { from: at, to: at, due: Some(0) }
         })
     }
 
     fn and<J: Into<NewJob>>(
         mut self,
         jobs: impl IntoIterator<Item = J>,
-        turn: impl Fn(usize) -> Turn,
+        position: impl Fn(usize) -> ReadyPosition,
     ) -> Self {
         let jobs = jobs.into_iter().map(Into::into).enumerate();
         self.0.extend(jobs.map(|(index, job)| {
-            (job.payload, Ready { priority: job.priority, turn: turn(index) })
+            (job.payload, Ready { priority: job.priority, position: position(index) })
         }));
         self
     }
@@ -84,7 +84,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use queue_core::{Order, Priority};
+    use relq_core::{Order, Priority};
 
     use super::*;
     use crate::class::declared;

@@ -7,11 +7,11 @@ mod soak;
 use std::process::ExitCode;
 
 use clap::Parser;
-use conformance_tests::{processes, sqlite};
-use queue_core::BoxError;
+use relq_conformance::{processes, sqlite};
+use relq_core::BoxError;
 
 /// What a command came to: whether all was well, or why it could not tell.
-type Outcome<T> = Result<T, BoxError>;
+type SuiteResult<T> = Result<T, BoxError>;
 
 /// Prove a backend of relq reliable
 #[derive(Parser, Debug)]
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 /// Answers whether the backend passed.
-fn run(command: Command) -> Outcome<bool> {
+fn run(command: Command) -> SuiteResult<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
     match command {
         Command::Report(args) => args.run(),

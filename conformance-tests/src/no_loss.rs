@@ -1,7 +1,7 @@
 //! Bytes come out as they went in, and a push stores all or nothing.
 
 use bytes::Bytes;
-use queue_core::{Error, Headers, JobState, NewJob, Verdict};
+use relq_core::{Disposition, Error, Headers, JobState, NewJob};
 
 use crate::{
     checks::{
@@ -110,13 +110,13 @@ pub(crate) async fn bytes_and_headers_survive_every_state(store: &Store) {
 
 async fn through_every_state(actor: &Actor) {
     let held = actor.take_one().await;
-    actor.say(&held, Verdict::GiveBack).await;
+    actor.say(&held, Disposition::GiveBack).await;
     let held = actor.take_one().await;
     actor.say(&held, retry_now()).await;
     actor.recover_all().await;
     let held = actor.take_one().await;
     actor.say(&held, dead("of old age")).await;
-    actor.redrive(&queue_core::Which::All).await.expect("the redrive is answered");
+    actor.redrive(&relq_core::Selection::All).await.expect("the redrive is answered");
 }
 
 /// R2: the stated limit is allowed.
@@ -182,9 +182,9 @@ pub(crate) async fn headers_above_the_limit_are_refused(store: &Store) {
 }
 
 /// R5: the largest batch is stored whole.
-pub(crate) async fn the_largest_batch_is_stored(store: &Store) {
+pub(crate) async fn the_largest_call_is_stored(store: &Store) {
     let actor = store.actor("worker").await;
-    let sent = numbered(actor.limits().max_batch.get() as usize);
+    let sent = numbered(actor.limits().max_jobs_per_call.get() as usize);
 
     actor.store(sent.clone()).await;
 
@@ -192,9 +192,10 @@ pub(crate) async fn the_largest_batch_is_stored(store: &Store) {
 }
 
 /// R5: a batch above the limit is refused, and nothing is stored.
-pub(crate) async fn a_batch_above_the_limit_is_refused(store: &Store) {
+pub(crate) async fn a_call_above_the_limit_is_refused(store: &Store) {
     let actor = store.actor("producer").await;
-    let jobs = vec![NewJob::new("job"); actor.limits().max_batch.get() as usize + 1];
+    let jobs =
+        vec![NewJob::new("job"); actor.limits().max_jobs_per_call.get() as usize + 1];
 
     let refused = actor.push(&jobs, None).await;
 
@@ -221,7 +222,7 @@ pub(crate) async fn equal_payloads_are_two_jobs(store: &Store) {
     let held = actor.take(3).await;
 
     actor.finish(&held[1]).await;
-    actor.leave(actor.worker()).await.expect("the leave is answered");
+    actor.release_worker(actor.worker()).await.expect("the release is answered");
 
     let rest = drain(&actor).await;
     let ids = rest.iter().map(|one| one.job().clone());

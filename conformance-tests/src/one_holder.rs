@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use queue_core::{Delivery, NewJob, Receipt, Settled, Settlement, Verdict};
+use relq_core::{Delivery, Disposition, NewJob, Receipt, Settled, Settlement};
 
 use crate::{
     checks::{
@@ -30,10 +30,10 @@ pub(crate) async fn lose_and_retake(store: &Store) -> Lost {
     Lost { actor, stale, current }
 }
 
-async fn changes_nothing(store: &Store, verdict: Verdict) {
+async fn changes_nothing(store: &Store, disposition: Disposition) {
     let Lost { actor, stale, current } = lose_and_retake(store).await;
 
-    assert_eq!(actor.say(&stale, verdict).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&stale, disposition).await, Settled::LeaseLost);
 
     let stats = actor.figures().await;
     assert_eq!((stats.leased, stats.unfinished(), stats.dead), (1, 1, 0));
@@ -43,7 +43,7 @@ async fn changes_nothing(store: &Store, verdict: Verdict) {
 
 /// R7: proof of an old lease does not end the new one.
 pub(crate) async fn late_ack_changes_nothing(store: &Store) {
-    changes_nothing(store, Verdict::Done).await;
+    changes_nothing(store, Disposition::Done).await;
 }
 
 /// R7: proof of an old lease does not put the job off.
@@ -58,12 +58,12 @@ pub(crate) async fn late_burial_changes_nothing(store: &Store) {
 
 /// R7: proof of an old lease does not drop the job.
 pub(crate) async fn late_discard_changes_nothing(store: &Store) {
-    changes_nothing(store, Verdict::Discard).await;
+    changes_nothing(store, Disposition::Discard).await;
 }
 
 /// R7: proof of an old lease does not give the job back.
 pub(crate) async fn late_give_back_changes_nothing(store: &Store) {
-    changes_nothing(store, Verdict::GiveBack).await;
+    changes_nothing(store, Disposition::GiveBack).await;
 }
 
 /// R7: a late ack is refused while the job is ready again, before anyone took it.
@@ -74,7 +74,7 @@ pub(crate) async fn late_ack_of_a_ready_job_changes_nothing(store: &Store) {
     store.outlast_brief_leases().await;
     actor.recover_all().await;
 
-    assert_eq!(actor.say(&stale, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&stale, Disposition::Done).await, Settled::LeaseLost);
 
     delivers(&actor, ["job"]).await;
 }
@@ -85,22 +85,22 @@ pub(crate) async fn a_given_back_receipt_is_stale(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let stale = actor.take_one().await;
-    actor.say(&stale, Verdict::GiveBack).await;
+    actor.say(&stale, Disposition::GiveBack).await;
     let current = actor.take_one().await;
     assert_eq!(current.attempt(), stale.attempt());
 
-    assert_eq!(actor.say(&stale, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&stale, Disposition::Done).await, Settled::LeaseLost);
 
     assert_ne!(current.receipt, stale.receipt);
     actor.finish(&current).await;
 }
 
 /// R7: a receipt is stale once its worker left.
-pub(crate) async fn a_receipt_is_stale_after_leave(store: &Store) {
+pub(crate) async fn a_receipt_is_stale_after_release(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let stale = actor.take_one().await;
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
     let current = actor.take_one().await;
 
     assert_eq!(actor.say(&stale, dead("late")).await, Settled::LeaseLost);
@@ -115,7 +115,7 @@ pub(crate) async fn a_retried_receipt_is_stale(store: &Store) {
     let held = actor.take_one().await;
     actor.say(&held, retry_after(HELD)).await;
 
-    assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&held, Disposition::Done).await, Settled::LeaseLost);
 
     assert_eq!(actor.figures().await.scheduled, 1);
 }
@@ -127,7 +127,7 @@ pub(crate) async fn a_buried_receipt_is_stale(store: &Store) {
     let held = actor.take_one().await;
     actor.say(&held, dead("no")).await;
 
-    assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&held, Disposition::Done).await, Settled::LeaseLost);
 
     assert_eq!(actor.the_dead_one().await.payload, "job");
 }
@@ -139,18 +139,18 @@ pub(crate) async fn a_second_ack_is_lost(store: &Store) {
     let held = actor.take_one().await;
     actor.finish(&held).await;
 
-    assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&held, Disposition::Done).await, Settled::LeaseLost);
 
     assert_eq!(actor.figures().await.finished, 1);
 }
 
-/// R7: of two verdicts on one receipt in one call, one is carried out.
+/// R7: of two dispositions on one receipt in one call, one is carried out.
 pub(crate) async fn a_receipt_counts_once_in_a_call(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let held = actor.take_one().await;
-    let said = [dead("no"), Verdict::Done]
-        .map(|verdict| Settlement::new(held.receipt.clone(), verdict));
+    let said = [dead("no"), Disposition::Done]
+        .map(|disposition| Settlement::new(held.receipt.clone(), disposition));
 
     let settled = actor.settle(&said).await.expect("answered");
 
@@ -170,7 +170,7 @@ pub(crate) async fn a_stale_receipt_spoils_no_other(store: &Store) {
     actor.finish(&held[3]).await;
     actor.finish(&held[5]).await;
 
-    let settled = settle_all(&actor, &held, &Verdict::Done).await;
+    let settled = settle_all(&actor, &held, &Disposition::Done).await;
 
     let (lost, applied) = (Settled::LeaseLost, Settled::Applied);
     assert_eq!(settled, [lost, applied, applied, lost, applied, lost]);
@@ -178,21 +178,21 @@ pub(crate) async fn a_stale_receipt_spoils_no_other(store: &Store) {
 }
 
 /// R7: one call may say something else of each job.
-pub(crate) async fn one_call_carries_every_verdict(store: &Store) {
+pub(crate) async fn one_call_carries_every_disposition(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(5)).await;
     let held = actor.take(5).await;
-    let verdicts = [
-        Verdict::Done,
+    let dispositions = [
+        Disposition::Done,
         retry_after(HELD),
         dead("no"),
-        Verdict::Discard,
-        Verdict::GiveBack,
+        Disposition::Discard,
+        Disposition::GiveBack,
     ];
     let said: Vec<_> = held
         .iter()
-        .zip(verdicts)
-        .map(|(one, verdict)| Settlement::new(one.receipt.clone(), verdict))
+        .zip(dispositions)
+        .map(|(one, disposition)| Settlement::new(one.receipt.clone(), disposition))
         .collect();
 
     let settled = actor.settle(&said).await.expect("answered");
@@ -214,7 +214,7 @@ pub(crate) async fn forged_receipts_are_lost(store: &Store) {
     let said: Vec<_> = tokens
         .into_iter()
         .map(|token| Receipt::new(held.job().clone(), 1, Bytes::from_static(token)))
-        .map(|receipt| Settlement::new(receipt, Verdict::Done))
+        .map(|receipt| Settlement::new(receipt, Disposition::Done))
         .collect();
 
     let settled = actor.settle(&said).await.expect("answered");
@@ -276,7 +276,7 @@ async fn take_all(actor: &Actor) -> Vec<Delivery> {
         if taken.is_empty() {
             return all;
         }
-        settle_all(actor, &taken, &Verdict::Done).await;
+        settle_all(actor, &taken, &Disposition::Done).await;
         all.extend(taken);
     }
 }
@@ -312,7 +312,9 @@ pub(crate) async fn racing_acks_of_a_receipt_count_once(store: &Store) {
     let mut acks = Vec::new();
     for index in 0..8 {
         let (other, held) = (store.actor(&format!("w{index}")).await, held.clone());
-        acks.push(tokio::spawn(async move { other.say(&held, Verdict::Done).await }));
+        acks.push(tokio::spawn(
+            async move { other.say(&held, Disposition::Done).await },
+        ));
     }
 
     let mut answers = Vec::new();
@@ -333,7 +335,7 @@ pub(crate) async fn an_overdue_ack_is_applied_or_lost(store: &Store) {
     let held = actor.take_one_briefly().await;
     store.outlast_brief_leases().await;
 
-    let settled = actor.say(&held, Verdict::Done).await;
+    let settled = actor.say(&held, Disposition::Done).await;
 
     actor.recover_all().await;
     let again = drain(&actor).await.len();
@@ -350,7 +352,7 @@ pub(crate) async fn acks_racing_recovery_split_cleanly(store: &Store) {
     store.outlast_brief_leases().await;
     let reaping = tokio::spawn(async move { reaper.recover_all().await });
 
-    let settled = settle_all(&worker, &held, &Verdict::Done).await;
+    let settled = settle_all(&worker, &held, &Disposition::Done).await;
 
     reaping.await.expect("the recovery ends");
     worker.recover_all().await;
@@ -364,7 +366,7 @@ pub(crate) async fn a_finished_job_stays_gone(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let held = actor.take_one_briefly().await;
-    actor.say(&held, Verdict::Discard).await;
+    actor.say(&held, Disposition::Discard).await;
     actor.store_one("next").await;
     let held = actor.take_one().await;
     actor.finish(&held).await;
@@ -376,19 +378,19 @@ pub(crate) async fn a_finished_job_stays_gone(store: &Store) {
     assert_eq!(actor.take(10).await, []);
 }
 
-/// R7: a sibling speaks for the same queue.
-pub(crate) async fn a_sibling_shares_the_queue(store: &Store) {
+/// R7: another handle speaks for the same queue.
+pub(crate) async fn another_handle_shares_the_queue(store: &Store) {
     let actor = store.actor("worker").await;
-    let sibling = actor.sibling().await.expect("a sibling opens");
+    let another = actor.open_another().await.expect("another handle opens");
     actor.store_one("job").await;
-    let held = sibling.claim(&actor.ask(1)).await.expect("answered").remove(0);
+    let held = another.claim(&actor.ask(1)).await.expect("answered").remove(0);
 
     actor.finish(&held).await;
 
     drop(actor);
     let stranger = store.actor("stranger").await;
-    sibling.push(&[NewJob::new("by the sibling")], None).await.expect("taken");
+    another.push(&[NewJob::new("by the other handle")], None).await.expect("taken");
     let seen =
-        eventually("the sibling's job", || async { stranger.take(1).await.pop() });
-    assert_eq!(seen.await.payload, "by the sibling");
+        eventually("the other handle's job", || async { stranger.take(1).await.pop() });
+    assert_eq!(seen.await.payload, "by the other handle");
 }

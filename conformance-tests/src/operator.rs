@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queue_core::{
-    Cancelled, Delivery, Extended, JobId, JobState, NewJob, PeekRequest, Settled,
-    StateDetail, Verdict,
+use relq_core::{
+    Cancelled, Delivery, Disposition, Extended, JobId, JobState, NewJob, PeekRequest,
+    Settled, StateDetail,
 };
 
 use crate::{
@@ -31,18 +31,18 @@ pub(crate) async fn a_paused_queue_gives_nothing(store: &Store) {
     assert_eq!((stats.paused, stats.ready), (true, 1));
 }
 
-/// R23: nor by the claim of a turn, whose settlement is carried out.
-pub(crate) async fn a_turn_respects_the_pause(store: &Store) {
+/// R23: nor by the claim of settle_and_claim, whose settlement is carried out.
+pub(crate) async fn settle_and_claim_respects_the_pause(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(2)).await;
     let held = actor.take_one().await;
     actor.pause().await.expect("answered");
-    let done = [queue_core::Settlement::new(held.receipt, Verdict::Done)];
+    let done = [relq_core::Settlement::new(held.receipt, Disposition::Done)];
 
-    let turn = actor.turn(&done, &actor.ask(1)).await;
+    let both = actor.settle_and_claim(&done, &actor.ask(1)).await;
 
-    assert_eq!(turn.settled.expect("answered"), [Settled::Applied]);
-    assert_eq!(turn.claimed.expect("answered"), []);
+    assert_eq!(both.settled.expect("answered"), [Settled::Applied]);
+    assert_eq!(both.claimed.expect("answered"), []);
 }
 
 /// R23: a resumed queue goes on.
@@ -164,10 +164,10 @@ pub(crate) async fn a_leased_job_is_cancelled(store: &Store) {
 pub(crate) async fn a_cancelled_job_cannot_be_settled(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(3)).await;
-    for verdict in [Verdict::Done, retry_after(Duration::ZERO), dead("no")] {
+    for disposition in [Disposition::Done, retry_after(Duration::ZERO), dead("no")] {
         let held = actor.take_one().await;
         cancel(&actor, held.job()).await;
-        assert_eq!(actor.say(&held, verdict).await, Settled::LeaseLost);
+        assert_eq!(actor.say(&held, disposition).await, Settled::LeaseLost);
     }
 
     actor.recover_all().await;
@@ -187,7 +187,7 @@ pub(crate) async fn a_cancelled_job_does_not_come_back(store: &Store) {
         cancel(&actor, one.job()).await;
     }
 
-    assert_eq!(actor.leave(actor.worker()).await.expect("answered").jobs, 0);
+    assert_eq!(actor.release_worker(actor.worker()).await.expect("answered").jobs, 0);
     store.outlast_brief_leases().await;
 
     assert_eq!(actor.recover_all().await.requeued, 0);

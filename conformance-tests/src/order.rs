@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use queue_core::{Delivery, JobState, NewJob, Priority, Verdict, Which};
+use relq_core::{Delivery, Disposition, JobState, NewJob, Priority, Selection};
 
 use crate::{
     checks::{
@@ -59,7 +59,7 @@ pub(crate) async fn a_given_back_job_is_next(store: &Store) {
     actor.store(["a", "b", "c"]).await;
     let held = actor.take_one().await;
 
-    actor.say(&held, Verdict::GiveBack).await;
+    actor.say(&held, Disposition::GiveBack).await;
     actor.store_one("d").await;
 
     let line = Line::of(["b", "c"]).and_back(&actor.class(), ["a"]).and_then(["d"]);
@@ -79,19 +79,19 @@ pub(crate) async fn given_back_jobs_keep_their_order(store: &Store) {
     actor.store(numbered(8)).await;
     let held = actor.take(5).await;
 
-    settle_all(&actor, &held, &Verdict::GiveBack).await;
+    settle_all(&actor, &held, &Disposition::GiveBack).await;
 
     serves(&actor, five_of_eight_back(&actor)).await;
 }
 
 /// R13, R24: what a leaving worker held keeps its order, at the front or in its turn.
-pub(crate) async fn a_leavers_jobs_keep_their_order(store: &Store) {
+pub(crate) async fn released_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
     actor.take(2).await;
     actor.take(3).await;
 
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
 
     serves(&actor, five_of_eight_back(&actor)).await;
 }
@@ -140,7 +140,7 @@ pub(crate) async fn a_redriven_job_goes_to_the_back(store: &Store) {
     let held = actor.take_one().await;
     actor.say(&held, dead("no")).await;
 
-    actor.redrive(&Which::All).await.expect("answered");
+    actor.redrive(&Selection::All).await.expect("answered");
 
     serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
 }
@@ -154,7 +154,7 @@ pub(crate) async fn redriven_jobs_keep_their_order(store: &Store) {
     settle_all(&actor, &held, &dead("no")).await;
 
     let letters = listed(&actor.list(JobState::Dead, 7).await);
-    actor.redrive(&Which::All).await.expect("answered");
+    actor.redrive(&Selection::All).await.expect("answered");
 
     assert_eq!(letters, payloads(&held));
     serves(&actor, Line::default().and_then(payloads(&held))).await;
@@ -182,7 +182,7 @@ pub(crate) async fn many_given_back_jobs_keep_their_order(store: &Store) {
     actor.store(numbered(39)).await;
     let held = actor.take(39).await;
 
-    settle_all(&actor, &held, &Verdict::GiveBack).await;
+    settle_all(&actor, &held, &Disposition::GiveBack).await;
 
     serves(&actor, Line::default().and_back(&actor.class(), payloads(&held))).await;
 }
@@ -256,7 +256,7 @@ pub(crate) async fn a_level_survives_every_way_back(store: &Store) {
     actor.store([NewJob::new("normal"), urgent.clone()]).await;
 
     let held = take_the_urgent(&actor, Line::of([urgent.clone()])).await;
-    actor.say(&held, Verdict::GiveBack).await;
+    actor.say(&held, Disposition::GiveBack).await;
     let back = Line::default().and_back(&actor.class(), [urgent.clone()]);
     let held = take_the_urgent(&actor, back).await;
     actor.say(&held, retry_now()).await;
@@ -264,9 +264,9 @@ pub(crate) async fn a_level_survives_every_way_back(store: &Store) {
     let again = Line::default().and_then([urgent.clone()]);
     let held = take_the_urgent(&actor, again.clone()).await;
     actor.say(&held, dead("no")).await;
-    actor.redrive(&Which::All).await.expect("answered");
+    actor.redrive(&Selection::All).await.expect("answered");
     take_the_urgent(&actor, again).await;
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
 
     let left = Line::default().and_back(&actor.class(), [urgent]).and_then(["normal"]);
     serves(&actor, left).await;
@@ -281,7 +281,7 @@ async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
     let [urgent, normal] = ["urgent", "normal"]
         .map(|name| both.iter().find(|one| one.payload == name).expect("claimed"));
     assert_eq!(urgent.priority, actor.class().most_urgent());
-    actor.say(normal, Verdict::GiveBack).await;
+    actor.say(normal, Disposition::GiveBack).await;
     urgent.clone()
 }
 

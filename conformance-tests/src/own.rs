@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
 use relq::{ConnectError, connect_in};
+use relq_core::{Environment, Error, ErrorContext, Operation, Queue, QueueName};
 
 use crate::{Room, Subject, processes::Embedded, sqlite::SQLITE};
 
@@ -168,7 +168,7 @@ async fn open(
         Ok(queue) => Ok(queue),
         Err(ConnectError::Queue(error)) => Err(error),
         Err(other) => {
-            let at = At { backend, operation: Operation::Connect };
+            let at = ErrorContext { backend, operation: Operation::Connect };
             Err(Error::Invalid { at, reason: other.to_string() })
         }
     }

@@ -2,8 +2,8 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use queue_core::{
-    ClaimRequest, Error, JobId, JobState, NewJob, PeekRequest, Queue, Which,
+use relq_core::{
+    ClaimRequest, Error, JobId, JobState, NewJob, PeekRequest, Queue, Selection,
 };
 
 use crate::{
@@ -138,14 +138,14 @@ pub(crate) async fn recovery_looks_before_it_touches(store: &Store) {
     delivers(&actor, ["1", "2"]).await;
 }
 
-/// R25: a sibling looks like anybody else.
-pub(crate) async fn a_sibling_looks_too(store: &Store) {
+/// R25: another handle looks like anybody else.
+pub(crate) async fn another_handle_looks_too(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let own = store.marker().await;
     store.mark(ANOTHERS).await;
 
-    let refused = actor.sibling().await.expect_err("the queue is another's");
+    let refused = actor.open_another().await.expect_err("the queue is another's");
 
     assert_unusable(&refused, "another");
     store.mark(own.as_bytes()).await;
@@ -302,12 +302,12 @@ async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
     match number {
         0 => actor.push(&[NewJob::new("written")], None).await.map(drop),
         1 => actor.claim(&ask).await.map(drop),
-        2 => actor.turn(&[], &ask).await.claimed.map(drop),
-        3 => actor.leave(actor.worker()).await.map(drop),
+        2 => actor.settle_and_claim(&[], &ask).await.claimed.map(drop),
+        3 => actor.release_worker(actor.worker()).await.map(drop),
         4 => actor.recover(many(10)).await.map(drop),
         5 => actor.pause().await,
         6 => actor.resume().await,
-        7 => actor.redrive(&Which::All).await.map(drop),
+        7 => actor.redrive(&Selection::All).await.map(drop),
         8 => actor.purge().await.map(drop),
         _ => {
             let nobody = JobId::new("nobody").expect("the id is valid");

@@ -1,10 +1,10 @@
-//! What runs in place of a case whose option the backend does not claim: a check
+//! What runs in place of a case whose option the backend does not support: a check
 //! that the option is refused, and that nothing was stored; and in place of one whose
 //! class it does not declare, what holds for all classes.
 
 use std::time::Duration;
 
-use queue_core::{
+use relq_core::{
     Capabilities, Capability, Error, LeaseScope, NewJob, Order, Priority, PushToken,
 };
 
@@ -13,10 +13,10 @@ use crate::{
     store::{HELD, Store, WOKEN},
 };
 
-/// What a backend must claim or declare for a case to be run on it.
+/// What a backend must support or declare for a case to be run on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// An option, claimed.
+    /// An option, supported.
     Option(Capability),
     /// An order, declared.
     Order,
@@ -30,7 +30,7 @@ impl Need {
     /// Whether a backend that claims this can be held to the case.
     pub fn is_met_by(self, capabilities: &Capabilities) -> bool {
         match self {
-            Self::Option(option) => capabilities.claims(option),
+            Self::Option(option) => capabilities.supports(option),
             Self::Order => capabilities.order != Order::Unordered,
             Self::Fifo => capabilities.order == Order::Fifo,
             Self::JobLease => capabilities.lease_scope == LeaseScope::Job,
@@ -84,7 +84,7 @@ async fn comes_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(20)).await;
     actor.take(7).await;
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
 
     delivers(&actor, numbered(20)).await;
 }
@@ -93,7 +93,7 @@ async fn comes_once(store: &Store) {
 async fn has_none(store: &Store) {
     let actor = store.actor("prober").await;
 
-    assert!(actor.batch_queue().is_none(), "batches that are not claimed");
+    assert!(actor.batch_queue().is_none(), "batches that are not supported");
 }
 
 /// The option is refused with a clear error before anything is written.

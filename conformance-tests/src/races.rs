@@ -1,6 +1,6 @@
 //! Calls that race for one job: one of them wins, and nothing is lost (R6, R8, R12).
 
-use queue_core::{Cancelled, Delivery, NewJob, Settled, Verdict, Which};
+use relq_core::{Cancelled, Delivery, Disposition, NewJob, Selection, Settled};
 
 use crate::{
     checks::{dead, delivers, numbered, settle_all},
@@ -30,7 +30,8 @@ pub(crate) async fn a_cancel_races_an_ack(store: &Store) {
 
     let mut applied = 0;
     for one in &held {
-        applied += u64::from(holder.say(one, Verdict::Done).await == Settled::Applied);
+        applied +=
+            u64::from(holder.say(one, Disposition::Done).await == Settled::Applied);
     }
 
     let cancelled = cancelling.await.expect("the cancels end");
@@ -41,15 +42,16 @@ pub(crate) async fn a_cancel_races_an_ack(store: &Store) {
 }
 
 /// R7, R24: of an ack and a leave, one wins each job.
-pub(crate) async fn a_leave_races_acks(store: &Store) {
+pub(crate) async fn a_release_races_acks(store: &Store) {
     let (holder, rival, held) = rivals(store, 200).await;
     let leaver = holder.worker().clone();
-    let leaving =
-        tokio::spawn(async move { rival.leave(&leaver).await.expect("answered").jobs });
+    let leaving = tokio::spawn(async move {
+        rival.release_worker(&leaver).await.expect("answered").jobs
+    });
 
-    let settled = settle_all(&holder, &held, &Verdict::Done).await;
+    let settled = settle_all(&holder, &held, &Disposition::Done).await;
 
-    let back = leaving.await.expect("the leave ends");
+    let back = leaving.await.expect("the release ends");
     let applied = settled.iter().filter(|one| **one == Settled::Applied).count() as u64;
     let stats = holder.figures().await;
     assert_eq!((stats.finished, stats.ready, stats.leased), (applied, back, 0));
@@ -60,12 +62,11 @@ pub(crate) async fn a_leave_races_acks(store: &Store) {
 pub(crate) async fn a_redrive_races_a_purge(store: &Store) {
     let (holder, rival, held) = rivals(store, 300).await;
     settle_all(&holder, &held, &dead("no")).await;
-    let purging =
-        tokio::spawn(
-            async move { rival.purge_dead(&Which::All).await.expect("answered") },
-        );
+    let purging = tokio::spawn(async move {
+        rival.purge_dead(&Selection::All).await.expect("answered")
+    });
 
-    let moved = holder.redrive(&Which::All).await.expect("answered").moved;
+    let moved = holder.redrive(&Selection::All).await.expect("answered").moved;
 
     let purged = purging.await.expect("the purge ends");
     let stats = holder.figures().await;

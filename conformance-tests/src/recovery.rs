@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use queue_core::{NewJob, Settled, Verdict};
+use relq_core::{Disposition, NewJob, Settled};
 
 use crate::{
     checks::{
@@ -16,8 +16,8 @@ fn page(most: u32) -> NonZeroU32 {
     NonZeroU32::new(most).expect("a page holds one at least")
 }
 
-async fn leave(actor: &Actor) -> u64 {
-    actor.leave(actor.worker()).await.expect("the leave is answered").jobs
+async fn release_worker(actor: &Actor) -> u64 {
+    actor.release_worker(actor.worker()).await.expect("the release is answered").jobs
 }
 
 /// R9: another worker gets the job of one that is gone.
@@ -163,9 +163,9 @@ pub(crate) async fn attempts_are_counted(store: &Store) {
     actor.say(&second, retry_now()).await;
     actor.recover_all().await;
     let third = actor.take_one().await;
-    actor.say(&third, Verdict::GiveBack).await;
+    actor.say(&third, Disposition::GiveBack).await;
     let fourth = actor.take_one().await;
-    leave(&actor).await;
+    release_worker(&actor).await;
 
     let fifth = actor.take_one().await;
 
@@ -262,9 +262,9 @@ pub(crate) async fn the_last_attempt_can_be_given_back(store: &Store) {
     actor.store_one(NewJob::new("job").max_attempts(attempts(1))).await;
     for _ in 0..3 {
         let held = actor.take_one().await;
-        actor.say(&held, Verdict::GiveBack).await;
+        actor.say(&held, Disposition::GiveBack).await;
         actor.take_one().await;
-        assert_eq!(leave(&actor).await, 1);
+        assert_eq!(release_worker(&actor).await, 1);
     }
 
     let held = actor.take_one().await;
@@ -278,7 +278,7 @@ pub(crate) async fn attempts_belong_to_the_job(store: &Store) {
     actor.store(["a", "b"]).await;
     let held = actor.take(2).await;
     actor.say(&held[0], retry_now()).await;
-    actor.say(&held[1], Verdict::GiveBack).await;
+    actor.say(&held[1], Disposition::GiveBack).await;
     actor.recover_all().await;
 
     let again = actor.take(2).await;
@@ -322,7 +322,7 @@ pub(crate) async fn a_late_ack_stops_no_recovery(store: &Store) {
     store.outlast_brief_leases().await;
     actor.recover_all().await;
     actor.take_one_briefly().await;
-    assert_eq!(actor.say(&stale, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&stale, Disposition::Done).await, Settled::LeaseLost);
     store.outlast_brief_leases().await;
 
     assert_eq!(actor.recover_all().await.requeued, 1);

@@ -2,13 +2,13 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
-use queue_core::Capability;
+use relq_core::Capability;
 
 use crate::{
-    Need, bad_input, batches, clocks, dead_letters, delay, dropped, expiry, figures,
-    idempotence, leases, leaving, neighbours, no_loss, one_holder, operator, order,
-    owner, races, recovery, stalled, store::Store, turns, unique, unique_expiry,
-    unique_moves, waiting,
+    Need, bad_input, batches, cancel_safety, clocks, dead_letters, delay, expiry,
+    idempotence, isolation, leases, no_loss, one_holder, operator, order, owner, races,
+    recovery, settle_and_claim, stalled, stats, store::Store, unique, unique_expiry,
+    unique_moves, waiting, worker_release,
 };
 
 type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -19,7 +19,7 @@ pub struct Case {
     pub id: &'static str,
     /// The rules that it judges, by their numbers in the contract: `R7`.
     pub rules: &'static [&'static str],
-    /// What a backend must claim or declare for the case to be run.
+    /// What a backend must support or declare for the case to be run.
     pub needs: &'static [Need],
     /// Which stores it concerns.
     pub scope: Scope,
@@ -106,23 +106,23 @@ mod tests {
         ("unique_expiry", include_str!("unique_expiry.rs")),
         ("one_holder", include_str!("one_holder.rs")),
         ("leases", include_str!("leases.rs")),
-        ("turns", include_str!("turns.rs")),
+        ("settle_and_claim", include_str!("settle_and_claim.rs")),
         ("recovery", include_str!("recovery.rs")),
-        ("leaving", include_str!("leaving.rs")),
+        ("worker_release", include_str!("worker_release.rs")),
         ("races", include_str!("races.rs")),
-        ("dropped", include_str!("dropped.rs")),
+        ("cancel_safety", include_str!("cancel_safety.rs")),
         ("stalled", include_str!("stalled.rs")),
         ("order", include_str!("order.rs")),
         ("delay", include_str!("delay.rs")),
         ("expiry", include_str!("expiry.rs")),
         ("clocks", include_str!("clocks.rs")),
         ("waiting", include_str!("waiting.rs")),
-        ("neighbours", include_str!("neighbours/queues.rs")),
-        ("neighbours", include_str!("neighbours/plain.rs")),
+        ("isolation", include_str!("isolation/queues.rs")),
+        ("isolation", include_str!("isolation/plain.rs")),
         ("owner", include_str!("owner.rs")),
         ("operator", include_str!("operator.rs")),
         ("dead_letters", include_str!("dead_letters.rs")),
-        ("figures", include_str!("figures.rs")),
+        ("stats", include_str!("stats.rs")),
         ("bad_input", include_str!("bad_input.rs")),
         ("batches", include_str!("batches/anything.rs")),
         ("batches", include_str!("batches/asking.rs")),

@@ -5,9 +5,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use queue_core::QueueName;
+use relq_core::QueueName;
 
-use crate::{Subject, place::Place};
+use crate::{Subject, store_site::StoreSite};
 
 /// How many queues can live in one database of a Redis server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +51,17 @@ impl Rooms {
     /// The keys on the server that belong to none of the queues, for a message.
     pub(crate) async fn foreign_keys(
         &self,
-        place: &Place,
+        site: &StoreSite,
         subject: &dyn Subject,
     ) -> Vec<String> {
         let mut foreign = Vec::new();
-        if matches!(place, Place::Embedded { .. }) {
+        if matches!(site, StoreSite::Embedded { .. }) {
             return foreign;
         }
         let queues = self.all();
         for database in queues.values().copied().collect::<BTreeSet<_>>() {
-            let mut found = strings(&place.tell(&keys_of(database)).await);
-            let here = queues.iter().filter(|(_, place)| **place == database);
+            let mut found = strings(&site.tell(&keys_of(database)).await);
+            let here = queues.iter().filter(|(_, site)| **site == database);
             for (queue, _) in here {
                 found.retain(|key| !subject.owns(queue, key));
             }

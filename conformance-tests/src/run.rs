@@ -25,19 +25,19 @@ pub fn run<S: Subject + Default>(profile: Profile, id: &str) {
 ///
 /// # Errors
 /// The words of the promise that is broken.
-pub fn verdict(
+pub fn judge_case(
     subject: impl Subject,
     profile: Profile,
     id: &str,
 ) -> Result<(), String> {
-    verdict_within(LIMIT, subject, profile, id)
+    judge_case_within(LIMIT, subject, profile, id)
 }
 
 /// The same, where what takes longer than `limit` is said to hang.
 ///
 /// # Errors
 /// The words of the promise that is broken.
-pub fn verdict_within(
+pub fn judge_case_within(
     limit: Duration,
     subject: impl Subject,
     profile: Profile,

@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Environment, Error, Queue, QueueName};
 use relq::sqlite::{
     Durability, SqliteConfig, SqliteQueue,
     testing::{Side as Here, at_each_step},
 };
+use relq_core::{Environment, Error, Queue, QueueName};
 
 use crate::processes::{Child, Embedded, Refusal, Side, Watch};
 

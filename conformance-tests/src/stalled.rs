@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{
-    BatchId, BatchQueue, Change, JobState, NewBatch, NewJob, PeekRequest, Settlement,
-    Verdict, Which,
+use relq_core::{
+    BatchId, BatchQueue, Change, Disposition, JobState, NewBatch, NewJob, PeekRequest,
+    Selection, Settlement,
 };
 use tokio::{runtime::Builder, sync::oneshot, time::timeout};
 
@@ -48,19 +48,22 @@ fn calls_of_workers(actor: &Actor) -> Vec<(&'static str, Call<'_>)> {
         ("push of an option", call(actor.store_one(NewJob::new("late").delay(HELD)))),
         ("claim", call(actor.take(1))),
         ("settle", call(settle_one(actor))),
-        ("turn", call(async move { actor.turn(&[], &actor.ask(1)).await })),
+        (
+            "settle_and_claim",
+            call(async move { actor.settle_and_claim(&[], &actor.ask(1)).await }),
+        ),
         ("extend", call(actor.extend(actor.worker(), &[], HELD))),
-        ("leave", call(actor.leave(actor.worker()))),
+        ("release_worker", call(actor.release_worker(actor.worker()))),
         ("recover", call(actor.recover(NonZeroU32::MIN))),
-        ("sibling", call(actor.sibling())),
+        ("open_another", call(actor.open_another())),
     ]
 }
 
 /// A settlement of what was just claimed, or of nothing.
 async fn settle_one(actor: &Actor) {
     let held = actor.take(1).await;
-    let done = |held: &queue_core::Delivery| {
-        Settlement::new(held.receipt.clone(), Verdict::Done)
+    let done = |held: &relq_core::Delivery| {
+        Settlement::new(held.receipt.clone(), Disposition::Done)
     };
     let done: Vec<_> = held.iter().map(done).collect();
     actor.settle(&done).await.expect("the settlement is answered");
@@ -71,8 +74,8 @@ fn calls_of_operators(actor: &Actor) -> Vec<(&'static str, Call<'_>)> {
     vec![
         ("stats", call(actor.stats())),
         ("peek", call(async move { actor.peek(&page()).await })),
-        ("redrive", call(actor.redrive(&Which::All))),
-        ("purge_dead", call(actor.purge_dead(&Which::All))),
+        ("redrive", call(actor.redrive(&Selection::All))),
+        ("purge_dead", call(actor.purge_dead(&Selection::All))),
         ("cancel", call(async move { cancel_one(actor).await })),
         ("pause", call(actor.pause())),
         ("resume", call(actor.resume())),

@@ -4,18 +4,18 @@ use std::{
     collections::BTreeSet, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration,
 };
 
-use queue_core::{
-    Capabilities, ClaimRequest, Delivery, Environment, Error, Extended, JobId,
-    JobState, JobView, NewJob, OsRandomness, PeekRequest, Pushed, Queue, QueueName,
-    Recovered, Settled, Stats, Verdict, WorkerId,
+use relq_core::{
+    Capabilities, ClaimRequest, Delivery, Disposition, Environment, Error, Extended,
+    JobId, JobState, JobView, NewJob, OsRandomness, PeekRequest, Pushed, Queue,
+    QueueName, Recovered, Settled, Stats, WorkerId,
 };
 
 use crate::{
     Profile, Subject,
     class::Class,
     clock::{Skew, WrongClock},
-    place::Place,
     room::{Rooms, in_database, size},
+    store_site::StoreSite,
 };
 
 /// A lease that outlives every case: what is held by it is never lost.
@@ -43,7 +43,7 @@ const QUEUE: &str = "jobs";
 /// A private store for one case.
 pub(crate) struct Store {
     subject: Box<dyn Subject>,
-    place: Arc<Place>,
+    site: Arc<StoreSite>,
     rooms: Rooms,
 }
 
@@ -51,14 +51,14 @@ impl Store {
     pub(crate) fn start(subject: impl Subject, profile: Profile) -> Self {
         let rooms = Rooms::new(subject.room());
         rooms.of(&queue_named(QUEUE));
-        let place = Arc::new(Place::start(profile));
-        Self { subject: Box::new(subject), place, rooms }
+        let site = Arc::new(StoreSite::start(profile));
+        Self { subject: Box::new(subject), site, rooms }
     }
 
-    /// Lets the subject prepare the gate, if there is one.
+    /// Lets the subject prepare the proxy, if there is one.
     pub(crate) async fn prepare(&self) {
-        if let Place::Gated { gate, .. } = &*self.place {
-            self.subject.prepare(gate).await.expect("the gate can be prepared");
+        if let StoreSite::Proxied { proxy, .. } = &*self.site {
+            self.subject.prepare(proxy).await.expect("the proxy can be prepared");
         }
     }
 
@@ -69,20 +69,20 @@ impl Store {
 
     /// An actor of that name on another queue.
     pub(crate) async fn actor_on(&self, name: &str, queue: &str) -> Actor {
-        let right = Environment::new(self.place.clock(), Arc::new(OsRandomness));
+        let right = Environment::new(self.site.clock(), Arc::new(OsRandomness));
         self.connect(name, queue, &right).await
     }
 
     /// An actor whose wall clock is wrong.
     pub(crate) async fn actor_with_clock(&self, name: &str, skew: Skew) -> Actor {
-        let clock = Arc::new(WrongClock::new(self.place.clock(), skew));
+        let clock = Arc::new(WrongClock::new(self.site.clock(), skew));
         let wrong = Environment::new(clock, Arc::new(OsRandomness));
         self.connect(name, QUEUE, &wrong).await
     }
 
     /// An actor of that name on the case's queue, if the backend opens it.
     pub(crate) async fn try_actor(&self, name: &str) -> Result<Actor, Error> {
-        let right = Environment::new(self.place.clock(), Arc::new(OsRandomness));
+        let right = Environment::new(self.site.clock(), Arc::new(OsRandomness));
         self.try_connect(name, QUEUE, &right).await
     }
 
@@ -98,19 +98,19 @@ impl Store {
         with: &Environment,
     ) -> Result<Actor, Error> {
         let queue = queue_named(queue);
-        let endpoint = in_database(&self.place.endpoint(name), self.rooms.of(&queue));
+        let endpoint = in_database(&self.site.endpoint(name), self.rooms.of(&queue));
         let queue = self.subject.connect(&endpoint, &queue, with).await?;
-        Ok(Actor { queue, worker: worker(name), place: Arc::clone(&self.place) })
+        Ok(Actor { queue, worker: worker(name), site: Arc::clone(&self.site) })
     }
 
     /// Lets the store's time pass.
     pub(crate) async fn advance(&self, duration: Duration) {
-        self.place.advance(duration).await;
+        self.site.advance(duration).await;
     }
 
     /// How much of the store's time has passed since some fixed moment.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.place.clock().elapsed()
+        self.site.clock().elapsed()
     }
 
     /// Lets time pass while `call` waits, up to `limit`; answers what it answered and
@@ -120,14 +120,14 @@ impl Store {
         limit: Duration,
         call: impl Future<Output = T>,
     ) -> (T, Duration) {
-        self.place.within(limit, call).await
+        self.site.within(limit, call).await
     }
 
-    /// Within what time a claim that is woken has to be awake. Behind the gate that is
+    /// Within what time a claim that is woken has to be awake. Behind the proxy that is
     /// exact: sooner than a backend of that lateness would look by itself.
     pub(crate) fn wake_limit(&self, lateness: Duration) -> Duration {
-        match &*self.place {
-            Place::Gated { .. } if !lateness.is_zero() => lateness.min(WOKEN),
+        match &*self.site {
+            StoreSite::Proxied { .. } if !lateness.is_zero() => lateness.min(WOKEN),
             _ => WOKEN,
         }
     }
@@ -135,7 +135,7 @@ impl Store {
     /// Completes when whoever was about to fall asleep does, as far as one can tell
     /// from outside. Were it too soon, a case would be weaker and not wrong.
     pub(crate) async fn settled(&self) {
-        self.place.settled().await;
+        self.site.settled().await;
     }
 
     /// Lets every `BRIEF` lease run out that was taken before this call.
@@ -146,7 +146,7 @@ impl Store {
     /// Pushes as a client that knows nothing of relq.
     pub(crate) async fn push_raw(&self, payload: &[u8]) {
         let words = self.subject.plain_push(&queue_named(QUEUE), payload);
-        self.place.tell(&words).await;
+        self.site.tell(&words).await;
     }
 
     /// Whether a plain push wakes a claim that waits.
@@ -157,7 +157,7 @@ impl Store {
     /// Says a client's command to the server, in the database of the case's queue.
     pub(crate) async fn tell(&self, words: &[&[u8]]) -> Vec<u8> {
         let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
-        self.place.tell(&words).await
+        self.site.tell(&words).await
     }
 
     /// Whether the key is one of the case's queue.
@@ -173,13 +173,15 @@ impl Store {
     /// How many elements, fields and members all keys have that are on the server, in
     /// the database of the case's queue.
     pub(crate) async fn size(&self) -> Vec<u8> {
-        self.place.tell(&size()).await
+        self.site.tell(&size()).await
     }
 
-    /// What was sent through the gate, if there is one, by the first word of its name.
+    /// What was sent through the proxy, if there is one, by the first word of its name.
     pub(crate) fn commands(&self) -> BTreeSet<String> {
-        let Place::Gated { gate, .. } = &*self.place else { return BTreeSet::new() };
-        let labels = gate.steps().into_iter().map(|step| step.label());
+        let StoreSite::Proxied { proxy, .. } = &*self.site else {
+            return BTreeSet::new();
+        };
+        let labels = proxy.steps().into_iter().map(|step| step.label());
         labels.filter_map(|it| it.split(' ').next().map(str::to_owned)).collect()
     }
 
@@ -192,7 +194,7 @@ impl Store {
             assert_eq!(audit.problems, [""; 0], "the audit of queue {queue}");
             auditor.assert_audit_counts(audit.jobs).await;
         }
-        let foreign = self.rooms.foreign_keys(&self.place, &*self.subject).await;
+        let foreign = self.rooms.foreign_keys(&self.site, &*self.subject).await;
         assert!(foreign.is_empty(), "NO-FOREIGN-KEYS: {}", foreign.join(" "));
     }
 }
@@ -202,7 +204,7 @@ impl Store {
 pub(crate) struct Actor {
     queue: Arc<dyn Queue>,
     worker: WorkerId,
-    place: Arc<Place>,
+    site: Arc<StoreSite>,
 }
 
 impl Deref for Actor {
@@ -218,7 +220,7 @@ impl Actor {
         &self.worker
     }
 
-    pub(crate) fn limits(&self) -> &queue_core::Limits {
+    pub(crate) fn limits(&self) -> &relq_core::Limits {
         let capabilities: &Capabilities = self.capabilities();
         &capabilities.limits
     }
@@ -296,7 +298,7 @@ impl Actor {
         let mut taken = Vec::new();
         let mut in_vain = 0;
         loop {
-            self.place.tick();
+            self.site.tick();
             taken.extend(self.claim(&ask).await.expect("the claim is answered"));
             let rest = u32::try_from(wanted.saturating_sub(taken.len()));
             let Some(rest) = rest.ok().and_then(NonZeroU32::new) else { return taken };
@@ -313,7 +315,7 @@ impl Actor {
 
     /// Claims up to `max` jobs and waits for them up to `wait`; time passes meanwhile.
     pub(crate) async fn take_within(&self, max: u32, wait: Duration) -> Vec<Delivery> {
-        self.place.within(wait + WOKEN, self.take_waiting(max, wait)).await.0
+        self.site.within(wait + WOKEN, self.take_waiting(max, wait)).await.0
     }
 
     /// Claims up to `max` jobs and waits for them up to `wait`, while whoever else
@@ -322,16 +324,16 @@ impl Actor {
         self.claim(&self.ask(max).wait(wait)).await.expect("the claim is answered")
     }
 
-    /// Says `verdict` of a job.
-    pub(crate) async fn say(&self, of: &Delivery, verdict: Verdict) -> Settled {
-        let settlement = queue_core::Settlement::new(of.receipt.clone(), verdict);
+    /// Says `disposition` of a job.
+    pub(crate) async fn say(&self, of: &Delivery, disposition: Disposition) -> Settled {
+        let settlement = relq_core::Settlement::new(of.receipt.clone(), disposition);
         let settled = self.settle(&[settlement]).await;
         settled.expect("the settlement is answered").remove(0)
     }
 
     /// Says of a job that this worker holds that it is done.
     pub(crate) async fn finish(&self, held: &Delivery) {
-        assert_eq!(self.say(held, Verdict::Done).await, Settled::Applied);
+        assert_eq!(self.say(held, Disposition::Done).await, Settled::Applied);
     }
 
     /// Extends the lease of one job, as a worker does that holds no other.

@@ -3,9 +3,9 @@
 use std::{io, sync::Arc};
 
 use async_trait::async_trait;
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Environment, Error, Queue, QueueName};
 
-use crate::{fault::Gate, processes::Embedded, room::Room};
+use crate::{fault::FaultProxy, processes::Embedded, room::Room};
 
 /// The backend under test. Each case makes one of its own, by `Default`.
 ///
@@ -30,13 +30,13 @@ pub trait Subject: Send + Sync + 'static {
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error>;
 
-    /// On Redis: what is to be done at the gate, or said to the server, before anyone
+    /// On Redis: what is to be done at the proxy, or said to the server, before anyone
     /// connects. Only who wants a backend to be caught has anything to do here.
     ///
     /// # Errors
     /// When the server does not take it.
-    async fn prepare(&self, gate: &Gate) -> io::Result<()> {
-        let _ = gate;
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
+        let _ = proxy;
         Ok(())
     }
 
@@ -47,7 +47,7 @@ pub trait Subject: Send + Sync + 'static {
     }
 
     /// On Redis: whether a plain push wakes a claim that waits. Where the command of the
-    /// pattern's author rings no bell, the job is found within the declared lateness.
+    /// pattern's author notifies nobody, the job is found within the declared lateness.
     fn plain_pushes_wake(&self) -> bool {
         true
     }
@@ -84,12 +84,12 @@ pub trait Subject: Send + Sync + 'static {
 /// What kind of store a backend is on, and so which cases concern it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// A Redis server behind a [gate](crate::fault): its time is the suite's, also
+    /// A Redis server behind a [proxy](crate::fault): its time is the suite's, also
     /// for the clients. It has a clock of its own (R18) and takes bare payloads from
     /// any client (R20).
     Redis,
     /// A Redis server as it is, in real time: for the few cases that show that
-    /// nothing of what was proved behind the gate is the gate's doing.
+    /// nothing of what was proved behind the proxy is the proxy's doing.
     Bare,
     /// Embedded in the program. Its clock is the one in the environment, which the
     /// suite moves.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use queue_core::{DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict};
+use relq_core::{Disposition, DuplicateOf, Extended, JobState, NewJob, Pushed};
 
 use crate::{
     checks::{
@@ -126,7 +126,7 @@ pub(crate) async fn a_give_back_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
     let held = actor.take_one().await;
-    actor.say(&held, Verdict::GiveBack).await;
+    actor.say(&held, Disposition::GiveBack).await;
 
     is_held(&actor).await;
 
@@ -134,11 +134,11 @@ pub(crate) async fn a_give_back_keeps_the_key(store: &Store) {
 }
 
 /// R16: kept when the worker leaves.
-pub(crate) async fn a_leave_keeps_the_key(store: &Store) {
+pub(crate) async fn a_release_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
     actor.take_one().await;
-    actor.leave(actor.worker()).await.expect("the leave is answered");
+    actor.release_worker(actor.worker()).await.expect("the release is answered");
 
     is_held(&actor).await;
 }
@@ -157,7 +157,7 @@ pub(crate) async fn a_discard_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
     let held = actor.take_one().await;
-    actor.say(&held, Verdict::Discard).await;
+    actor.say(&held, Disposition::Discard).await;
 
     is_free(&actor).await;
 }
@@ -223,7 +223,7 @@ pub(crate) async fn cancelling_a_leased_job_frees_its_key(store: &Store) {
     is_free(&actor).await;
 
     let heard = actor.keep(&held, HELD).await;
-    actor.say(&held, Verdict::Done).await;
+    actor.say(&held, Disposition::Done).await;
 
     assert_eq!(heard.expect("answered"), Extended::Cancelled);
     is_held(&actor).await;
@@ -246,7 +246,7 @@ pub(crate) async fn a_stale_ack_frees_no_key(store: &Store) {
     store.outlast_brief_leases().await;
     actor.recover_all().await;
 
-    actor.say(&stale, Verdict::Done).await;
+    actor.say(&stale, Disposition::Done).await;
 
     is_held(&actor).await;
 }

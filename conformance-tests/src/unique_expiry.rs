@@ -1,6 +1,6 @@
 //! A unique key when its holder expires (R16, R17).
 
-use queue_core::Verdict;
+use relq_core::Disposition;
 
 use crate::{
     checks::{delivers, retry_now},
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A ready holder that has expired, and the successor that took its key.
-async fn succeeded(store: &Store) -> (Actor, queue_core::JobId) {
+async fn succeeded(store: &Store) -> (Actor, relq_core::JobId) {
     let actor = store.actor("worker").await;
     let first = actor.store_one(bound("first").expires_in(BRIEF)).await;
     store.advance(PAST_BRIEF).await;
@@ -110,7 +110,7 @@ pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
     actor.store_one(bound("first").expires_in(LIFE)).await;
     let held = actor.take_one().await;
     store.advance(PAST_LIFE).await;
-    actor.say(&held, Verdict::GiveBack).await;
+    actor.say(&held, Disposition::GiveBack).await;
     is_free(&actor).await;
 
     let held = actor.take_one().await;
@@ -120,13 +120,13 @@ pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
 }
 
 /// R16, R17, R24: an expired holder whose worker left frees the key at once.
-pub(crate) async fn an_expired_leave_frees_its_key(store: &Store) {
+pub(crate) async fn an_expired_release_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
     actor.take_one().await;
     store.advance(PAST_LIFE).await;
 
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
 
     is_free(&actor).await;
     delivers(&actor, ["second"]).await;

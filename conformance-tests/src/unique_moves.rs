@@ -1,7 +1,7 @@
 //! A unique key when its holder is rescheduled or redriven (R16).
 
-use queue_core::{
-    DuplicateOf, JobState, NewJob, OnDuplicate, Redriven, StateDetail, Which,
+use relq_core::{
+    DuplicateOf, JobState, NewJob, OnDuplicate, Redriven, Selection, StateDetail,
 };
 
 use crate::{
@@ -95,7 +95,7 @@ pub(crate) async fn a_redriven_job_holds_its_key(store: &Store) {
     let held = actor.take_one().await;
     actor.say(&held, dead("no")).await;
 
-    let redriven = actor.redrive(&Which::All).await.expect("answered");
+    let redriven = actor.redrive(&Selection::All).await.expect("answered");
 
     assert_eq!(redriven, Redriven { moved: 1, duplicates: 0 });
     is_held(&actor).await;
@@ -109,7 +109,7 @@ pub(crate) async fn a_redrive_answers_duplicates(store: &Store) {
     actor.say(&held, dead("no")).await;
     is_free(&actor).await;
 
-    let redriven = actor.redrive(&Which::All).await.expect("answered");
+    let redriven = actor.redrive(&Selection::All).await.expect("answered");
 
     assert_eq!(redriven, Redriven { moved: 0, duplicates: 1 });
     assert_eq!(actor.the_dead_one().await.payload, "first");
@@ -125,7 +125,7 @@ pub(crate) async fn a_redrive_of_two_moves_one(store: &Store) {
         actor.say(&held, dead("no")).await;
     }
 
-    let redriven = actor.redrive(&Which::All).await.expect("answered");
+    let redriven = actor.redrive(&Selection::All).await.expect("answered");
 
     assert_eq!(redriven, Redriven { moved: 1, duplicates: 1 });
     assert_eq!(actor.figures().await.unfinished(), 1);
@@ -139,7 +139,7 @@ pub(crate) async fn purging_a_dead_job_leaves_its_successor(store: &Store) {
     actor.say(&held, dead("no")).await;
     is_free(&actor).await;
 
-    actor.purge_dead(&Which::All).await.expect("answered");
+    actor.purge_dead(&Selection::All).await.expect("answered");
 
     is_held(&actor).await;
 }

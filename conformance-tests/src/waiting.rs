@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{Delivery, NewJob, Verdict, Which};
+use relq_core::{Delivery, Disposition, NewJob, Selection};
 use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{
@@ -135,19 +135,19 @@ pub(crate) async fn a_give_back_wakes(store: &Store) {
     let held = other.take_one().await;
     let waiter = Waiter::start(store, &worker, 1).await;
 
-    other.say(&held, Verdict::GiveBack).await;
+    other.say(&held, Disposition::GiveBack).await;
 
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
 /// R24: what another leaves behind wakes.
-pub(crate) async fn a_leave_wakes(store: &Store) {
+pub(crate) async fn a_release_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
     other.take_one().await;
     let waiter = Waiter::start(store, &worker, 1).await;
 
-    other.leave(other.worker()).await.expect("answered");
+    other.release_worker(other.worker()).await.expect("answered");
 
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
@@ -173,7 +173,7 @@ pub(crate) async fn a_redrive_wakes(store: &Store) {
     operator.say(&held, dead("no")).await;
     let waiter = Waiter::start(store, &worker, 1).await;
 
-    operator.redrive(&Which::All).await.expect("answered");
+    operator.redrive(&Selection::All).await.expect("answered");
 
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
@@ -191,7 +191,7 @@ pub(crate) async fn a_resume_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: a plain push wakes, or is found in time where it rings no bell.
+/// R21: a plain push wakes, or is found in time where it notifies nobody.
 pub(crate) async fn a_plain_push_wakes(store: &Store) {
     let worker = store.actor("w").await;
     let waiter = Waiter::start(store, &worker, 1).await;

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use conformance_tests::server::Server;
+use relq_conformance::server::Server;
 
 /// Of one short case.
 const CASE: &str = "no_loss::every_byte_arrives";

@@ -12,23 +12,23 @@ mod careless;
 mod circular;
 #[path = "mutants/declared.rs"]
 mod declared;
+#[path = "mutants/judge.rs"]
+mod judge;
 #[path = "mutants/keyspace.rs"]
 mod keyspace;
-#[path = "mutants/keyspace_stage.rs"]
-mod keyspace_stage;
+#[path = "mutants/keyspace_judge.rs"]
+mod keyspace_judge;
 #[path = "mutants/list.rs"]
 mod list;
 #[path = "mutants/mutant.rs"]
 mod mutant;
+#[path = "mutants/overrides.rs"]
+mod overrides;
 #[path = "mutants/refused.rs"]
 mod refused;
-#[path = "mutants/stage.rs"]
-mod stage;
 #[path = "mutants/stream.rs"]
 mod stream;
 #[path = "mutants/table.rs"]
 mod table;
 #[path = "mutants/traps.rs"]
 mod traps;
-#[path = "mutants/twists.rs"]
-mod twists;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use conformance_tests::{Subject, async_trait, own::Zset, steps};
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_conformance::{Subject, async_trait, own::Zset, steps};
+use relq_core::{Environment, Error, Queue, QueueName};
 
 #[derive(Default)]
 struct WithOneMore;

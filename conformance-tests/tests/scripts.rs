@@ -4,7 +4,7 @@
 //! `SCRIPT_MUTANTS.md` says what became of each. To make it takes a quarter of an hour:
 //!
 //! ```text
-//! cargo test -p conformance-tests --test scripts -- --ignored
+//! cargo test -p relq-conformance --test scripts -- --ignored
 //! ```
 //!
 //! With `SCRIPT_MUTANTS=more` it is gone on with: only what the table does not tell of

@@ -2,15 +2,15 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use conformance_tests::{
+use relq_conformance::{
     Subject, async_trait,
+    overrides::{OverriddenQueue, Override, Right},
     own::{Stream, Zset},
     server_faults,
-    twist::{Right, Twist, Twisted},
 };
-use queue_core::{
-    Added, BatchId, Environment, Error, JobId, NewJob, PushToken, Pushed, Queue,
-    QueueName, Receipt, Settled, Settlement, Verdict,
+use relq_core::{
+    Added, BatchId, Disposition, Environment, Error, JobId, NewJob, PushToken, Pushed,
+    Queue, QueueName, Receipt, Settled, Settlement,
 };
 
 /// A healthy backend with one thing wrong.
@@ -18,7 +18,7 @@ use queue_core::{
 struct With<T, S = Zset>(S, PhantomData<T>);
 
 #[async_trait]
-impl<T: Twist + Default + 'static, S: Subject> Subject for With<T, S> {
+impl<T: Override + Default + 'static, S: Subject> Subject for With<T, S> {
     async fn connect(
         &self,
         endpoint: &str,
@@ -27,7 +27,7 @@ impl<T: Twist + Default + 'static, S: Subject> Subject for With<T, S> {
     ) -> Result<Arc<dyn Queue>, Error> {
         let opened = self.0.connect(endpoint, queue, environment).await?;
         let right = Right { queue: opened, environment: environment.clone() };
-        Ok(Arc::new(Twisted::new(right, Arc::new(T::default()))))
+        Ok(Arc::new(OverriddenQueue::new(right, Arc::new(T::default()))))
     }
 }
 
@@ -35,7 +35,7 @@ impl<T: Twist + Default + 'static, S: Subject> Subject for With<T, S> {
 struct PushesOneByOne;
 
 #[async_trait]
-impl Twist for PushesOneByOne {
+impl Override for PushesOneByOne {
     async fn push(
         &self,
         right: &Right,
@@ -60,7 +60,7 @@ fn a_power_cut_tells_a_push_in_parts() {
 struct AddsOneByOne;
 
 #[async_trait]
-impl Twist for AddsOneByOne {
+impl Override for AddsOneByOne {
     async fn add(
         &self,
         right: &Right,
@@ -90,7 +90,7 @@ fn a_power_cut_tells_pieces_that_were_added_one_by_one() {
 struct SaysNothingWhenFull;
 
 #[async_trait]
-impl Twist for SaysNothingWhenFull {
+impl Override for SaysNothingWhenFull {
     async fn push(
         &self,
         right: &Right,
@@ -119,12 +119,12 @@ fn a_full_server_tells_a_push_into_nowhere() {
 struct KnowsItsOwnReceiptsOnly(std::sync::Mutex<Vec<Receipt>>);
 
 #[async_trait]
-impl Twist for KnowsItsOwnReceiptsOnly {
+impl Override for KnowsItsOwnReceiptsOnly {
     async fn claim(
         &self,
         right: &Right,
-        ask: &queue_core::ClaimRequest,
-    ) -> Result<Vec<queue_core::Delivery>, Error> {
+        ask: &relq_core::ClaimRequest,
+    ) -> Result<Vec<relq_core::Delivery>, Error> {
         let taken = right.claim(ask).await?;
         let receipts = taken.iter().map(|one| one.receipt.clone());
         self.0.lock().expect("nobody panics").extend(receipts);
@@ -139,7 +139,7 @@ impl Twist for KnowsItsOwnReceiptsOnly {
         let mut settled = Vec::new();
         for one in done {
             let is_own = self.0.lock().expect("nobody panics").contains(&one.receipt);
-            settled.push(match is_own || one.verdict != Verdict::Done {
+            settled.push(match is_own || one.disposition != Disposition::Done {
                 true => right.settle(std::slice::from_ref(one)).await?[0],
                 false => Settled::LeaseLost,
             });

@@ -16,7 +16,7 @@ use crate::{Error, NewJob, PushToken, Pushed, ReliableQueue};
 pub use change::Change;
 pub use id::{BatchId, BatchPriority};
 pub use new::{NewBatch, OnComplete};
-pub use status::{BatchState, BatchStatus, Outcome};
+pub use status::{BatchOutcome, BatchState, BatchStatus};
 
 /// A queue whose jobs may be pieces of batches.
 ///
@@ -41,7 +41,7 @@ pub trait BatchQueue: ReliableQueue {
     /// [`Error::Invalid`] for too much metadata, for a retention that is too short or
     /// too long, and for a completion job with an id or a unique key of its own or for
     /// a queue that the store cannot have; [`Error::Unsupported`] for an option of that
-    /// job that is not claimed. Nothing was sent then.
+    /// job that is not supported. Nothing was sent then.
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error>;
 
     /// Adds all of `pieces` to an open batch, or none (B1).

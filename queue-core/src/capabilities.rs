@@ -1,10 +1,12 @@
-//! What a backend claims, and the checks that follow from it.
+//! What a backend supports, and the checks that follow from it.
 
 use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
-use crate::{At, ClaimRequest, Error, MAX_DURATION, NewJob, Operation, Priority};
+use crate::{
+    ClaimRequest, Error, ErrorContext, MAX_DURATION, NewJob, Operation, Priority,
+};
 
-/// An option of the contract: claimed and proved, or refused.
+/// An option of the contract: supported and proved, or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
@@ -76,16 +78,16 @@ pub struct Limits {
     /// Bytes of all header names and values of a job.
     pub max_headers: usize,
     /// Jobs of one push, claim, settlement or extension.
-    pub max_batch: NonZeroU32,
+    pub max_jobs_per_call: NonZeroU32,
 }
 
-/// What a backend claims, declares and takes.
+/// What a backend supports, declares and takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The backend's name, as in its URL.
     pub backend: &'static str,
     /// The options that it has.
-    pub claimed: &'static [Capability],
+    pub supported: &'static [Capability],
     /// The priorities that it tells apart.
     pub priorities: RangeInclusive<Priority>,
     /// How late a delayed job may be while a worker is idle (R14).
@@ -102,8 +104,8 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Whether the backend has this option.
-    pub fn claims(&self, option: Capability) -> bool {
-        self.claimed.contains(&option)
+    pub fn supports(&self, option: Capability) -> bool {
+        self.supported.contains(&option)
     }
 
     /// Refuses what the backend cannot carry, before anything is written (R5).
@@ -143,7 +145,7 @@ impl Capabilities {
         self.check_duration(operation, "the lease", lease)
     }
 
-    /// Refuses more than [`Limits::max_batch`] at once.
+    /// Refuses more than [`Limits::max_jobs_per_call`] at once.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -152,7 +154,7 @@ impl Capabilities {
         operation: Operation,
         length: usize,
     ) -> Result<(), Error> {
-        let most = self.limits.max_batch.get() as usize;
+        let most = self.limits.max_jobs_per_call.get() as usize;
         if length > most {
             let reason = format!("{length} at once are more than the {most} allowed");
             return Err(self.invalid(operation, reason));
@@ -245,7 +247,7 @@ impl Capabilities {
         option: Capability,
         words: &'static str,
     ) -> Result<(), Error> {
-        if self.claims(option) {
+        if self.supports(option) {
             return Ok(());
         }
         Err(self.unsupported(operation, words))
@@ -263,7 +265,7 @@ impl Capabilities {
         Error::Invalid { at: self.at(operation), reason: reason.into() }
     }
 
-    fn at(&self, operation: Operation) -> At {
-        At { backend: self.backend, operation }
+    fn at(&self, operation: Operation) -> ErrorContext {
+        ErrorContext { backend: self.backend, operation }
     }
 }

@@ -119,7 +119,7 @@ impl Randomness for OsRandomness {
 /// The time and randomness that a backend or worker runs on.
 ///
 /// ```
-/// use queue_core::Environment;
+/// use relq_core::Environment;
 ///
 /// let environment = Environment::default();
 /// assert_eq!(environment.random().text(16).len(), 16);

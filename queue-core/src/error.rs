@@ -9,7 +9,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Opening the queue, or a sibling of it.
+    /// Opening the queue, or another handle of it.
     Connect,
     /// [`ReliableQueue::push`](crate::ReliableQueue::push).
     Push,
@@ -19,8 +19,8 @@ pub enum Operation {
     Settle,
     /// [`ReliableQueue::extend`](crate::ReliableQueue::extend).
     Extend,
-    /// [`ReliableQueue::leave`](crate::ReliableQueue::leave).
-    Leave,
+    /// [`ReliableQueue::release_worker`](crate::ReliableQueue::release_worker).
+    ReleaseWorker,
     /// [`ReliableQueue::recover`](crate::ReliableQueue::recover).
     Recover,
     /// [`Operator::stats`](crate::Operator::stats).
@@ -73,7 +73,7 @@ impl Operation {
             Self::Claim => "claim",
             Self::Settle => "settle",
             Self::Extend => "extend",
-            Self::Leave => "leave",
+            Self::ReleaseWorker => "release worker",
             Self::Recover => "recover",
             Self::Stats => "stats",
             Self::Peek => "peek",
@@ -102,14 +102,14 @@ impl fmt::Display for Operation {
 
 /// Where an error arose: the backend and what it was doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
+pub struct ErrorContext {
     /// The backend's name, as in its URL.
     pub backend: &'static str,
     /// What it was asked to do.
     pub operation: Operation,
 }
 
-impl fmt::Display for At {
+impl fmt::Display for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.backend, self.operation)
     }
@@ -117,7 +117,7 @@ impl fmt::Display for At {
 
 /// Whether the call that failed changed the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
+pub enum Effect {
     /// Surely not: nothing was changed.
     No,
     /// Unknown: it was sent, and the answer was lost.
@@ -148,15 +148,15 @@ pub enum Error {
     #[error("{at}: {reason}")]
     Invalid {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What is wrong with the request.
         reason: String,
     },
-    /// The request uses an option that the backend does not claim. Nothing was done.
+    /// The request uses an option that the backend does not support. Nothing was done.
     #[error("{at}: {option} is not an option of this backend")]
     Unsupported {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// The option, in words.
         option: &'static str,
     },
@@ -165,7 +165,7 @@ pub enum Error {
     #[error("{at}: the store is unavailable")]
     Unavailable {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What the client library said.
         source: BoxError,
     },
@@ -174,7 +174,7 @@ pub enum Error {
     #[error("{at}: the answer was lost, so it may have happened")]
     Interrupted {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What the client library said.
         source: BoxError,
     },
@@ -182,7 +182,7 @@ pub enum Error {
     #[error("{at}: it was done, but the answer cannot be read")]
     Unreadable {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What is wrong with the answer.
         source: BoxError,
     },
@@ -190,7 +190,7 @@ pub enum Error {
     #[error("{at}: the store is full")]
     Full {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What the client library said.
         source: BoxError,
     },
@@ -199,7 +199,7 @@ pub enum Error {
     #[error("{at}: the store takes no writes")]
     ReadOnly {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What the client library said.
         source: BoxError,
     },
@@ -208,7 +208,7 @@ pub enum Error {
     #[error("{at}: access is denied")]
     Denied {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What the client library said.
         source: BoxError,
     },
@@ -217,7 +217,7 @@ pub enum Error {
     #[error("{at}: the store cannot be used")]
     Unusable {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// What is wrong with the store.
         source: BoxError,
     },
@@ -226,7 +226,7 @@ pub enum Error {
     #[error("{at}: the server is the wrong one")]
     WrongServer {
         /// Where it arose.
-        at: At,
+        at: ErrorContext,
         /// Which kind of server it is, and which one is needed.
         source: BoxError,
     },
@@ -234,11 +234,11 @@ pub enum Error {
 
 impl Error {
     /// Whether the call changed the store.
-    pub fn happened(&self) -> Happened {
+    pub fn effect(&self) -> Effect {
         match self {
-            Self::Interrupted { .. } => Happened::Maybe,
-            Self::Unreadable { .. } => Happened::Yes,
-            _ => Happened::No,
+            Self::Interrupted { .. } => Effect::Maybe,
+            Self::Unreadable { .. } => Effect::Yes,
+            _ => Effect::No,
         }
     }
 
@@ -267,7 +267,7 @@ impl Error {
     }
 
     /// Where it arose.
-    pub fn at(&self) -> At {
+    pub fn at(&self) -> ErrorContext {
         match self {
             Self::Invalid { at, .. }
             | Self::Unsupported { at, .. }
@@ -286,9 +286,9 @@ impl Error {
     /// that was told already, as part of the error that it caused, is not told again.
     ///
     /// ```
-    /// use queue_core::{At, Error, Operation};
+    /// use relq_core::{ErrorContext, Error, Operation};
     ///
-    /// let at = At { backend: "zset", operation: Operation::Push };
+    /// let at = ErrorContext { backend: "zset", operation: Operation::Push };
     /// let error = Error::Full { at, source: "OOM command not allowed".into() };
     /// assert_eq!(
     ///     error.full_message(),

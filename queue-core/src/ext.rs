@@ -5,8 +5,8 @@ use std::{num::NonZeroU32, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    ClaimRequest, Delivery, Error, NewJob, Pushed, Receipt, ReliableQueue, Settled,
-    Settlement, Verdict,
+    ClaimRequest, Delivery, Disposition, Error, NewJob, Pushed, Receipt, ReliableQueue,
+    Settled, Settlement,
 };
 
 /// Conveniences on every [`ReliableQueue`].
@@ -21,17 +21,17 @@ pub trait ReliableQueueExt: ReliableQueue {
         Ok(pushed.into_iter().next().expect("push answers for each job"))
     }
 
-    /// Pushes any number of jobs, in as many calls as [`max_batch`] asks for.
+    /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] asks for.
     ///
     /// Each call is all or nothing; the whole is not. On an error the second field
     /// of the pair says how many jobs from the start are stored for certain.
     ///
-    /// [`max_batch`]: crate::Limits::max_batch
+    /// [`max_jobs_per_call`]: crate::Limits::max_jobs_per_call
     ///
     /// # Errors
     /// As [`ReliableQueue::push`].
     async fn push_all(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, (Error, usize)> {
-        let page = self.capabilities().limits.max_batch.get() as usize;
+        let page = self.capabilities().limits.max_jobs_per_call.get() as usize;
         let mut pushed = Vec::with_capacity(jobs.len());
         for chunk in jobs.chunks(page) {
             match self.push(chunk, None).await {
@@ -58,9 +58,9 @@ pub trait ReliableQueueExt: ReliableQueue {
     async fn settle_one(
         &self,
         receipt: &Receipt,
-        verdict: Verdict,
+        disposition: Disposition,
     ) -> Result<Settled, Error> {
-        let settlement = Settlement::new(receipt.clone(), verdict);
+        let settlement = Settlement::new(receipt.clone(), disposition);
         let settled = self.settle(&[settlement]).await?;
         Ok(settled.into_iter().next().expect("settle answers for each settlement"))
     }
@@ -70,7 +70,7 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// # Errors
     /// As [`ReliableQueue::settle`].
     async fn ack(&self, receipt: &Receipt) -> Result<Settled, Error> {
-        self.settle_one(receipt, Verdict::Done).await
+        self.settle_one(receipt, Disposition::Done).await
     }
 
     /// The job failed and is to be tried again after `after`.
@@ -83,8 +83,8 @@ pub trait ReliableQueueExt: ReliableQueue {
         after: Duration,
         error: &str,
     ) -> Result<Settled, Error> {
-        let verdict = Verdict::Retry { after, error: error.to_owned() };
-        self.settle_one(receipt, verdict).await
+        let disposition = Disposition::Retry { after, error: error.to_owned() };
+        self.settle_one(receipt, disposition).await
     }
 
     /// The job failed for good and joins the dead letters.
@@ -92,7 +92,7 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// # Errors
     /// As [`ReliableQueue::settle`].
     async fn bury(&self, receipt: &Receipt, error: &str) -> Result<Settled, Error> {
-        self.settle_one(receipt, Verdict::Dead { error: error.to_owned() }).await
+        self.settle_one(receipt, Disposition::Dead { error: error.to_owned() }).await
     }
 
     /// The job is dropped without having succeeded.
@@ -100,7 +100,7 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// # Errors
     /// As [`ReliableQueue::settle`].
     async fn discard(&self, receipt: &Receipt) -> Result<Settled, Error> {
-        self.settle_one(receipt, Verdict::Discard).await
+        self.settle_one(receipt, Disposition::Discard).await
     }
 
     /// The job was not worked on and goes back uncounted.
@@ -108,7 +108,7 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// # Errors
     /// As [`ReliableQueue::settle`].
     async fn give_back(&self, receipt: &Receipt) -> Result<Settled, Error> {
-        self.settle_one(receipt, Verdict::GiveBack).await
+        self.settle_one(receipt, Disposition::GiveBack).await
     }
 }
 

@@ -202,7 +202,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 ///
 /// ```
 /// use std::time::Duration;
-/// use queue_core::{NewJob, Priority};
+/// use relq_core::{NewJob, Priority};
 ///
 /// let job = NewJob::new("resize 42")
 ///     .priority(Priority::HIGHEST)

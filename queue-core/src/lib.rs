@@ -37,8 +37,8 @@ mod stats;
 pub use bytes::Bytes;
 
 pub use batch::{
-    Added, BatchId, BatchPriority, BatchQueue, BatchState, BatchStatus, Change,
-    Created, NewBatch, OnComplete, Outcome,
+    Added, BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchState, BatchStatus,
+    Change, Created, NewBatch, OnComplete,
 };
 pub use capabilities::{
     Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
@@ -47,7 +47,7 @@ pub use claim::{ClaimBytes, ClaimRequest, Delivery, Receipt, WorkerId};
 pub use environment::{
     Clock, Environment, OsRandomness, Randomness, SystemClock, Timestamp,
 };
-pub use error::{At, BoxError, Error, Happened, Operation, RetryAdvice};
+pub use error::{BoxError, Effect, Error, ErrorContext, Operation, RetryAdvice};
 pub use ext::ReliableQueueExt;
 pub use job::{
     DEFAULT_MAX_ATTEMPTS, Headers, JobId, MAX_DURATION, NewJob, OnDuplicate, Priority,
@@ -56,11 +56,11 @@ pub use job::{
 pub use name::{InvalidName, QueueName};
 pub use operator::{
     Audit, Cancelled, JobState, JobView, Operator, Page, PageCursor, PeekRequest,
-    Queue, Redriven, StateDetail, Which,
+    Queue, Redriven, Selection, StateDetail,
 };
 pub use outcome::{
-    DuplicateOf, Extended, Pushed, Recovered, Released, Settled, Settlement, Turn,
-    Verdict,
+    Disposition, DuplicateOf, Extended, Pushed, Recovered, Released, Settled,
+    SettledAndClaimed, Settlement,
 };
 pub use queue::ReliableQueue;
 pub use stats::Stats;

@@ -41,12 +41,12 @@ pub(crate) fn check_text(
 /// a brace of the name's own would move a key to another hash slot (R19).
 ///
 /// ```
-/// use queue_core::QueueName;
+/// use relq_core::QueueName;
 ///
 /// assert_eq!(QueueName::new("emails")?.as_str(), "emails");
 /// assert!(QueueName::new("").is_err());
 /// assert!(QueueName::new("a{b}").is_err());
-/// # Ok::<(), queue_core::InvalidName>(())
+/// # Ok::<(), relq_core::InvalidName>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName(Arc<str>);

@@ -27,10 +27,10 @@ pub trait Operator: Debug + Send + Sync {
 
     /// Makes dead jobs ready again, at the back of the queue and with no attempt
     /// counted. One whose unique key is held by then stays dead (R16).
-    async fn redrive(&self, which: &Which) -> Result<Redriven, Error>;
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error>;
 
     /// Removes dead jobs and answers how many.
-    async fn purge_dead(&self, which: &Which) -> Result<u64, Error>;
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error>;
 
     /// Removes every job in every state, every batch, and all that the queue remembers;
     /// answers how many jobs. Workers that hold one find their lease lost.
@@ -84,7 +84,7 @@ impl JobState {
 
 /// Which dead jobs are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum Selection {
     /// All that are dead when the call begins.
     All,
     /// Those of these ids; unknown ids are passed over.
@@ -203,7 +203,7 @@ pub enum StateDetail {
     },
     /// It was buried.
     Dead {
-        /// Why, in words: what the verdict said, or what relq found.
+        /// Why, in words: what the disposition said, or what relq found.
         reason: String,
         /// Since when.
         since: Timestamp,

@@ -42,19 +42,19 @@ pub struct Settlement {
     /// Proof of the lease.
     pub receipt: Receipt,
     /// What is to become of the job.
-    pub verdict: Verdict,
+    pub disposition: Disposition,
 }
 
 impl Settlement {
-    /// Says `verdict` of the job that `receipt` holds.
-    pub fn new(receipt: Receipt, verdict: Verdict) -> Self {
-        Self { receipt, verdict }
+    /// Says `disposition` of the job that `receipt` holds.
+    pub fn new(receipt: Receipt, disposition: Disposition) -> Self {
+        Self { receipt, disposition }
     }
 }
 
 /// What is to become of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Disposition {
     /// It succeeded and is removed (R8).
     Done,
     /// It failed and is tried again, or buried when this was its last attempt (R11).
@@ -79,7 +79,7 @@ pub enum Verdict {
 /// What became of one settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settled {
-    /// The verdict is carried out.
+    /// The disposition is carried out.
     Applied,
     /// The lease was not this receipt's any more: nothing was changed (R7).
     LeaseLost,
@@ -87,7 +87,7 @@ pub enum Settled {
 
 /// The answers to a settlement and a claim made together.
 #[derive(Debug)]
-pub struct Turn {
+pub struct SettledAndClaimed {
     /// What became of the settlements, in their order.
     pub settled: Result<Vec<Settled>, Error>,
     /// The jobs claimed.
@@ -105,7 +105,7 @@ pub enum Extended {
     LeaseLost,
 }
 
-/// What `leave` gave back.
+/// What `release_worker` gave back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Released {
     /// Jobs that went back to the front of the queue.

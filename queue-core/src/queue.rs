@@ -11,8 +11,8 @@ use async_trait::async_trait;
 
 use crate::{
     BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob,
-    PushToken, Pushed, Receipt, Recovered, Released, Settled, Settlement, Turn,
-    WorkerId,
+    PushToken, Pushed, Receipt, Recovered, Released, Settled, SettledAndClaimed,
+    Settlement, WorkerId,
 };
 
 /// A queue that loses no job: what is claimed is leased, and what is not settled
@@ -23,7 +23,7 @@ use crate::{
 /// [`recover`](Self::recover) sets right (R22).
 #[async_trait]
 pub trait ReliableQueue: Debug + Display + Send + Sync {
-    /// What this backend claims and declares. Does not change.
+    /// What this backend supports and declares. Does not change.
     fn capabilities(&self) -> &Capabilities;
 
     /// Stores all of `jobs` or none (R5) and answers for each, in order.
@@ -33,8 +33,8 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a job that breaks a limit or more jobs than
-    /// [`max_batch`](crate::Limits::max_batch), [`Error::Unsupported`] for an option
-    /// that is not claimed; then nothing was sent. [`Error::Invalid`] also for a token
+    /// [`max_jobs_per_call`](crate::Limits::max_jobs_per_call), [`Error::Unsupported`] for an option
+    /// that is not supported; then nothing was sent. [`Error::Invalid`] also for a token
     /// that was used for a call of another number of jobs; then nothing was stored.
     async fn push(
         &self,
@@ -57,11 +57,15 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
 
     /// Settles, then claims, in one round trip where the backend can. Never waits:
     /// `ask.wait` is not looked at.
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
         let settled = self.settle(done).await;
         let at_once = ClaimRequest { wait: Duration::ZERO, ..ask.clone() };
         let claimed = self.claim(&at_once).await;
-        Turn { settled, claimed }
+        SettledAndClaimed { settled, claimed }
     }
 
     /// The heartbeat: the leases of `held` run for `lease` from now, and the answer
@@ -78,7 +82,7 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
 
     /// Gives back all that the worker holds, whether or not it ever saw it, to the
     /// front of the queue and without counting an attempt (R24).
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error>;
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error>;
 
     /// Makes up to `page` jobs ready whose lease has expired or whose time has come
     /// (R9), goes on with what was left undone of batches (B5, B6, B7), and says whether
@@ -88,9 +92,9 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// Another queue on the same store that shares no connection with this one. Its
     /// driver, if it has one, runs on the runtime of the caller: a heartbeat on a
     /// thread of its own needs that.
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
 
-    /// The same queue with its batches, where the backend claims
+    /// The same queue with its batches, where the backend supports
     /// [`Capability::Batches`](crate::Capability::Batches); `None` where it does not.
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         None

@@ -1,14 +1,14 @@
 //! What entries and receipts cost without a server.
 //!
 //! ```sh
-//! cargo bench -p queue-redis
+//! cargo bench -p relq-redis
 //! ```
 
 use std::{collections::HashSet, time::Duration};
 
 use divan::{Bencher, black_box};
-use queue_core::{Bytes, JobId, NewJob, Priority, Receipt};
-use queue_redis::entry::{self, Entry};
+use relq_core::{Bytes, JobId, NewJob, Priority, Receipt};
+use relq_redis::entry::{self, Entry};
 
 /// What the workloads of `relq-bench` push.
 const PAYLOAD: usize = 256;

@@ -1,4 +1,4 @@
--- Reading and rewriting entries. The layout is told in queue-redis, entry.rs.
+-- Reading and rewriting entries. The layout is told in relq-redis, entry.rs.
 local NORMAL = 5
 
 -- A whole entry's fields, or nil when it does not keep to the layout.
@@ -48,7 +48,7 @@ local function with_id(entry, job, id)
     .. entry:sub(12 + #job.id)
 end
 
--- What a unique key holds: when its holder's claim to it ends (0 never), and who.
+-- What a unique key holds: when its holder's hold on it ends (0 never), and who.
 local function unique_holder(id, expires_at)
   return string.format('%.0f ', expires_at or 0) .. id
 end

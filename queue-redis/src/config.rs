@@ -2,8 +2,8 @@
 
 use std::{fmt, time::Duration};
 
-use queue_core::Environment;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use relq_core::Environment;
 
 use crate::Marker;
 

@@ -20,8 +20,8 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use queue_core::{At, Environment, Error, Operation, QueueName};
 use redis::{Cmd, ErrorKind, RedisError, Value};
+use relq_core::{Environment, Error, ErrorContext, Operation, QueueName};
 use tokio::runtime::{self, Handle};
 
 use crate::{
@@ -70,7 +70,7 @@ impl Failed {
     }
 
     /// What that means to a caller.
-    pub(crate) fn at(self, at: At) -> Error {
+    pub(crate) fn at(self, at: ErrorContext) -> Error {
         match self {
             Self::BeforeSend(error) => error::before_send(at, error),
             Self::AfterSend(error) => error::after_send(at, error),
@@ -118,7 +118,7 @@ impl Conn {
     ///
     /// # Errors
     /// As [`Conn::open`].
-    pub async fn sibling(&self) -> Result<Self, Error> {
+    pub async fn open_another(&self) -> Result<Self, Error> {
         let Inner { backend, owner, config, .. } = &*self.0;
         Self::open_with(backend, owner.clone(), config.clone()).await
     }
@@ -207,8 +207,8 @@ impl Conn {
     }
 
     /// Names the backend and what it is doing.
-    pub fn at(&self, operation: Operation) -> At {
-        At { backend: self.0.backend, operation }
+    pub fn at(&self, operation: Operation) -> ErrorContext {
+        ErrorContext { backend: self.0.backend, operation }
     }
 
     /// How long a call waits for a connection on which nothing moves.

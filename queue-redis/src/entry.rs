@@ -24,7 +24,7 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use bytes::{Buf, BufMut, Bytes};
-use queue_core::{
+use relq_core::{
     BatchId, DEFAULT_MAX_ATTEMPTS, Headers, JobId, NewJob, Priority, Timestamp,
     UniqueKey,
 };
@@ -98,7 +98,7 @@ impl Entry {
 
     /// Whether ending the job touches more than the job itself: an id to be
     /// remembered or a unique key to be freed.
-    pub fn has_ties(&self) -> bool {
+    pub fn has_side_records(&self) -> bool {
         self.is_indexed || self.unique.is_some()
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use queue_core::{At, BoxError, Error};
 use redis::{ErrorKind, RedisError};
+use relq_core::{BoxError, Error, ErrorContext};
 
 use crate::owner::REFUSED;
 
@@ -46,7 +46,7 @@ struct Explained {
 }
 
 /// What the failure of a command that was sent means.
-pub(crate) fn after_send(at: At, error: RedisError) -> Error {
+pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
     match error.code() {
         Some("OOM") => Error::Full { at, source: Box::new(error) },
         Some("READONLY") => Error::ReadOnly { at, source: Box::new(error) },
@@ -71,7 +71,7 @@ pub(crate) fn after_send(at: At, error: RedisError) -> Error {
 }
 
 /// What the failure of a connection attempt means: no command was sent.
-pub(crate) fn before_send(at: At, error: RedisError) -> Error {
+pub(crate) fn before_send(at: ErrorContext, error: RedisError) -> Error {
     match error.kind() {
         ErrorKind::AuthenticationFailed => denied(at, error),
         ErrorKind::InvalidClientConfig => refused(at, error),
@@ -81,7 +81,7 @@ pub(crate) fn before_send(at: At, error: RedisError) -> Error {
 }
 
 /// An answer that is not of the form that the command gives.
-pub(crate) fn unreadable(at: At, source: impl Into<BoxError>) -> Error {
+pub(crate) fn unreadable(at: ErrorContext, source: impl Into<BoxError>) -> Error {
     Error::Unreadable { at, source: source.into() }
 }
 
@@ -111,7 +111,7 @@ fn explained(words: &'static str, source: RedisError) -> BoxError {
 }
 
 /// A queue that is another backend's is told of in its own words.
-fn refused(at: At, error: RedisError) -> Error {
+fn refused(at: ErrorContext, error: RedisError) -> Error {
     match error.detail() {
         Some(why) if error.to_string().starts_with(REFUSED) => {
             Error::Unusable { at, source: why.into() }
@@ -120,19 +120,19 @@ fn refused(at: At, error: RedisError) -> Error {
     }
 }
 
-fn unavailable(at: At, error: RedisError) -> Error {
+fn unavailable(at: ErrorContext, error: RedisError) -> Error {
     Error::Unavailable { at, source: Box::new(error) }
 }
 
-fn denied(at: At, error: RedisError) -> Error {
+fn denied(at: ErrorContext, error: RedisError) -> Error {
     Error::Denied { at, source: Box::new(error) }
 }
 
-fn unusable(at: At, error: RedisError) -> Error {
+fn unusable(at: ErrorContext, error: RedisError) -> Error {
     Error::Unusable { at, source: Box::new(error) }
 }
 
-fn interrupted(at: At, error: RedisError) -> Error {
+fn interrupted(at: ErrorContext, error: RedisError) -> Error {
     Error::Interrupted { at, source: Box::new(error) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use queue_core::QueueName;
+use relq_core::QueueName;
 
 /// Makes the names of a queue's keys.
 ///

@@ -8,7 +8,7 @@
 pub(crate) const MARKER: &str = "marker";
 
 /// What all patterns have.
-const SHELF: &[&str] = &[
+const BOOKKEEPING: &[&str] = &[
     "later",
     "jobs",
     "dead",
@@ -23,7 +23,7 @@ const SHELF: &[&str] = &[
     "wake",
 ];
 
-/// What one backend has beside the shelf.
+/// What one backend has beside the bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) backend: &'static str,
@@ -81,7 +81,8 @@ impl Layout {
 
     /// What others have and this one does not.
     pub(crate) fn foreign_parts(&self) -> Vec<&'static str> {
-        let is_own = |part: &&str| SHELF.contains(part) || self.parts.contains(part);
+        let is_own =
+            |part: &&str| BOOKKEEPING.contains(part) || self.parts.contains(part);
         parts().into_iter().filter(|part| !is_own(part)).collect()
     }
 }
@@ -89,7 +90,7 @@ impl Layout {
 /// What any pattern has, each once.
 pub(crate) fn parts() -> Vec<&'static str> {
     let of_patterns = LAYOUTS.iter().flat_map(|layout| layout.parts);
-    let mut parts: Vec<_> = SHELF.iter().chain(of_patterns).copied().collect();
+    let mut parts: Vec<_> = BOOKKEEPING.iter().chain(of_patterns).copied().collect();
     parts.sort_unstable();
     parts.dedup();
     parts

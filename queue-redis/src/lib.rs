@@ -3,25 +3,25 @@
 //!
 //! Backends reach Redis through this crate only.
 
+pub mod bookkeeping;
 mod config;
 mod conn;
-mod doorbell;
 pub mod entry;
 mod error;
-mod gather;
 mod keys;
 mod layout;
 mod link;
-mod linked;
 mod marker;
 mod marking;
+mod notifier;
 mod owner;
-mod parts;
+mod partial_effect;
 mod progress;
+mod pruned_library;
+mod push_batcher;
 mod reply;
 mod script;
 mod server_info;
-pub mod shelf;
 mod socket;
 #[cfg(feature = "tls")]
 mod tls;
@@ -29,13 +29,13 @@ mod waiting;
 
 pub use config::{InvalidTimeout, InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};
-pub use doorbell::{Doorbell, Ring};
-pub use gather::Gather;
 pub use keys::KeyPrefix;
 pub use marker::Marker;
 pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see};
+pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
-pub use parts::Parts;
+pub use partial_effect::PartialEffect;
+pub use push_batcher::PushBatcher;
 pub use redis::Cmd;
 pub use reply::Reply;
 pub use script::{Call, Script, code_of};

@@ -1,7 +1,7 @@
 //! What an operator does about markers: see one, write one, find all queues.
 
 use futures_util::future::join_all;
-use queue_core::{Error, Operation, QueueName};
+use relq_core::{Error, Operation, QueueName};
 
 use crate::{
     Conn, Marker, Owner, RedisConfig, Reply, command,
@@ -76,7 +76,7 @@ pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = Conn::open(owner.backend, config.clone()).await?;
     let (_, values) = look(&conn, owner).await?;
-    let meant = owner.claims().into_iter().map(|(_, value)| Some(value.into_bytes()));
+    let meant = owner.supports().into_iter().map(|(_, value)| Some(value.into_bytes()));
     if values.iter().cloned().eq(meant) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ async fn look(
 
 fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     let layout = Layout::of(owner.backend);
-    let claims = owner.claims();
+    let claims = owner.supports();
     let mut keys = vec![owner.keys.producer()];
     keys.extend(["leased", "marks", "workers"].map(|part| owner.keys.part(part)));
     keys.extend(claims.iter().map(|(key, _)| key.clone()));

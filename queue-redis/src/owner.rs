@@ -10,7 +10,7 @@
 //! | the marker | other keys of relq's | |
 //! |---|---|---|
 //! | is the backend's own | | go on |
-//! | is another's, or newer | | [`Error::Unusable`](queue_core::Error::Unusable) |
+//! | is another's, or newer | | [`Error::Unusable`](relq_core::Error::Unusable) |
 //! | is absent | none | a new queue: the first write marks it |
 //! | is absent | some | `Unusable`, unless this client has seen the marker before |
 //!
@@ -23,8 +23,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use queue_core::{Operation, QueueName};
 use redis::{ErrorKind, RedisError, ToRedisArgs, aio::ConnectionLike};
+use relq_core::{Operation, QueueName};
 
 use crate::{
     KeyPrefix, RedisConfig,
@@ -45,7 +45,7 @@ pub struct Owner {
     pub(crate) keys: KeyPrefix,
     options: Vec<&'static str>,
     database: Option<&'static str>,
-    /// Whether this client has seen that the queue is its own. Siblings share it.
+    /// Whether this client has seen that the queue is its own. Other handles share it.
     was_marked: Arc<AtomicBool>,
 }
 
@@ -94,7 +94,7 @@ impl Owner {
     }
 
     /// What says whose the queue is: each key, and what it holds.
-    pub(crate) fn claims(&self) -> Vec<(String, String)> {
+    pub(crate) fn supports(&self) -> Vec<(String, String)> {
         let marker = (self.keys.part(layout::MARKER), self.marker().to_string());
         let database = self.database.map(|key| (key.to_owned(), self.keys.producer()));
         [marker].into_iter().chain(database).collect()
@@ -130,7 +130,7 @@ impl Owner {
         let was_marked = self.was_marked.load(Ordering::Acquire);
         let mut writing =
             self.command("EVAL", WRITE, if was_marked { "again" } else { "first" });
-        self.claims().iter().for_each(|(_, value)| {
+        self.supports().iter().for_each(|(_, value)| {
             writing.arg(value);
         });
         let values: Option<Vec<Vec<u8>>> = writing.query_async(conn).await?;
@@ -145,11 +145,11 @@ impl Owner {
     /// The command that reads what says whose the queue is. A user who may only read is
     /// allowed it.
     pub(crate) fn seeing(&self) -> redis::Cmd {
-        self.command("EVAL_RO", SEE, self.claims().len())
+        self.command("EVAL_RO", SEE, self.supports().len())
     }
 
     fn command(&self, name: &str, script: &str, first: impl ToRedisArgs) -> redis::Cmd {
-        let claims = self.claims().into_iter().map(|(key, _)| key);
+        let claims = self.supports().into_iter().map(|(key, _)| key);
         let others = layout::parts().into_iter().map(|part| self.keys.part(part));
         let keys: Vec<_> = claims.chain(others).collect();
         let mut cmd = redis::cmd(name);

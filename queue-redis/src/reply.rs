@@ -3,26 +3,26 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{At, Error};
 use redis::Value;
+use relq_core::{Error, ErrorContext};
 
 use crate::error::unreadable;
 
 /// An answer, and of what call it is the answer.
 #[derive(Debug)]
 pub struct Reply {
-    at: At,
+    at: ErrorContext,
     value: Value,
 }
 
 impl Reply {
-    pub(crate) fn new(at: At, value: Value) -> Self {
+    pub(crate) fn new(at: ErrorContext, value: Value) -> Self {
         Self { at, value }
     }
 
     /// An answer of nothing, where a part of an answer is missing.
     pub fn nothing(conn: &crate::Conn) -> Self {
-        Self { at: conn.at(queue_core::Operation::Claim), value: Value::Nil }
+        Self { at: conn.at(relq_core::Operation::Claim), value: Value::Nil }
     }
 
     /// Whether there is nothing.
@@ -146,7 +146,7 @@ impl Reply {
     }
 }
 
-fn mismatch(at: At, wanted: &str, value: &Value) -> Error {
+fn mismatch(at: ErrorContext, wanted: &str, value: &Value) -> Error {
     let found = match value {
         Value::Nil => "nothing",
         Value::Int(_) => "a number",

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use futures_util::future::try_join_all;
-use queue_core::{Error, Operation};
 use redis::{Cmd, RedisError, ToRedisArgs};
+use relq_core::{Error, Operation};
 
-use crate::{Conn, Reply, linked::linked};
+use crate::{Conn, Reply, pruned_library::pruned_library};
 
 /// A script and its digest.
 pub struct Script {
@@ -25,7 +25,7 @@ impl Script {
     /// its first line, where the flags are, and its name.
     pub fn with_library(name: &'static str, library: &str, source: &str) -> Self {
         let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
-        let used = linked(library, body);
+        let used = pruned_library(library, body);
         Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
 

@@ -1,7 +1,7 @@
 //! What a server tells about itself when a connection is opened: whether relq can work
 //! on it.
 
-use queue_core::{At, Error};
+use relq_core::{Error, ErrorContext};
 
 /// The oldest server that has what the scripts need (`allow-oom`, 7.0).
 const MINIMUM_MAJOR_VERSION: u32 = 7;
@@ -34,7 +34,7 @@ impl<'a> ServerInfo<'a> {
     ///
     /// A node of a cluster is taken: one that serves all slots works, and another says
     /// so when it is asked for a key.
-    pub(crate) fn check(&self, at: At) -> Result<(), Error> {
+    pub(crate) fn check(&self, at: ErrorContext) -> Result<(), Error> {
         if self.mode == Some("sentinel") {
             return Err(Error::WrongServer { at, source: SENTINEL.into() });
         }
@@ -57,13 +57,13 @@ impl<'a> ServerInfo<'a> {
 
 #[cfg(test)]
 mod tests {
-    use queue_core::Operation;
+    use relq_core::Operation;
 
     use super::*;
 
     fn checked(info: &str) -> Result<(), Error> {
         ServerInfo::read(info)
-            .check(At { backend: "test", operation: Operation::Connect })
+            .check(ErrorContext { backend: "test", operation: Operation::Connect })
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use std::{fmt, time::Duration};
 
-use queue_core::{At, Error, Operation};
 use redis::{Cmd, Value};
+use relq_core::{Error, ErrorContext, Operation};
 use tokio::runtime::{self, Handle};
 
 use crate::{Call, Conn, Reply, command, error, link::Link};
@@ -23,7 +23,7 @@ pub struct WaitingConn {
     runtime: runtime::Id,
     /// How the server calls this connection.
     id: i64,
-    at: At,
+    at: ErrorContext,
 }
 
 impl WaitingConn {

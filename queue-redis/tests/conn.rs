@@ -8,9 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use conformance_tests::server::Server;
-use queue_core::{Error, Happened, Operation, RetryAdvice};
-use queue_redis::{Conn, RedisConfig, command};
+use relq_conformance::server::Server;
+use relq_core::{Effect, Error, Operation, RetryAdvice};
+use relq_redis::{Conn, RedisConfig, command};
 
 const TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -25,7 +25,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
     let error = Conn::open("test", config("redis://127.0.0.1:1")).await.unwrap_err();
 
     assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
 }
 

@@ -8,9 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use conformance_tests::server::Server;
-use queue_core::{Error, Happened, Operation, RetryAdvice};
-use queue_redis::{Cmd, Conn, RedisConfig};
+use relq_conformance::server::Server;
+use relq_core::{Effect, Error, Operation, RetryAdvice};
+use relq_redis::{Cmd, Conn, RedisConfig};
 use tempfile::TempDir;
 
 /// Longer than a cluster of two takes to agree.
@@ -84,7 +84,7 @@ async fn answer(conn: &Conn, words: &[&str]) -> Result<String, Error> {
 
 fn assert_wrong(error: &Error, words: &str) {
     assert!(matches!(error, Error::WrongServer { .. }), "{error:?}");
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Never);
     let message = error.full_message();
     assert!(message.contains(words) && message.contains("plain server"), "{message}");
@@ -132,7 +132,7 @@ async fn a_node_without_slots_cannot_be_used() {
     let error = answer(&conn, &["SET", "foo", "1"]).await.unwrap_err();
 
     assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     let message = error.full_message();
     assert!(message.contains("a node of a Redis Cluster"), "{message}");
 }
@@ -149,7 +149,7 @@ async fn a_replica_only_reads() {
     let error = answer(&conn, &["SET", "foo", "1"]).await.unwrap_err();
 
     assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
 }
 

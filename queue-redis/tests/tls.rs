@@ -4,9 +4,9 @@
 
 use std::net::TcpListener;
 
-use conformance_tests::server::Server;
-use queue_core::{Error, Happened};
-use queue_redis::{Conn, RedisConfig};
+use relq_conformance::server::Server;
+use relq_core::{Effect, Error};
+use relq_redis::{Conn, RedisConfig};
 
 /// In a file of the suite's own.
 fn file(name: &str) -> String {
@@ -36,7 +36,7 @@ async fn a_certificate_of_nobodys_is_refused() {
 
     let error = Conn::open("test", config).await.unwrap_err();
 
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
     assert!(error.full_message().contains("certificate"), "{}", error.full_message());
 }

@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use queue_core::Environment;
+use relq_core::Environment;
 
 use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
 

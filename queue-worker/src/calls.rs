@@ -1,6 +1,6 @@
 //! The calls of a claim loop that are under way.
 //!
-//! A turn settles and claims. A claim that waits never holds back a settlement. The
+//! One call settles and claims. A claim that waits never holds back a settlement. The
 //! futures are polled where the loop runs: an answer wakes the loop itself and not a
 //! task between.
 
@@ -13,11 +13,12 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{
-    At, ClaimRequest, Delivery, Error, Operation, ReliableQueue, Settled, Turn,
+use relq_core::{
+    ClaimRequest, Delivery, Error, ErrorContext, Operation, ReliableQueue, Settled,
+    SettledAndClaimed,
 };
 
-use crate::{claim_size::Sent, settling::Batch};
+use crate::{claim_size::Sent, settling::SettleCall};
 
 /// A call without an answer for so long is given up as lost. Backends have limits of
 /// their own (R21), far shorter; a worker that trusted one without would stall for
@@ -35,7 +36,7 @@ pub(crate) struct Calls {
 struct Call {
     reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
     /// What it settles, if it does.
-    batch: Option<Batch>,
+    settle_call: Option<SettleCall>,
     /// How many jobs it may bring, if it claims.
     asked: Option<NonZeroU32>,
     sent: Sent,
@@ -51,7 +52,7 @@ struct Reply {
 
 /// A reply, and what it answers.
 pub(crate) struct Answer {
-    pub(crate) settled: Option<(Batch, Result<Vec<Settled>, Error>)>,
+    pub(crate) settled: Option<(SettleCall, Result<Vec<Settled>, Error>)>,
     pub(crate) claimed: Option<Result<Vec<Delivery>, Error>>,
     /// When the call was sent, by the worker's clock.
     pub(crate) sent: Sent,
@@ -62,8 +63,8 @@ impl Calls {
         Self { queue, under_way: Vec::with_capacity(3) }
     }
 
-    pub(crate) fn max_batch(&self) -> NonZeroU32 {
-        self.queue.capabilities().limits.max_batch
+    pub(crate) fn max_jobs_per_call(&self) -> NonZeroU32 {
+        self.queue.capabilities().limits.max_jobs_per_call
     }
 
     pub(crate) fn is_settling(&self) -> bool {
@@ -72,7 +73,7 @@ impl Calls {
 
     /// How many calls settle.
     pub(crate) fn settling(&self) -> usize {
-        self.under_way.iter().filter(|call| call.batch.is_some()).count()
+        self.under_way.iter().filter(|call| call.settle_call.is_some()).count()
     }
 
     pub(crate) fn is_claiming(&self) -> bool {
@@ -89,33 +90,39 @@ impl Calls {
         self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
     }
 
-    pub(crate) fn turn(&mut self, batch: Batch, ask: ClaimRequest, now: Duration) {
+    pub(crate) fn settle_and_claim(
+        &mut self,
+        settle_call: SettleCall,
+        ask: ClaimRequest,
+        now: Duration,
+    ) {
         let sent = Sent { at: now, wait: Duration::ZERO };
         let asked = Some(ask.max);
-        let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
+        let (queue, settlements) = (Arc::clone(&self.queue), settle_call.settlements());
         let reply = Box::pin(async move {
-            let Turn { settled, claimed } = queue.turn(&settlements, &ask).await;
+            let SettledAndClaimed { settled, claimed } =
+                queue.settle_and_claim(&settlements, &ask).await;
             Reply { settled: Some(settled), claimed: Some(claimed) }
         });
         self.under_way.push(Call {
             reply,
-            batch: Some(batch),
+            settle_call: Some(settle_call),
             asked,
             sent,
             is_late: false,
         });
     }
 
-    pub(crate) fn settle(&mut self, batch: Batch, now: Duration) {
+    pub(crate) fn settle(&mut self, settle_call: SettleCall, now: Duration) {
         let sent = Sent { at: now, wait: Duration::ZERO };
-        let (queue, settlements) = (Arc::clone(&self.queue), batch.settlements());
+        let (queue, settlements) = (Arc::clone(&self.queue), settle_call.settlements());
         let reply = Box::pin(async move {
             let settled = queue.settle(&settlements).await;
             Reply { settled: Some(settled), claimed: None }
         });
         self.under_way.push(Call {
             reply,
-            batch: Some(batch),
+            settle_call: Some(settle_call),
             asked: None,
             sent,
             is_late: false,
@@ -131,7 +138,13 @@ impl Calls {
             let claimed = queue.claim(&ask).await;
             Reply { settled: None, claimed: Some(claimed) }
         });
-        self.under_way.push(Call { reply, batch: None, asked, sent, is_late: false });
+        self.under_way.push(Call {
+            reply,
+            settle_call: None,
+            asked,
+            sent,
+            is_late: false,
+        });
     }
 
     /// The next answer; never when no call is under way.
@@ -157,8 +170,10 @@ impl Calls {
     /// look: where handlers kept every thread busy, answers that are there are heard in
     /// between.
     pub(crate) fn time_out(&mut self, now: Duration) -> Vec<Answer> {
-        let at =
-            |operation| At { backend: self.queue.capabilities().backend, operation };
+        let at = |operation| ErrorContext {
+            backend: self.queue.capabilities().backend,
+            operation,
+        };
         let lost = |operation| Error::Interrupted {
             at: at(operation),
             source: format!("no answer within {CALL_LIMIT:?}").into(),
@@ -171,7 +186,8 @@ impl Calls {
         self.under_way
             .extract_if(.., is_late)
             .map(|call| {
-                let settled = call.batch.as_ref().map(|_| Err(lost(Operation::Settle)));
+                let settled =
+                    call.settle_call.as_ref().map(|_| Err(lost(Operation::Settle)));
                 let claimed = call.asked.map(|_| Err(lost(Operation::Claim)));
                 call.with(Reply { settled, claimed })
             })
@@ -186,19 +202,19 @@ impl Calls {
     /// Drops every call; answers what they were settling.
     ///
     /// What a claim leased unseen is given back when the worker leaves.
-    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Batch> {
-        self.under_way.drain(..).filter_map(|call| call.batch)
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = SettleCall> {
+        self.under_way.drain(..).filter_map(|call| call.settle_call)
     }
 }
 
 impl Call {
     fn waits(&self) -> bool {
-        self.batch.is_none()
+        self.settle_call.is_none()
     }
 
     fn with(self, reply: Reply) -> Answer {
         Answer {
-            settled: self.batch.zip(reply.settled),
+            settled: self.settle_call.zip(reply.settled),
             claimed: reply.claimed,
             sent: self.sent,
         }

@@ -1,7 +1,7 @@
 //! The loop that owns slots and settlements and decides on each call.
 //!
 //! ```text
-//!  verdicts | free slots | call
+//!  dispositions | free slots | call
 //! ----------+------------+---------------------------------------------
 //!  some     | some       | turn: settle and claim in one round trip
 //!  some     | none, or a | settle
@@ -19,11 +19,12 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use futures_lite::future::{poll_once, yield_now};
-use queue_core::{ClaimRequest, Delivery, Error, RetryAdvice, Verdict, WorkerId};
+use relq_core::{ClaimRequest, Delivery, Disposition, Error, RetryAdvice, WorkerId};
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,
     attempt::Ended,
+    backoff::{Backoff, Sleep},
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
     claim_size::{ClaimSize, Late, Sent},
     failure::{Failure, Then},
@@ -32,7 +33,6 @@ use crate::{
     settling::Settling,
     shutdown::Shutdown,
     slots::Slots,
-    trouble::{Sleep, Trouble},
 };
 
 /// From so many slots on, two calls at once share them.
@@ -46,15 +46,15 @@ pub(crate) struct ClaimLoop<H> {
     worker: WorkerId,
     held: Arc<Held>,
     progress: Progress,
-    claiming: Trouble,
+    claiming: Backoff,
     claim_size: ClaimSize,
-    stage: Stage,
+    phase: ClaimPhase,
     /// When to look for calls that have no answer.
     patrol: Sleep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ClaimPhase {
     /// No claim has succeeded yet: an error that no retry mends ends the worker at once.
     Untried,
     Working,
@@ -63,7 +63,7 @@ enum Stage {
 }
 
 /// What a claim loop is made of.
-pub(crate) struct Parts<H> {
+pub(crate) struct ClaimLoopParts<H> {
     pub(crate) slots: Slots<H>,
     pub(crate) calls: Calls,
     pub(crate) settings: Settings,
@@ -73,8 +73,8 @@ pub(crate) struct Parts<H> {
 }
 
 impl<H: Handler> ClaimLoop<H> {
-    pub(crate) fn new(parts: Parts<H>) -> Self {
-        let Parts { slots, calls, settings, worker, held, progress } = parts;
+    pub(crate) fn new(parts: ClaimLoopParts<H>) -> Self {
+        let ClaimLoopParts { slots, calls, settings, worker, held, progress } = parts;
         let environment = settings.environment.clone();
         Self {
             settling: Settling::new(
@@ -83,9 +83,9 @@ impl<H: Handler> ClaimLoop<H> {
                 environment.clone(),
             ),
             patrol: environment.clock().sleep(CALL_LIMIT),
-            claiming: Trouble::new("claiming", environment),
+            claiming: Backoff::new("claiming", environment),
             claim_size: ClaimSize::new(slots.capacity(), settings.wait()),
-            stage: Stage::Untried,
+            phase: ClaimPhase::Untried,
             slots,
             calls,
             settings,
@@ -127,7 +127,7 @@ impl<H: Handler> ClaimLoop<H> {
                     }
                 }
                 () = self.claiming.pause_over() => {}
-                () = self.settling.trouble.pause_over() => {}
+                () = self.settling.backoff.pause_over() => {}
                 () = &mut self.patrol => self.time_out_calls()?,
             }
         }
@@ -136,7 +136,7 @@ impl<H: Handler> ClaimLoop<H> {
     /// From now on nothing is claimed, and what a claim under way brings is given
     /// back.
     pub(crate) fn stop_claiming(&mut self) {
-        self.stage = Stage::Stopping;
+        self.phase = ClaimPhase::Stopping;
     }
 
     /// Serves what is under way until none is left; the caller bounds the time.
@@ -147,7 +147,7 @@ impl<H: Handler> ClaimLoop<H> {
                 biased;
                 answer = self.calls.next_answer() => self.answered_late(answer),
                 (job, ended) = self.slots.next_ended() => self.all_ended(job, ended),
-                () = self.settling.trouble.pause_over() => {}
+                () = self.settling.backoff.pause_over() => {}
             }
         }
     }
@@ -159,7 +159,7 @@ impl<H: Handler> ClaimLoop<H> {
 
     /// A job that is not run, or not to its end, goes back uncounted (R24).
     pub(crate) fn give_back(&mut self, job: JobContext) {
-        self.settle(job, Verdict::GiveBack);
+        self.settle(job, Disposition::GiveBack);
     }
 
     fn is_busy(&self) -> bool {
@@ -169,11 +169,15 @@ impl<H: Handler> ClaimLoop<H> {
     fn send_calls(&mut self) {
         if self.may_settle() {
             let room = self.room();
-            if let Some(batch) = self.settling.next_batch(slots(self.share())) {
+            if let Some(settle_call) =
+                self.settling.next_settle_call(slots(self.share()))
+            {
                 let sent = self.now();
                 match room.map(|room| room.min(self.share())) {
-                    Some(room) => self.calls.turn(batch, self.ask(room), sent),
-                    None => self.calls.settle(batch, sent),
+                    Some(room) => {
+                        self.calls.settle_and_claim(settle_call, self.ask(room), sent);
+                    }
+                    None => self.calls.settle(settle_call, sent),
                 }
             }
         }
@@ -187,7 +191,7 @@ impl<H: Handler> ClaimLoop<H> {
     fn may_settle(&self) -> bool {
         match self.calls.settling() {
             0 => true,
-            1 if self.settling.trouble.is_there() => false,
+            1 if self.settling.backoff.is_there() => false,
             1 => self.is_shared() && self.settling.fresh() >= slots(self.share()),
             _ => false,
         }
@@ -200,33 +204,33 @@ impl<H: Handler> ClaimLoop<H> {
 
     /// How many jobs a call settles, and claims with that, at most.
     fn share(&self) -> NonZeroU32 {
-        let max_batch = self.calls.max_batch();
+        let max_jobs_per_call = self.calls.max_jobs_per_call();
         if !self.is_shared() {
-            return max_batch;
+            return max_jobs_per_call;
         }
         let half = u32::try_from(self.slots.capacity().div_ceil(2));
-        let half = half.ok().and_then(NonZeroU32::new).unwrap_or(max_batch);
-        half.min(max_batch)
+        let half = half.ok().and_then(NonZeroU32::new).unwrap_or(max_jobs_per_call);
+        half.min(max_jobs_per_call)
     }
 
     /// How many jobs may be claimed now: a slot is free for each before it is claimed,
     /// so that no lease runs while its job waits for a slot.
     fn room(&self) -> Option<NonZeroU32> {
         let is_held_up = self.calls.is_waiting() || self.claiming.is_pausing();
-        if self.stage == Stage::Stopping || is_held_up || self.cannot_settle() {
+        if self.phase == ClaimPhase::Stopping || is_held_up || self.cannot_settle() {
             return None;
         }
         let most = self.slots.capacity().min(self.claim_size.limit());
         let free = most.saturating_sub(self.slots.running() + self.calls.asked());
         let free = u32::try_from(free).unwrap_or(u32::MAX);
-        NonZeroU32::new(free.min(self.calls.max_batch().get()))
+        NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))
     }
 
     /// Whether settlements wait for a store that takes none: more jobs would only add
     /// to them.
     fn cannot_settle(&self) -> bool {
         let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
-        is_waiting && self.settling.trouble.is_there()
+        is_waiting && self.settling.backoff.is_there()
     }
 
     fn ask(&self, room: NonZeroU32) -> ClaimRequest {
@@ -235,8 +239,8 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn answered(&mut self, answer: Answer) -> Result<(), WorkerError> {
         let Answer { settled, claimed, sent } = answer;
-        let settled = settled.map_or(Ok(()), |(batch, result)| {
-            self.settling.answered(batch, result, self.settings.give_up_after)
+        let settled = settled.map_or(Ok(()), |(settle_call, result)| {
+            self.settling.answered(settle_call, result, self.settings.give_up_after)
         });
         match claimed {
             Some(Ok(deliveries)) => self.claimed(deliveries, sent),
@@ -262,8 +266,8 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn claimed(&mut self, deliveries: Vec<Delivery>, sent: Sent) {
         self.claiming.is_over();
-        if self.stage == Stage::Untried {
-            self.stage = Stage::Working;
+        if self.phase == ClaimPhase::Untried {
+            self.phase = ClaimPhase::Working;
         }
         let now = self.now();
         // A lease is counted from when its claim was sent: the store counts from some
@@ -277,7 +281,7 @@ impl<H: Handler> ClaimLoop<H> {
         self.held.add(&in_time, sent.at);
         for job in in_time {
             // A store that gives more than it was asked for gets the rest back.
-            if self.stage == Stage::Stopping || self.slots.free() == 0 {
+            if self.phase == ClaimPhase::Stopping || self.slots.free() == 0 {
                 self.give_back(job);
             } else {
                 self.slots.start(job);
@@ -295,7 +299,7 @@ impl<H: Handler> ClaimLoop<H> {
             }
             return;
         };
-        if self.stage == Stage::Stopping {
+        if self.phase == ClaimPhase::Stopping {
             return late.into_iter().for_each(|job| self.give_back(job));
         }
         let of_all = self.claim_size.late(sent, lease, now);
@@ -342,14 +346,14 @@ impl<H: Handler> ClaimLoop<H> {
         );
         let random = self.settings.environment.random();
         let after = self.settings.retry.delay(attempt, random);
-        self.settle(job, Verdict::Retry { after, error });
+        self.settle(job, Disposition::Retry { after, error });
     }
 
     fn not_claimed(&mut self, error: Error) -> Result<(), WorkerError> {
-        let is_tried_again = match self.stage {
-            Stage::Untried => error.retry_advice() != RetryAdvice::Never,
-            Stage::Working => true,
-            Stage::Stopping => false,
+        let is_tried_again = match self.phase {
+            ClaimPhase::Untried => error.retry_advice() != RetryAdvice::Never,
+            ClaimPhase::Working => true,
+            ClaimPhase::Stopping => false,
         };
         let limit = self.settings.give_up_after;
         if !is_tried_again || self.claiming.is_hopeless(&error, limit) {
@@ -375,10 +379,10 @@ impl<H: Handler> ClaimLoop<H> {
             return;
         }
         match ended {
-            Ended::Answered(Ok(())) => self.settle(job, Verdict::Done),
+            Ended::Answered(Ok(())) => self.settle(job, Disposition::Done),
             Ended::Answered(Err(failure)) => {
-                let verdict = self.verdict(&job, failure);
-                self.settle(job, verdict);
+                let disposition = self.disposition(&job, failure);
+                self.settle(job, disposition);
             }
             Ended::NotStarted => {
                 self.held.remove([&job]);
@@ -388,25 +392,25 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    fn settle(&mut self, job: JobContext, verdict: Verdict) {
-        self.settling.add(job, verdict);
+    fn settle(&mut self, job: JobContext, disposition: Disposition) {
+        self.settling.add(job, disposition);
     }
 
-    fn verdict(&self, job: &JobContext, failure: Failure) -> Verdict {
+    fn disposition(&self, job: &JobContext, failure: Failure) -> Disposition {
         let (id, attempt) = (job.id(), job.attempt());
         tracing::info!(%id, attempt, error = failure.message(), "an attempt failed");
         let random = self.settings.environment.random();
         let policy = self.settings.retry;
         match failure.then {
-            Then::Retry => Verdict::Retry {
+            Then::Retry => Disposition::Retry {
                 after: policy.delay(attempt, random),
                 error: failure.into_message(),
             },
             Then::RetryAfter(after) => {
-                Verdict::Retry { after, error: failure.into_message() }
+                Disposition::Retry { after, error: failure.into_message() }
             }
-            Then::Bury => Verdict::Dead { error: failure.into_message() },
-            Then::Discard => Verdict::Discard,
+            Then::Bury => Disposition::Dead { error: failure.into_message() },
+            Then::Discard => Disposition::Discard,
         }
     }
 

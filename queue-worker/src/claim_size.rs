@@ -22,7 +22,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use queue_core::JobId;
+use relq_core::JobId;
 
 /// The wait of a claim after one that may have waited for longer than a lease.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);

@@ -29,11 +29,11 @@ pub enum WorkerError {
     /// Once a claim has succeeded, such an error is retried for a while, because an
     /// operator may mend what broke.
     #[error("the worker cannot claim from this queue")]
-    Claim(#[source] queue_core::Error),
+    Claim(#[source] relq_core::Error),
     /// A settlement, heartbeat or recovery was refused, for so long that the worker gave
     /// up, in a way that no retry mends.
     #[error("the store refuses what the worker needs")]
-    Store(#[source] queue_core::Error),
+    Store(#[source] relq_core::Error),
     /// The queue is paused, so it does not become empty: the end of
     /// [`run_until_empty`](crate::Worker::run_until_empty). What was held is settled.
     #[error("the queue is paused")]

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use queue_core::{BoxError, MAX_DURATION};
+use relq_core::{BoxError, MAX_DURATION};
 
 /// The longest error text that is kept with a job, in bytes; the rest is cut off.
 pub const MAX_ERROR_BYTES: usize = 4096;
@@ -14,7 +14,7 @@ pub const MAX_ERROR_BYTES: usize = 4096;
 /// that of the error and of all its causes.
 ///
 /// ```
-/// use queue_worker::Failure;
+/// use relq_worker::Failure;
 ///
 /// fn count(text: &str) -> Result<u32, Failure> {
 ///     if text.is_empty() {
@@ -119,9 +119,11 @@ mod tests {
 
     #[test]
     fn an_error_is_retried_and_told_with_its_causes() {
-        let at =
-            queue_core::At { backend: "zset", operation: queue_core::Operation::Push };
-        let error = queue_core::Error::Full { at, source: "no memory".into() };
+        let at = relq_core::ErrorContext {
+            backend: "zset",
+            operation: relq_core::Operation::Push,
+        };
+        let error = relq_core::Error::Full { at, source: "no memory".into() };
         let failure = Failure::from(error);
         assert_eq!(failure.then, Then::Retry);
         assert_eq!(failure.message(), "zset push: the store is full: no memory");

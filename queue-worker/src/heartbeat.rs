@@ -11,7 +11,7 @@
 
 use std::{future::pending, io, sync::Arc, thread, time::Duration};
 
-use queue_core::{Environment, Error, Extended, Receipt, ReliableQueue, WorkerId};
+use relq_core::{Environment, Error, Extended, Receipt, ReliableQueue, WorkerId};
 use tokio::{
     runtime,
     sync::{OnceCell, oneshot},
@@ -21,11 +21,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     JobContext, WorkerError,
+    backoff::{Backoff, Sleep},
     context::LeaseEnd,
     held::{Beat, Held},
     lease_clock::LeaseClock,
     settings::Settings,
-    trouble::{Sleep, Trouble},
 };
 
 /// How soon a suspend of the machine is noticed while a job is held.
@@ -99,7 +99,7 @@ struct Beats {
     give_up_after: Duration,
     clock: LeaseClock,
     calls: JoinSet<Answer>,
-    trouble: Trouble,
+    backoff: Backoff,
     /// How long the machine was suspended, as far as was noticed.
     missed: Duration,
     /// Until when leases are not taken for over, after a suspend.
@@ -109,7 +109,7 @@ struct Beats {
 /// What a call needs. The connection is opened by the first one, in this runtime.
 struct Caller {
     queue: Arc<dyn ReliableQueue>,
-    sibling: OnceCell<Arc<dyn ReliableQueue>>,
+    another: OnceCell<Arc<dyn ReliableQueue>>,
     worker: WorkerId,
     environment: Environment,
 }
@@ -131,14 +131,14 @@ impl Beats {
         let environment = settings.environment.clone();
         let caller = Caller {
             queue,
-            sibling: OnceCell::new(),
+            another: OnceCell::new(),
             worker,
             environment: environment.clone(),
         };
         Self {
             caller: Arc::new(caller),
             held,
-            trouble: Trouble::new("the heartbeat", environment.clone()),
+            backoff: Backoff::new("the heartbeat", environment.clone()),
             environment,
             give_up_after: settings.give_up_after,
             calls: JoinSet::new(),
@@ -207,7 +207,7 @@ impl Beats {
     fn open(&mut self) {
         let caller = Arc::clone(&self.caller);
         self.calls.spawn(async move {
-            let result = caller.sibling().await.map(|_| Vec::new());
+            let result = caller.open_another().await.map(|_| Vec::new());
             let sent = caller.environment.clock().elapsed();
             Answer {
                 beat: Beat { lease: Duration::ZERO, jobs: Vec::new() },
@@ -218,7 +218,8 @@ impl Beats {
     }
 
     fn send(&mut self, beat: Beat) {
-        let page = self.caller.queue.capabilities().limits.max_batch.get() as usize;
+        let page =
+            self.caller.queue.capabilities().limits.max_jobs_per_call.get() as usize;
         let Beat { lease, mut jobs } = beat;
         loop {
             let rest = jobs.split_off(jobs.len().min(page));
@@ -235,17 +236,17 @@ impl Beats {
         let Answer { beat: Beat { lease, jobs }, sent, result } = answer;
         match result {
             Ok(extended) => {
-                self.trouble.is_over();
+                self.backoff.is_over();
                 let until = sent.saturating_add(lease);
                 jobs.iter()
                     .zip(extended)
                     .for_each(|(job, e)| self.extended(job, e, until));
             }
-            Err(error) if self.trouble.is_hopeless(&error, self.give_up_after) => {
+            Err(error) if self.backoff.is_hopeless(&error, self.give_up_after) => {
                 return Err(error);
             }
             Err(error) => {
-                let pause = self.trouble.failed(&error);
+                let pause = self.backoff.failed(&error);
                 self.held.beat_by(lease, self.now().saturating_add(pause));
             }
         }
@@ -285,17 +286,17 @@ impl Caller {
     async fn extend(&self, beat: Beat) -> Answer {
         let receipts: Vec<Receipt> =
             beat.jobs.iter().map(|job| job.receipt().clone()).collect();
-        let sibling = self.sibling().await;
+        let another = self.open_another().await;
         // Counted from here: the store extends from when it reads the call.
         let sent = self.environment.clock().elapsed();
-        let result = match sibling {
+        let result = match another {
             Ok(queue) => queue.extend(&self.worker, &receipts, beat.lease).await,
             Err(error) => Err(error),
         };
         Answer { beat, sent, result }
     }
 
-    async fn sibling(&self) -> Result<&Arc<dyn ReliableQueue>, Error> {
-        self.sibling.get_or_try_init(|| self.queue.sibling()).await
+    async fn open_another(&self) -> Result<&Arc<dyn ReliableQueue>, Error> {
+        self.another.get_or_try_init(|| self.queue.open_another()).await
     }
 }

@@ -160,7 +160,7 @@ fn rhythm(lease: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use queue_core::{Delivery, JobId, Receipt};
+    use relq_core::{Delivery, JobId, Receipt};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::{any::type_name, fmt, future::Future, marker::PhantomData};
 
-use queue_core::NewJob;
+use relq_core::NewJob;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Failure, Handler, JobContext};
@@ -20,7 +20,7 @@ pub struct Json<T, F> {
 /// attempt it is a dead letter, with its bytes and the reason.
 ///
 /// ```
-/// use queue_worker::{Failure, JobContext, json};
+/// use relq_worker::{Failure, JobContext, json};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Email { to: String }

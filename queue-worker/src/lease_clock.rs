@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Clock, Environment, Timestamp};
+use relq_core::{Clock, Environment, Timestamp};
 
 /// A smaller lead of the wall clock is noise: its reading has whole milliseconds.
 const LEAST_LEAD: Duration = Duration::from_millis(20);
@@ -101,7 +101,7 @@ impl Clock for LeaseClock {
 
 #[cfg(test)]
 mod tests {
-    use queue_core::OsRandomness;
+    use relq_core::OsRandomness;
 
     use super::*;
 

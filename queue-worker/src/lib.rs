@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use queue_worker::{Failure, JobContext, Worker, WorkerError};
+//! use relq_worker::{Failure, JobContext, Worker, WorkerError};
 //!
 //! async fn send(job: JobContext) -> Result<(), Failure> {
 //!     let address = std::str::from_utf8(job.payload())?;
@@ -12,7 +12,7 @@
 //! }
 //!
 //! # async fn example(
-//! #     queue: Arc<dyn queue_core::ReliableQueue>,
+//! #     queue: Arc<dyn relq_core::ReliableQueue>,
 //! # ) -> Result<(), WorkerError> {
 //! let summary = Worker::new(queue).handle_signals().run(send).await?;
 //! println!("{} done", summary.done);
@@ -54,13 +54,14 @@
 
 mod already_done;
 mod attempt;
+mod backoff;
 mod calls;
 mod claim_loop;
 mod claim_size;
 mod context;
+mod drain;
 mod error;
 mod failure;
-mod farewell;
 mod handler;
 mod heartbeat;
 mod held;
@@ -74,7 +75,6 @@ mod settings;
 mod settling;
 mod shutdown;
 mod slots;
-mod trouble;
 mod until_empty;
 mod worker;
 

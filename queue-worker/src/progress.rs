@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use queue_core::Verdict;
+use relq_core::Disposition;
 
 use crate::{JobContext, context::LeaseEnd};
 
@@ -73,15 +73,15 @@ impl Progress {
         self.0.running.store(running as u64, Relaxed);
     }
 
-    pub(crate) fn applied(&self, job: &JobContext, verdict: &Verdict) {
+    pub(crate) fn applied(&self, job: &JobContext, disposition: &Disposition) {
         let counts = &*self.0;
-        let count = match verdict {
-            Verdict::Done => &counts.done,
-            Verdict::Retry { .. } if job.is_last_attempt() => &counts.dead,
-            Verdict::Retry { .. } => &counts.retried,
-            Verdict::Dead { .. } => &counts.dead,
-            Verdict::Discard => &counts.discarded,
-            Verdict::GiveBack => &counts.given_back,
+        let count = match disposition {
+            Disposition::Done => &counts.done,
+            Disposition::Retry { .. } if job.is_last_attempt() => &counts.dead,
+            Disposition::Retry { .. } => &counts.retried,
+            Disposition::Dead { .. } => &counts.dead,
+            Disposition::Discard => &counts.discarded,
+            Disposition::GiveBack => &counts.given_back,
         };
         count.fetch_add(1, Relaxed);
     }

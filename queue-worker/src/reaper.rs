@@ -2,11 +2,11 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use queue_core::{Environment, Error, ReliableQueue};
+use relq_core::{Environment, Error, ReliableQueue};
 
 use crate::{
+    backoff::Backoff,
     settings::{SHORTEST_REAP_INTERVAL, Settings},
-    trouble::Trouble,
 };
 
 /// Jobs of one call: short enough that the store's other users do not notice.
@@ -17,7 +17,7 @@ pub(crate) struct Reaper {
     environment: Environment,
     interval: Duration,
     give_up_after: Duration,
-    trouble: Trouble,
+    backoff: Backoff,
 }
 
 impl Reaper {
@@ -27,7 +27,7 @@ impl Reaper {
             queue,
             interval: settings.reap_interval(),
             give_up_after: settings.give_up_after,
-            trouble: Trouble::new("recovery", environment.clone()),
+            backoff: Backoff::new("recovery", environment.clone()),
             environment,
         }
     }
@@ -51,7 +51,7 @@ impl Reaper {
         loop {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
-                    self.trouble.is_over();
+                    self.backoff.is_over();
                     if recovered.requeued > 0 || recovered.buried > 0 {
                         tracing::info!(?recovered, "recovered jobs of lost workers");
                     }
@@ -60,11 +60,11 @@ impl Reaper {
                     }
                 }
                 Err(error) => {
-                    if self.trouble.is_hopeless(&error, self.give_up_after) {
+                    if self.backoff.is_hopeless(&error, self.give_up_after) {
                         return Err(error);
                     }
-                    self.trouble.failed(&error);
-                    self.trouble.pause_over().await;
+                    self.backoff.failed(&error);
+                    self.backoff.pause_over().await;
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{MAX_DURATION, Randomness};
+use relq_core::{MAX_DURATION, Randomness};
 
 use crate::InvalidSetting;
 
@@ -13,7 +13,7 @@ use crate::InvalidSetting;
 /// usual kinds (Marc Brooker, "Exponential Backoff And Jitter", AWS 2015).
 ///
 /// How often a job is tried is the job's own:
-/// [`max_attempts`](queue_core::NewJob::max_attempts).
+/// [`max_attempts`](relq_core::NewJob::max_attempts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     first: Duration,

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use queue_core::{Environment, Error, LeaseScope, ReliableQueue, WorkerId};
+use relq_core::{Environment, Error, LeaseScope, ReliableQueue, WorkerId};
 use tokio::task::JoinSet;
 
 use crate::{
     Handler, Progress, Summary, WorkerError,
     attempt::Program,
     calls::Calls,
-    claim_loop::{ClaimLoop, Parts},
-    farewell::{Farewell, Leaving},
+    claim_loop::{ClaimLoop, ClaimLoopParts},
+    drain::{Drain, WorkerRelease},
     heartbeat::Heartbeat,
     held::Held,
     lease_clock::LeaseClock,
@@ -53,7 +53,7 @@ impl Run {
             shutdown.halt();
         }
 
-        self.farewell(&mut shutdown).run(&mut claim_loop).await;
+        self.drain(&mut shutdown).run(&mut claim_loop).await;
         reaping.shutdown().await;
         heartbeat.stop().await;
         served.map(|()| self.progress.summary())
@@ -84,7 +84,7 @@ impl Run {
 
     fn claim_loop<H: Handler>(&self, handler: H, held: Arc<Held>) -> ClaimLoop<H> {
         let program = Program { handler, settings: self.settings.clone() };
-        ClaimLoop::new(Parts {
+        ClaimLoop::new(ClaimLoopParts {
             slots: Slots::new(program, self.progress.clone()),
             calls: Calls::new(Arc::clone(&self.queue)),
             settings: self.settings.clone(),
@@ -94,11 +94,11 @@ impl Run {
         })
     }
 
-    fn farewell<'a>(&self, shutdown: &'a mut Shutdown) -> Farewell<'a> {
-        Farewell {
+    fn drain<'a>(&self, shutdown: &'a mut Shutdown) -> Drain<'a> {
+        Drain {
             shutdown,
             environment: self.environment().clone(),
-            leaving: Leaving {
+            release: WorkerRelease {
                 queue: Arc::clone(&self.queue),
                 worker: self.worker.clone(),
                 environment: self.environment().clone(),

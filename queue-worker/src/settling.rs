@@ -1,22 +1,22 @@
 //! What handlers said and the store does not know yet.
 //!
-//! Verdicts gather here while the last call is under way. A call that failed keeps its
-//! batch together and is made again, until it works or the leases are over; a verdict
+//! Dispositions gather here while the last call is under way. A call that failed keeps its
+//! batch together and is made again, until it works or the leases are over; a disposition
 //! is never dropped without a word, and never turned into another (sidekiq#4138). What
-//! fails again goes by turns with what is new, and each verdict by itself: a store that
+//! fails again goes by turns with what is new, and each disposition by itself: a store that
 //! takes no retries, say, still takes what is done.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use queue_core::{Environment, Error, Happened, Settled, Settlement, Verdict};
+use relq_core::{Disposition, Effect, Environment, Error, Settled, Settlement};
 
 use crate::{
-    JobContext, Progress, WorkerError, context::LeaseEnd, held::Held, trouble::Trouble,
+    JobContext, Progress, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
 };
 
 /// Settlements that go out in one call, and the jobs that they are of.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct SettleCall {
     settlements: Arc<Vec<Settlement>>,
     jobs: Vec<JobContext>,
     /// Whether an earlier call may have carried it out, its answer lost.
@@ -25,13 +25,13 @@ pub(crate) struct Batch {
 }
 
 pub(crate) struct Settling {
-    fresh: Batch,
-    failed: VecDeque<Batch>,
+    fresh: SettleCall,
+    failed: VecDeque<SettleCall>,
     /// Whether what is new goes before what has failed.
     is_freshs_turn: bool,
     held: Arc<Held>,
     progress: Progress,
-    pub(crate) trouble: Trouble,
+    pub(crate) backoff: Backoff,
 }
 
 impl Settling {
@@ -41,46 +41,46 @@ impl Settling {
         environment: Environment,
     ) -> Self {
         Self {
-            fresh: Batch::default(),
+            fresh: SettleCall::default(),
             failed: VecDeque::new(),
             is_freshs_turn: false,
             held,
             progress,
-            trouble: Trouble::new("settling", environment),
+            backoff: Backoff::new("settling", environment),
         }
     }
 
-    pub(crate) fn add(&mut self, job: JobContext, verdict: Verdict) {
-        self.fresh.push(Settlement::new(job.receipt().clone(), verdict), job);
+    pub(crate) fn add(&mut self, job: JobContext, disposition: Disposition) {
+        self.fresh.push(Settlement::new(job.receipt().clone(), disposition), job);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.failed.is_empty()
     }
 
-    /// How many verdicts no call has carried yet.
+    /// How many dispositions no call has carried yet.
     pub(crate) fn fresh(&self) -> usize {
         self.fresh.jobs.len()
     }
 
     /// What the next call carries; `None` when there is nothing, or a pause.
-    pub(crate) fn next_batch(&mut self, max: usize) -> Option<Batch> {
-        let batch = self.waiting_batch(max)?;
-        batch.jobs.iter().for_each(JobContext::settling);
-        Some(batch)
+    pub(crate) fn next_settle_call(&mut self, max: usize) -> Option<SettleCall> {
+        let settle_call = self.waiting_settle_call(max)?;
+        settle_call.jobs.iter().for_each(JobContext::settling);
+        Some(settle_call)
     }
 
-    fn waiting_batch(&mut self, max: usize) -> Option<Batch> {
-        if self.trouble.is_pausing() {
+    fn waiting_settle_call(&mut self, max: usize) -> Option<SettleCall> {
+        if self.backoff.is_pausing() {
             return None;
         }
         let is_freshs_turn = std::mem::replace(&mut self.is_freshs_turn, false);
         if !is_freshs_turn || self.fresh.is_empty() {
-            while let Some(batch) = self.failed.pop_front() {
-                let batch = self.without_lost(batch);
-                if !batch.is_empty() {
+            while let Some(settle_call) = self.failed.pop_front() {
+                let settle_call = self.without_lost(settle_call);
+                if !settle_call.is_empty() {
                     self.is_freshs_turn = true;
-                    return Some(batch);
+                    return Some(settle_call);
                 }
             }
         }
@@ -93,17 +93,17 @@ impl Settling {
 
     pub(crate) fn answered(
         &mut self,
-        batch: Batch,
+        settle_call: SettleCall,
         result: Result<Vec<Settled>, Error>,
         give_up_after: Duration,
     ) -> Result<(), WorkerError> {
         match result {
-            Ok(settled) => self.settled(&batch, &settled),
+            Ok(settled) => self.settled(&settle_call, &settled),
             Err(error) => {
-                self.not_settled(batch, &error);
+                self.not_settled(settle_call, &error);
                 // A request that is refused for what it asks is let go of.
                 let is_kept = !is_refused(&error);
-                if is_kept && self.trouble.is_hopeless(&error, give_up_after) {
+                if is_kept && self.backoff.is_hopeless(&error, give_up_after) {
                     return Err(WorkerError::Store(error));
                 }
             }
@@ -112,31 +112,31 @@ impl Settling {
     }
 
     /// Gives up what is left, and what calls that were abandoned carried; says so.
-    pub(crate) fn give_up(&mut self, abandoned: impl Iterator<Item = Batch>) {
+    pub(crate) fn give_up(&mut self, abandoned: impl Iterator<Item = SettleCall>) {
         let fresh = std::mem::take(&mut self.fresh);
-        for batch in self.failed.drain(..).chain([fresh]).chain(abandoned) {
-            for job in &batch.jobs {
+        for settle_call in self.failed.drain(..).chain([fresh]).chain(abandoned) {
+            for job in &settle_call.jobs {
                 lost(&self.progress, job, "the worker ended before it was settled");
             }
         }
     }
 
-    fn settled(&mut self, batch: &Batch, settled: &[Settled]) {
-        self.trouble.works_in_part();
+    fn settled(&mut self, settle_call: &SettleCall, settled: &[Settled]) {
+        self.backoff.works_in_part();
         // Another call may have failed meanwhile.
         if self.failed.is_empty() {
-            self.trouble.is_over();
+            self.backoff.is_over();
         }
-        self.held.remove(&batch.jobs);
-        let pairs = batch.jobs.iter().zip(&*batch.settlements).enumerate();
+        self.held.remove(&settle_call.jobs);
+        let pairs = settle_call.jobs.iter().zip(&*settle_call.settlements).enumerate();
         for (index, (job, settlement)) in pairs {
             match settled.get(index) {
                 Some(Settled::Applied) => {
-                    self.progress.applied(job, &settlement.verdict);
+                    self.progress.applied(job, &settlement.disposition);
                 }
                 // The call that failed may have done it; that a lease is lost in the
                 // same moment is less likely, but possible.
-                Some(Settled::LeaseLost) if batch.is_uncertain => {
+                Some(Settled::LeaseLost) if settle_call.is_uncertain => {
                     lost(
                         &self.progress,
                         job,
@@ -155,37 +155,37 @@ impl Settling {
         }
     }
 
-    fn not_settled(&mut self, mut batch: Batch, error: &Error) {
-        batch.is_uncertain |= error.happened() != Happened::No;
+    fn not_settled(&mut self, mut settle_call: SettleCall, error: &Error) {
+        settle_call.is_uncertain |= error.effect() != Effect::No;
         // Of a store that is away each would fail as all did.
         let is_away =
             matches!(error, Error::Unavailable { .. } | Error::ReadOnly { .. });
         let has_failed_again =
-            std::mem::replace(&mut batch.has_failed, true) && !is_away;
-        batch.jobs.iter().for_each(JobContext::settling_failed);
-        self.trouble.failed(error);
+            std::mem::replace(&mut settle_call.has_failed, true) && !is_away;
+        settle_call.jobs.iter().for_each(JobContext::settling_failed);
+        self.backoff.failed(error);
         let is_refused = is_refused(error);
-        if batch.jobs.len() > 1 && (is_refused || has_failed_again) {
+        if settle_call.jobs.len() > 1 && (is_refused || has_failed_again) {
             // One settlement must not spoil the others.
-            self.failed.extend(batch.into_singles());
+            self.failed.extend(settle_call.into_singles());
         } else if !is_refused {
-            self.failed.push_back(batch);
+            self.failed.push_back(settle_call);
         } else {
-            self.held.remove(&batch.jobs);
-            for job in &batch.jobs {
+            self.held.remove(&settle_call.jobs);
+            for job in &settle_call.jobs {
                 lost(&self.progress, job, "the store refuses its settlement");
             }
         }
     }
 
     /// Drops what lost its lease while it waited: nothing is settled for it (R7).
-    fn without_lost(&self, batch: Batch) -> Batch {
-        if batch.jobs.iter().all(|job| job.lease_end().is_none()) {
-            return batch;
+    fn without_lost(&self, settle_call: SettleCall) -> SettleCall {
+        if settle_call.jobs.iter().all(|job| job.lease_end().is_none()) {
+            return settle_call;
         }
-        let Batch { is_uncertain, has_failed, .. } = batch;
-        let mut kept = Batch { is_uncertain, has_failed, ..Batch::default() };
-        for (job, settlement) in batch.into_pairs() {
+        let SettleCall { is_uncertain, has_failed, .. } = settle_call;
+        let mut kept = SettleCall { is_uncertain, has_failed, ..SettleCall::default() };
+        for (job, settlement) in settle_call.into_pairs() {
             match job.lease_end() {
                 None => kept.push(settlement, job),
                 Some(LeaseEnd::Cancelled) => self.progress.ended(LeaseEnd::Cancelled),
@@ -198,7 +198,7 @@ impl Settling {
     }
 }
 
-impl Batch {
+impl SettleCall {
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
@@ -253,7 +253,7 @@ fn lost(progress: &Progress, job: &JobContext, why: &str) {
 
 #[cfg(test)]
 mod tests {
-    use queue_core::{At, Delivery, JobId, Operation, Receipt};
+    use relq_core::{Delivery, ErrorContext, JobId, Operation, Receipt};
 
     use super::*;
 
@@ -270,17 +270,18 @@ mod tests {
         let held = Arc::new(Held::new(None, Duration::ZERO));
         let mut settling =
             Settling::new(held, Progress::default(), Environment::default());
-        settling.add(job("fails"), Verdict::Done);
-        settling.add(job("works"), Verdict::Done);
-        let (fails, works) = (settling.next_batch(1), settling.next_batch(1));
+        settling.add(job("fails"), Disposition::Done);
+        settling.add(job("works"), Disposition::Done);
+        let (fails, works) =
+            (settling.next_settle_call(1), settling.next_settle_call(1));
 
-        let at = At { backend: "test", operation: Operation::Settle };
+        let at = ErrorContext { backend: "test", operation: Operation::Settle };
         let away = Error::Unavailable { at, source: "away".into() };
         let limit = Duration::ZERO;
         settling.answered(fails.unwrap(), Err(away), limit).unwrap();
         settling.answered(works.unwrap(), Ok(vec![Settled::Applied]), limit).unwrap();
 
-        assert!(settling.trouble.is_pausing());
-        assert!(settling.next_batch(1).is_none());
+        assert!(settling.backoff.is_pausing());
+        assert!(settling.next_settle_call(1).is_none());
     }
 }

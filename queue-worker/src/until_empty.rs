@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{Environment, Error, Operator, RetryAdvice, Stats};
+use relq_core::{Environment, Error, Operator, RetryAdvice, Stats};
 
 use crate::WorkerError;
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Environment, Operator, ReliableQueue, WorkerId};
+use relq_core::{Environment, Operator, ReliableQueue, WorkerId};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -98,7 +98,7 @@ impl Worker {
     /// that was replaced, a replica that is not promoted; 60 seconds when not set. Then
     /// it ends with that error. A server of the wrong kind ends it at once.
     ///
-    /// [`Error::needs_help`]: queue_core::Error::needs_help
+    /// [`Error::needs_help`]: relq_core::Error::needs_help
     #[must_use]
     pub fn give_up_after(mut self, time: Duration) -> Self {
         self.settings.give_up_after = time;
@@ -221,10 +221,10 @@ impl Worker {
     ///
     /// ```
     /// # async fn example(
-    /// #     queue: std::sync::Arc<dyn queue_core::Queue>,
-    /// # ) -> Result<(), queue_worker::WorkerError> {
+    /// #     queue: std::sync::Arc<dyn relq_core::Queue>,
+    /// # ) -> Result<(), relq_worker::WorkerError> {
     /// # use std::time::Duration;
-    /// # use queue_worker::{Failure, JobContext, Worker};
+    /// # use relq_worker::{Failure, JobContext, Worker};
     /// let summary = Worker::new(queue.clone())
     ///     .run_until_empty(queue, Duration::MAX, async |job: JobContext| {
     ///         println!("{:?}", job.payload());

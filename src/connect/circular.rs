@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backend_circular::{CircularConfig, CircularQueue, FinishBy};
-use queue_core::{Environment, QueueName};
-use queue_redis::{Owner, RedisConfig};
+use relq_circular::{CircularConfig, CircularQueue, FinishBy};
+use relq_core::{Environment, QueueName};
+use relq_redis::{Owner, RedisConfig};
 
 use super::{ConnectError, Opening, bad_url, own_option};
 

@@ -35,7 +35,7 @@ pub enum ConnectError {
     },
     /// The backend was asked and could not open the queue.
     #[error(transparent)]
-    Queue(#[from] queue_core::Error),
+    Queue(#[from] relq_core::Error),
 }
 
 fn unknown_scheme(url: &str, scheme: Option<&str>, guess: Option<&str>) -> String {

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use backend_keyspace::{KeyspaceConfig, KeyspaceQueue};
-use queue_core::{Environment, QueueName};
-use queue_redis::{Owner, RedisConfig};
+use relq_core::{Environment, QueueName};
+use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
+use relq_redis::{Owner, RedisConfig};
 
 use super::{ConnectError, Opening, bad_url, own_option};
 

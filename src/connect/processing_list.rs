@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backend_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
-use queue_core::{Environment, QueueName};
-use queue_redis::{Owner, RedisConfig};
+use relq_core::{Environment, QueueName};
+use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
+use relq_redis::{Owner, RedisConfig};
 
 use super::{ConnectError, Opening, bad_url, own_option};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backend_sqlite::{Durability, SqliteConfig, SqliteQueue};
-use queue_core::{Environment, QueueName};
+use relq_core::{Environment, QueueName};
+use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 use super::{ConnectError, Opening, bad_url};
 
@@ -52,7 +52,7 @@ fn set(config: SqliteConfig, option: &str) -> Result<SqliteConfig, String> {
 mod tests {
     use std::path::PathBuf;
 
-    use backend_sqlite::Location;
+    use relq_sqlite::Location;
 
     use super::*;
 

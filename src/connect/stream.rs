@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backend_stream::{StreamConfig, StreamQueue};
-use queue_core::{Environment, QueueName};
-use queue_redis::{Owner, RedisConfig};
+use relq_core::{Environment, QueueName};
+use relq_redis::{Owner, RedisConfig};
+use relq_stream::{StreamConfig, StreamQueue};
 
 use super::{ConnectError, Opening, bad_url};
 

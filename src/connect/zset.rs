@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use backend_zset::{ZsetConfig, ZsetQueue};
-use queue_core::{Environment, QueueName};
-use queue_redis::{Owner, RedisConfig};
+use relq_core::{Environment, QueueName};
+use relq_redis::{Owner, RedisConfig};
+use relq_zset::{ZsetConfig, ZsetQueue};
 
 use super::{ConnectError, Opening, bad_url};
 

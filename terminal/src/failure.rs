@@ -5,7 +5,7 @@ use std::{
     process::{self, ExitCode},
 };
 
-use relq::{ConnectError, Error, Happened};
+use relq::{ConnectError, Effect, Error};
 
 use crate::{
     output::{say, say_lines},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What a command comes to.
-pub type Outcome<T = ()> = Result<T, Failure>;
+pub type CommandResult<T = ()> = Result<T, Failure>;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn remedy(error: &Error) -> Option<&'static str> {
         }
         Error::Full { .. } => Some("free some of its memory or disk, and try again"),
         Error::Unusable { .. } => Some("choose another --url or another --queue"),
-        _ if error.happened() != Happened::No => {
+        _ if error.effect() != Effect::No => {
             Some("look with `relq stats` before you try again")
         }
         _ => None,

@@ -8,7 +8,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Those that end a process which does not handle them, and that a program is sent when
 /// it should end. SIGKILL cannot be handled, and the others tell of a fault.
@@ -44,7 +44,7 @@ impl Interrupts {
     ///
     /// A hangup that is ignored at the start stays ignored: that is how `nohup` has a
     /// program outlive its terminal.
-    pub fn listen() -> Outcome<Self> {
+    pub fn listen() -> CommandResult<Self> {
         let cannot = |error| Failure::Failed(format!("cannot handle signals: {error}"));
         let (tell, told) = watch::channel(Told::default());
         for kind in SIGNALS {

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     printable::{printable, printable_lines},
 };
 
@@ -31,7 +31,7 @@ pub struct Format {
 
 impl Format {
     /// Prints an answer that is one thing.
-    pub fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> Outcome {
+    pub fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> CommandResult {
         let mut out = Output::new();
         if self.json {
             out.json(answer)?;
@@ -55,12 +55,12 @@ impl Output {
     }
 
     /// Prints a text as it is.
-    pub fn text(&mut self, text: &str) -> Outcome {
+    pub fn text(&mut self, text: &str) -> CommandResult {
         self.0.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 
     /// A line that names a thing, for programs as it is and for people printable.
-    pub fn name(&mut self, name: &str) -> Outcome {
+    pub fn name(&mut self, name: &str) -> CommandResult {
         if io::stdout().is_terminal() {
             self.text(&printable(name))?;
         } else {
@@ -70,13 +70,13 @@ impl Output {
     }
 
     /// Prints a value as JSON, on one line without its end.
-    pub fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
+    pub fn json<T: Serialize>(&mut self, value: &T) -> CommandResult {
         serde_json::to_writer(&mut self.0, value)
             .map_err(|error| Failure::output(&error.into()))
     }
 
     /// Passes on what is still in the buffer.
-    pub fn flush(&mut self) -> Outcome {
+    pub fn flush(&mut self) -> CommandResult {
         self.0.flush().map_err(|error| Failure::output(&error))
     }
 }
@@ -90,26 +90,26 @@ pub struct JsonArray {
 
 impl JsonArray {
     /// Begins the array.
-    pub fn begin() -> Outcome<Self> {
+    pub fn begin() -> CommandResult<Self> {
         let mut out = Output::new();
         out.text("[")?;
         Ok(Self { out, is_empty: true })
     }
 
     /// Prints the next item.
-    pub fn item<T: Serialize>(&mut self, item: &T) -> Outcome {
+    pub fn item<T: Serialize>(&mut self, item: &T) -> CommandResult {
         self.out.text(if self.is_empty { "\n" } else { ",\n" })?;
         self.is_empty = false;
         self.out.json(item)
     }
 
     /// Passes on the items that are still in the buffer.
-    pub fn flush(&mut self) -> Outcome {
+    pub fn flush(&mut self) -> CommandResult {
         self.out.flush()
     }
 
     /// Ends the array.
-    pub fn end(mut self) -> Outcome {
+    pub fn end(mut self) -> CommandResult {
         self.out.text(if self.is_empty { "]\n" } else { "\n]\n" })?;
         self.out.flush()
     }

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     store_url,
 };
 
@@ -35,19 +35,19 @@ pub struct Store {
 
 impl Store {
     /// The URL of the command line or of `RELQ_URL`, with its password, if there is one.
-    pub fn given_url(&self) -> Outcome<Option<String>> {
+    pub fn given_url(&self) -> CommandResult<Option<String>> {
         let given = self.url.as_deref().filter(|url| !url.is_empty());
         given.map(complete).transpose()
     }
 
     /// The URL given, or the default one.
-    pub fn url(&self) -> Outcome<String> {
+    pub fn url(&self) -> CommandResult<String> {
         Ok(self.given_url()?.unwrap_or_else(|| DEFAULT_URL.to_owned()))
     }
 }
 
 /// The URL with a password, when it needs one that it does not have.
-fn complete(url: &str) -> Outcome<String> {
+fn complete(url: &str) -> CommandResult<String> {
     if !store_url::lacks_password(url) {
         return Ok(url.to_owned());
     }
@@ -71,7 +71,7 @@ pub fn password_file() -> Option<PathBuf> {
 }
 
 /// The text of the file, without the newline at its end.
-fn read_password(file: &Path) -> Outcome<String> {
+fn read_password(file: &Path) -> CommandResult<String> {
     let unusable = |why: &str| {
         let file = file.display();
         Failure::Failed(format!("the file {file} of {PASSWORD_FILE} {why}"))

@@ -4,7 +4,7 @@ use std::path::{Path, absolute};
 
 use url::{Url, form_urlencoded};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// How Redis is reached, as the scheme of a URL has it, alone or behind `backend+`.
 const OVER_TCP: [&str; 2] = ["redis", "rediss"];
@@ -78,7 +78,7 @@ fn is_password(option: &str) -> bool {
 }
 
 /// The URL that means the same in any folder.
-pub fn from_anywhere(url: &str) -> Outcome<String> {
+pub fn from_anywhere(url: &str) -> CommandResult<String> {
     let Some(("sqlite", rest)) = url.split_once(':') else { return Ok(url.to_owned()) };
     let (path, options) = match rest.split_once('?') {
         Some((path, options)) => (path, format!("?{options}")),

@@ -12,9 +12,9 @@ use std::{
 
 use async_trait::async_trait;
 use relq::{
-    At, BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob,
-    Operation, PushToken, Pushed, Receipt, Recovered, Released, ReliableQueue, Settled,
-    Settlement, Turn, Verdict, WorkerId,
+    BatchQueue, Capabilities, ClaimRequest, Delivery, Disposition, Error, ErrorContext,
+    Extended, NewJob, Operation, PushToken, Pushed, Receipt, Recovered, Released,
+    ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
 };
 use tokio::sync::Notify;
 
@@ -69,7 +69,7 @@ impl Faults {
         jobs: usize,
         call: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let at = At { backend: "faulty", operation };
+        let at = ErrorContext { backend: "faulty", operation };
         let source = "as the test wants it".into();
         match (self.decide)(self.calls.fetch_add(1, SeqCst), jobs) {
             None => call.await,
@@ -105,7 +105,7 @@ impl Default for Faults {
     }
 }
 
-/// The decorator. Its siblings share its faults.
+/// The decorator. Its other handles share its faults.
 pub(crate) struct Faulty {
     inner: Arc<dyn ReliableQueue>,
     pub(crate) claims: Faults,
@@ -187,19 +187,24 @@ impl ReliableQueue for Faulty {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
-        let is_retry = |one: &Settlement| matches!(one.verdict, Verdict::Retry { .. });
+        let is_retry =
+            |one: &Settlement| matches!(one.disposition, Disposition::Retry { .. });
         if !self.takes_retries && done.iter().any(is_retry) {
-            let at = At { backend: "faulty", operation: Operation::Settle };
+            let at = ErrorContext { backend: "faulty", operation: Operation::Settle };
             return Err(Error::Unusable { at, source: "as the test wants it".into() });
         }
         let call = self.inner.settle(done);
         self.settlements.around(Operation::Settle, done.len(), call).await
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
         let settled = self.settle(done).await;
         let at_once = ask.clone().wait(Duration::ZERO);
-        Turn { settled, claimed: self.claim(&at_once).await }
+        SettledAndClaimed { settled, claimed: self.claim(&at_once).await }
     }
 
     async fn extend(
@@ -212,17 +217,17 @@ impl ReliableQueue for Faulty {
         self.extensions.around(Operation::Extend, held.len(), call).await
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
-        self.inner.leave(worker).await
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.inner.release_worker(worker).await
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         self.recoveries.around(Operation::Recover, 0, self.inner.recover(page)).await
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         Ok(Arc::new(Self {
-            inner: self.inner.sibling().await?,
+            inner: self.inner.open_another().await?,
             claims: self.claims.clone(),
             settlements: self.settlements.clone(),
             extensions: self.extensions.clone(),

@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use conformance_tests::server::Server;
 use relq::{
     ClaimRequest, Delivery, JobState, JobView, NewJob, PeekRequest, Queue, QueueName,
     ReliableQueue, ReliableQueueExt, Stats, WorkerId,
@@ -16,6 +15,7 @@ use relq::{
         CancellationToken, Handler, Progress, RetryPolicy, Summary, Worker, WorkerError,
     },
 };
+use relq_conformance::server::Server;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -29,11 +29,11 @@ pub(crate) const LEASE: Duration = Duration::from_millis(900);
 pub(crate) struct Fixture {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) url: String,
-    pub(crate) store: Place,
+    pub(crate) store: StoreLocation,
 }
 
 /// Where the store is; gone with this.
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     Folder { _folder: TempDir },
     Server(Server),
 }
@@ -42,7 +42,7 @@ impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
         let url = format!("sqlite:{}", folder.path().join("relq.db").display());
-        Self::open(url, Place::Folder { _folder: folder }).await
+        Self::open(url, StoreLocation::Folder { _folder: folder }).await
     }
 
     pub(crate) async fn zset() -> Self {
@@ -72,10 +72,11 @@ impl Fixture {
     async fn on_redis(backend: &str) -> Self {
         let durable = ["--appendonly", "yes", "--appendfsync", "always"];
         let server = Server::start_with(&durable);
-        Self::open(format!("{backend}+{}", server.url()), Place::Server(server)).await
+        Self::open(format!("{backend}+{}", server.url()), StoreLocation::Server(server))
+            .await
     }
 
-    async fn open(url: String, store: Place) -> Self {
+    async fn open(url: String, store: StoreLocation) -> Self {
         let queue = relq::connect(&url, &queue_name()).await.unwrap();
         Self { queue, url, store }
     }

@@ -103,7 +103,7 @@ pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture
     );
     worker.until_running(1).await;
     fixture.queue.pause().await.unwrap();
-    assert_eq!(fixture.queue.leave(&id).await.unwrap().jobs, 1);
+    assert_eq!(fixture.queue.release_worker(&id).await.unwrap().jobs, 1);
     worker.until(|summary| summary.lost == 1).await;
 
     assert_eq!((worker.stop().await.done, counted.settlements.calls()), (0, 0));
@@ -202,7 +202,7 @@ pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixtur
     });
     worker.until_running(1).await;
     fixture.queue.pause().await.unwrap();
-    fixture.queue.leave(&id).await.unwrap();
+    fixture.queue.release_worker(&id).await.unwrap();
     worker.until(|summary| summary.lost == 1).await;
 
     assert_eq!(worker.progress.running(), 0);
@@ -267,7 +267,7 @@ pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture
     });
     eventually(|| running.load(SeqCst) == 1).await;
     fixture.queue.pause().await.unwrap();
-    assert_eq!(fixture.queue.leave(&id).await.unwrap().jobs, 1);
+    assert_eq!(fixture.queue.release_worker(&id).await.unwrap().jobs, 1);
     clock.step_wall(Duration::from_secs(3600));
     worker.until(|summary| summary.lost == 1).await;
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backoff;
 mod clocks;
 mod faulty;
 mod fixture;
@@ -12,7 +13,6 @@ mod outcomes;
 mod settings;
 mod shutdown;
 mod slots;
-mod trouble;
 mod until_empty;
 
 /// Makes one test of each promise, on one backend.
@@ -100,14 +100,14 @@ on_every_backend! {
         many_slots_run_each_job_once,
         waiting_claim_holds_back_no_settlement,
         idle_worker_is_quiet;
-    trouble:
+    backoff:
         settlement_that_failed_is_made_again,
         store_that_takes_no_settlement_gets_no_claims,
         settlement_whose_answer_was_lost_runs_nothing_twice,
         refused_settlement_spoils_no_other,
         lasting_refusal_loses_no_job,
         hopeless_first_claim_ends_the_worker,
-        verdict_that_is_never_taken_spoils_no_other,
+        disposition_that_is_never_taken_spoils_no_other,
         worker_whose_reaper_dies_ends_and_gives_back,
         worker_whose_heartbeat_dies_ends_and_gives_back,
         later_trouble_with_claims_passes,

@@ -3,16 +3,16 @@
 mod operator;
 mod worker;
 
-use queue_core::{Error, QueueName};
-use queue_redis::{Conn, Script, shelf::Shelf};
+use relq_core::{Error, QueueName};
+use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::{FinishBy, keys::Keys};
 
-pub(crate) use worker::{Claimed, Found, Recovery, Turned};
+pub(crate) use worker::{Claimed, Found, Recovery, Rotated};
 
-queue_redis::pattern_scripts! {
+relq_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua", "leasing.lua";
-    cancel_ringed, claim, finish, leave, pass_on, purge, push_plain, recover, stats,
+    cancel_ringed, claim, finish, release_worker, pass_on, purge, push_plain, recover, stats,
 }
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
@@ -26,15 +26,20 @@ pub fn script_names() -> impl Iterator<Item = &'static str> {
 pub(crate) struct Store {
     pub(crate) conn: Conn,
     pub(crate) keys: Keys,
-    pub(crate) shelf: Shelf,
+    pub(crate) bookkeeping: Bookkeeping,
     pub(crate) finish_by: FinishBy,
 }
 
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName, finish_by: FinishBy) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
-        Self { conn, keys, shelf, finish_by }
+        let bookkeeping = Bookkeeping::new(
+            &conn,
+            &keys.bookkeeping,
+            keys.of_pattern(),
+            &BOOKKEEPING_SCRIPTS,
+        );
+        Self { conn, keys, bookkeeping, finish_by }
     }
 
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
-use queue_redis::{
-    Reply, entry,
+use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_redis::{
+    Reply,
+    bookkeeping::{Bookkeeping, Finish},
+    entry,
     entry::millis,
-    shelf::{Finish, Shelf},
 };
 
 use super::{SCRIPTS, Store};
@@ -15,7 +16,7 @@ use crate::{FinishBy, element::without_entry};
 
 /// Elements that one call of a script turns or looks at, at most: so long do others
 /// wait for it.
-pub(crate) const TURNS: u32 = 1000;
+pub(crate) const ROTATIONS: u32 = 1000;
 
 /// What the claim script found.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Claimed {
     pub(crate) found: Found,
     pub(crate) due_in: Option<Duration>,
     pub(crate) end_in: Option<Duration>,
-    pub(crate) turned: Turned,
+    pub(crate) rotated: Rotated,
     pub(crate) elements: Vec<Bytes>,
 }
 
@@ -66,12 +67,12 @@ pub(crate) enum Recovery {
 
 /// How far calls turned the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Turned {
+pub struct Rotated {
     pub(crate) elements: u64,
     pub(crate) of: u64,
 }
 
-impl Turned {
+impl Rotated {
     /// Adds another call; says whether a whole turn is still to be made.
     pub(crate) fn goes_on(&mut self, next: Self) -> bool {
         self.elements += next.elements;
@@ -84,7 +85,7 @@ impl Store {
     /// Appends plain entries, and wakes a worker.
     pub(crate) async fn push_plain(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
         let keys = &self.keys;
-        let call = SCRIPTS.push_plain.keys(&[&keys.circle, &keys.shelf.wake]);
+        let call = SCRIPTS.push_plain.keys(&[&keys.circle, &keys.bookkeeping.wake]);
         call.arg(entries).run(&self.conn, Operation::Push).await.map(drop)
     }
 
@@ -95,13 +96,13 @@ impl Store {
         nonce: &str,
     ) -> Result<Claimed, Error> {
         let call = self
-            .shelf
+            .bookkeeping
             .call(&SCRIPTS.claim)
             .arg(ask.worker.as_str())
             .arg(nonce)
             .arg(millis(ask.lease))
             .arg(max)
-            .arg(TURNS)
+            .arg(ROTATIONS)
             .arg(entry::bare_header())
             .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
@@ -112,7 +113,7 @@ impl Store {
             found: Found::of(&part().bytes()?),
             due_in: part().optional_ms()?,
             end_in: part().optional_ms()?,
-            turned: Turned { elements: part().count()?, of: part().count()? },
+            rotated: Rotated { elements: part().count()?, of: part().count()? },
             elements: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
         })
     }
@@ -121,15 +122,15 @@ impl Store {
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
-        Finish { how, is_tied }: Finish,
+        Finish { how, needs_side_records }: Finish,
     ) -> Result<Vec<usize>, Error> {
         let word = match self.finish_by {
             FinishBy::Mark => "mark",
             FinishBy::Lrem => "remove",
         };
-        let needs_entry = is_tied || self.finish_by == FinishBy::Lrem;
-        let call = self.shelf.call(&SCRIPTS.finish).arg(how.total()).arg(word);
-        let mut call = call.arg(Shelf::memory_ms());
+        let needs_entry = needs_side_records || self.finish_by == FinishBy::Lrem;
+        let call = self.bookkeeping.call(&SCRIPTS.finish).arg(how.total()).arg(word);
+        let mut call = call.arg(Bookkeeping::memory_ms());
         for receipt in receipts {
             if needs_entry {
                 call.push_arg(&receipt.token()[..]);
@@ -142,12 +143,16 @@ impl Store {
 
     /// Lets go of these leases; answers how many ran, and how many of those recovery
     /// has to see.
-    pub(crate) async fn leave(&self, tokens: &[Bytes]) -> Result<(u64, u64), Error> {
+    pub(crate) async fn release_worker(
+        &self,
+        tokens: &[Bytes],
+    ) -> Result<(u64, u64), Error> {
         let keys = &self.keys;
-        let mut call = SCRIPTS.leave.keys(&[&keys.marks, &keys.shelf.wake]);
+        let mut call =
+            SCRIPTS.release_worker.keys(&[&keys.marks, &keys.bookkeeping.wake]);
         tokens.iter().for_each(|token| call.push_arg(&token[..]));
         let mut counts =
-            call.run(&self.conn, Operation::Leave).await?.list()?.into_iter();
+            call.run(&self.conn, Operation::ReleaseWorker).await?.list()?.into_iter();
         let mut count =
             || counts.next().unwrap_or_else(|| Reply::nothing(&self.conn)).count();
         Ok((count()?, count()?))
@@ -163,18 +168,23 @@ impl Store {
     ) -> Result<(Recovered, u64), Error> {
         let (operation, word) = match what {
             Recovery::All => (Operation::Recover, "all"),
-            Recovery::Left => (Operation::Leave, "left"),
+            Recovery::Left => (Operation::ReleaseWorker, "left"),
         };
-        let call = self.shelf.call(&SCRIPTS.recover).arg(page).arg(TURNS).arg(passed);
+        let call = self
+            .bookkeeping
+            .call(&SCRIPTS.recover)
+            .arg(page)
+            .arg(ROTATIONS)
+            .arg(passed);
         let reply = call.arg(word).run(&self.conn, operation).await?;
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        Ok((Shelf::recovered(part())?, part().count()?))
+        Ok((Bookkeeping::recovered(part())?, part().count()?))
     }
 
-    /// Lets another worker's doorbell ring.
+    /// Notifies another worker.
     pub(crate) async fn pass_on(&self) -> Result<(), Error> {
-        let call = SCRIPTS.pass_on.keys(&[&self.keys.shelf.wake]);
+        let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
 }

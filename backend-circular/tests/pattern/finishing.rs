@@ -1,8 +1,8 @@
 //! The two ways in which what is done leaves the ring (R8, R23).
 
-use backend_circular::FinishBy;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_circular::FinishBy;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 
@@ -89,7 +89,7 @@ async fn a_lost_lease_finishes_nothing_either_way() {
         let queue = open_by(&server, "q", how).await;
         push(&queue, "x").await;
         let stale = take_one(&queue).await;
-        queue.leave(&ask("w").worker).await.unwrap();
+        queue.release_worker(&ask("w").worker).await.unwrap();
         let held = take_one(&queue).await;
 
         let settled = queue.ack(&stale.receipt).await.unwrap();

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use backend_circular::{CircularConfig, CircularQueue, FinishBy};
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_circular::{CircularConfig, CircularQueue, FinishBy};
+use relq_conformance::server::Server;
+use relq_core::*;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
@@ -73,7 +73,7 @@ pub(crate) async fn take_one(queue: &CircularQueue) -> Delivery {
 pub(crate) async fn finish(queue: &CircularQueue, held: Vec<Delivery>) {
     let done: Vec<_> = held
         .into_iter()
-        .map(|one| Settlement::new(one.receipt, Verdict::Done))
+        .map(|one| Settlement::new(one.receipt, Disposition::Done))
         .collect();
     for page in done.chunks(1000) {
         let settled = queue.settle(page).await.unwrap();

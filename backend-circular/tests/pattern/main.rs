@@ -4,6 +4,6 @@
 mod finishing;
 mod fixture;
 mod pushing;
+mod rotating;
 mod tampering;
-mod turning;
 mod waiting;

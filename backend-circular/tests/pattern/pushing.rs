@@ -1,8 +1,8 @@
 //! What is pushed, by whom and to which end (R2, R15, R20).
 
-use backend_circular::CircularQueue;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_circular::CircularQueue;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 

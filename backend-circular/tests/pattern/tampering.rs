@@ -1,7 +1,7 @@
 //! What a hand in the ring does, and how the queue comes to itself again.
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 
@@ -46,7 +46,7 @@ async fn a_stolen_element_is_forgotten_in_time() {
             assert!(pages < 10, "recovery goes round and round");
         }
         assert_eq!(served(&queue).await, ["kept"]);
-        let held = queue.leave(&ask("w").worker).await.unwrap();
+        let held = queue.release_worker(&ask("w").worker).await.unwrap();
         assert_eq!(held.jobs, 1);
         let held = take(&queue, 1).await;
         finish(&queue, held).await;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use backend_circular::CircularQueue;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_circular::CircularQueue;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 

@@ -4,17 +4,17 @@ mod operator;
 mod worker;
 
 use bytes::Bytes;
-use queue_core::{Error, QueueName};
-use queue_redis::{Call, Conn, Script, shelf::Shelf};
+use relq_core::{Error, QueueName};
+use relq_redis::{Call, Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::keys::Keys;
 
 pub(crate) use worker::{Ask, PAGE, Picked, Swept, Taken, Wanted};
 
-queue_redis::pattern_scripts! {
+relq_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";
-    adopt, append, cancel_ready, claim, finish, finish_tied, free_deleted, overdue,
-    pick, purge, recover, ring, stats, sweep,
+    adopt, append, cancel_ready, claim, finish, finish_with_side_records, free_deleted, overdue,
+    pick, purge, recover, notify, stats, sweep,
 }
 
 /// The names of all scripts that a queue of this backend sends, for who watches the
@@ -28,14 +28,19 @@ pub fn script_names() -> impl Iterator<Item = &'static str> {
 pub(crate) struct Store {
     pub(crate) conn: Conn,
     pub(crate) keys: Keys,
-    pub(crate) shelf: Shelf,
+    pub(crate) bookkeeping: Bookkeeping,
 }
 
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
-        Self { conn, keys, shelf }
+        let bookkeeping = Bookkeeping::new(
+            &conn,
+            &keys.bookkeeping,
+            keys.of_pattern(),
+            &BOOKKEEPING_SCRIPTS,
+        );
+        Self { conn, keys, bookkeeping }
     }
 
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
@@ -44,7 +49,7 @@ impl Store {
 
     /// Begins a call with the queue's own keys and these of jobs.
     fn call<'a>(&self, script: &'a Script, of_jobs: &[Bytes]) -> Call<'a> {
-        let own = self.keys.shelf.all().map(str::as_bytes);
+        let own = self.keys.bookkeeping.all().map(str::as_bytes);
         let of_pattern = self.keys.of_pattern();
         let of_pattern = of_pattern.iter().map(String::as_bytes);
         let of_jobs = of_jobs.iter().map(|key| &key[..]);

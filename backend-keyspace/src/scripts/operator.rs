@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use queue_core::{Error, JobId, Operation, Stats};
-use queue_redis::{Reply, command, shelf::Shelf};
+use relq_core::{Error, JobId, Operation, Stats};
+use relq_redis::{Reply, bookkeeping::Bookkeeping, command};
 
 use super::{SCRIPTS, Store, worker::PAGE};
 use crate::keys;
@@ -16,7 +16,7 @@ impl Store {
     /// The figures; what is ready is all that is unclaimed.
     pub(crate) async fn stats(&self, operation: Operation) -> Result<Stats, Error> {
         let call = self.call(&SCRIPTS.stats, &[]);
-        Shelf::stats(call.run(&self.conn, operation).await?)
+        Bookkeeping::stats(call.run(&self.conn, operation).await?)
     }
 
     /// Ends a ready job; answers whether it was there.
@@ -24,7 +24,7 @@ impl Store {
         let call = self
             .call(&SCRIPTS.cancel_ready, &[keys::item(job.as_str()).into()])
             .arg(job.as_str())
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     ClaimRequest, Error, JobId, NewJob, Operation, PushToken, Pushed, Receipt,
     Timestamp,
 };
-use queue_redis::{
-    Reply, command, entry,
+use relq_redis::{
+    Reply,
+    bookkeeping::{Bookkeeping, Ended},
+    command, entry,
     entry::millis,
-    shelf::{Ended, Shelf},
 };
 
 use super::{SCRIPTS, Store};
@@ -37,7 +38,7 @@ pub(crate) struct Wanted {
     /// How often it may draw by lot.
     pub(crate) draws: u32,
     /// How many keys are known to be no ready job.
-    pub(crate) strangers: u64,
+    pub(crate) foreign_keys: u64,
 }
 
 /// What a claim has leased so far, whether or not it can be delivered.
@@ -70,7 +71,7 @@ pub(crate) struct Swept {
     /// Processing keys without a lease.
     pub(crate) orphans: Vec<Bytes>,
     /// How many keys are none of the queue's.
-    pub(crate) strangers: u64,
+    pub(crate) foreign_keys: u64,
     /// Some of them.
     pub(crate) named: Vec<Bytes>,
 }
@@ -111,12 +112,12 @@ impl Store {
     ) -> Result<bool, Error> {
         let items = ids.iter().map(|id| keys::item(id.as_str()));
         let keys: Vec<_> =
-            [self.keys.shelf.wake.clone()].into_iter().chain(items).collect();
+            [self.keys.bookkeeping.wake.clone()].into_iter().chain(items).collect();
         let call = SCRIPTS.append.keys(&keys).arg(entries);
         Ok(call.run(&self.conn, Operation::Push).await?.number()? == 1)
     }
 
-    /// Stores jobs by the shelf's script: those that use options, or a call with a
+    /// Stores jobs by the bookkeeping's script: those that use options, or a call with a
     /// token.
     pub(crate) async fn push(
         &self,
@@ -125,7 +126,7 @@ impl Store {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
         let items = ids.iter().map(|id| keys::item(id.as_str()));
-        self.shelf.with_keys(items).push(jobs, ids, token).await
+        self.bookkeeping.with_keys(items).push(jobs, ids, token).await
     }
 
     pub(crate) async fn pick(&self, wanted: Wanted) -> Result<Picked, Error> {
@@ -133,7 +134,7 @@ impl Store {
             .call(&SCRIPTS.pick, &[])
             .arg(wanted.jobs)
             .arg(wanted.draws)
-            .arg(wanted.strangers);
+            .arg(wanted.foreign_keys);
         let mut parts =
             call.run(&self.conn, Operation::Claim).await?.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
@@ -176,7 +177,7 @@ impl Store {
             next: part().bytes()?,
             items: names(part())?,
             orphans: names(part())?,
-            strangers: part().count()?,
+            foreign_keys: part().count()?,
             named: names(part())?,
         })
     }
@@ -195,7 +196,7 @@ impl Store {
             .arg(wanted.jobs)
             .arg(millis(lease))
             .arg(entry::bare_header())
-            .arg(wanted.strangers)
+            .arg(wanted.foreign_keys)
             .arg(ClaimRequest::MAX_BYTES.saturating_sub(taken.bytes))
             .arg(if taken.jobs == 0 { "any" } else { "bounded" });
         asked.iter().for_each(|ask| call.push_arg(&ask.id));
@@ -215,7 +216,8 @@ impl Store {
         receipts: &[&Receipt],
         how: Ended,
     ) -> Result<Vec<usize>, Error> {
-        let own = [self.keys.leased.as_bytes(), self.keys.shelf.totals.as_bytes()];
+        let own =
+            [self.keys.leased.as_bytes(), self.keys.bookkeeping.totals.as_bytes()];
         let leases: Vec<_> = receipts.iter().map(|one| lease::key_of(one)).collect();
         let leases = leases.iter().map(String::as_bytes);
         let keys: Vec<_> = own.into_iter().chain(leases).collect();
@@ -224,7 +226,7 @@ impl Store {
     }
 
     /// As `finish`, for jobs with something to clean up behind them.
-    pub(crate) async fn finish_tied(
+    pub(crate) async fn finish_with_side_records(
         &self,
         receipts: &[&Receipt],
         how: Ended,
@@ -232,9 +234,9 @@ impl Store {
         let leases: Vec<_> =
             receipts.iter().map(|one| lease::key_of(one).into()).collect();
         let call = self
-            .call(&SCRIPTS.finish_tied, &leases)
+            .call(&SCRIPTS.finish_with_side_records, &leases)
             .arg(how.total())
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
@@ -294,16 +296,16 @@ impl Store {
     ) -> Result<(u64, [Bytes; 3]), Error> {
         let mut call = self.call(&SCRIPTS.free_deleted, &[]);
         cursors.iter().for_each(|cursor| call.push_arg(&cursor[..]));
-        let call = call.arg(FREED_PAGE).arg(MOST_LEASES).arg(Shelf::memory_ms());
+        let call = call.arg(FREED_PAGE).arg(MOST_LEASES).arg(Bookkeeping::memory_ms());
         let reply = call.run(&self.conn, Operation::Recover).await?;
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         Ok((part().count()?, [part().bytes()?, part().bytes()?, part().bytes()?]))
     }
 
-    /// Lets another worker's doorbell ring.
-    pub(crate) async fn ring(&self) -> Result<(), Error> {
-        let call = SCRIPTS.ring.keys(&[&self.keys.shelf.wake]);
+    /// Notifies another worker.
+    pub(crate) async fn notify(&self) -> Result<(), Error> {
+        let call = SCRIPTS.notify.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
 }

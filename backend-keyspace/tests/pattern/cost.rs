@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::{ask, lease_many, open, say, sent};
 

@@ -1,11 +1,11 @@
 //! A database is one queue's.
 
-use backend_keyspace::KeyspaceQueue;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_keyspace::KeyspaceQueue;
 
 use crate::fixture::{
-    ask, assert_sound, config, fill, keys, many, open, open_among_strangers, queue,
+    ask, assert_sound, config, fill, keys, many, open, open_among_foreign_keys, queue,
     say, try_open,
 };
 
@@ -35,13 +35,13 @@ async fn tolerated_foreign_keys_are_never_touched() {
     for key in foreign {
         say(&server, &format!("SET {key} theirs"));
     }
-    let queue = open_among_strangers(&server).await;
+    let queue = open_among_foreign_keys(&server).await;
     fill(&queue).await;
     assert_eq!(queue.stats().await.unwrap().ready, 3);
 
     let taken = queue.claim(&ask("w").max(many(100))).await.unwrap();
     assert_eq!(taken.len(), 3);
-    queue.leave(&ask("w").worker).await.unwrap();
+    queue.release_worker(&ask("w").worker).await.unwrap();
     assert_sound(&queue).await;
     assert_eq!(queue.purge().await.unwrap(), 6);
 
@@ -57,7 +57,7 @@ async fn tolerated_foreign_keys_are_never_touched() {
 async fn a_bare_set_that_takes_a_foreign_keys_place_is_found() {
     let server = Server::start();
     say(&server, "SET theirs x");
-    let queue = open_among_strangers(&server).await;
+    let queue = open_among_foreign_keys(&server).await;
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
     say(&server, "RENAME theirs item_1");
 
@@ -77,7 +77,7 @@ async fn a_second_queue_in_the_database_is_refused() {
     assert!(message.contains("\"q\""), "{message}");
     assert!(try_open(&server, "q").await.is_ok());
     let url = format!("{}?db=1", server.url());
-    let config = backend_keyspace::KeyspaceConfig::new(&url).unwrap();
+    let config = relq_keyspace::KeyspaceConfig::new(&url).unwrap();
     let apart = KeyspaceQueue::connect(config, queue("other")).await.unwrap();
     assert_eq!(apart.stats().await.unwrap().ready, 0);
 }

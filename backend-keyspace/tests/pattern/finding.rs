@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::{
     LONG, ask, assert_sound, keys, lease_many, many, open, say, sent,
@@ -87,8 +87,10 @@ async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
     let payloads: BTreeSet<_> = taken.iter().map(|one| one.payload.clone()).collect();
     assert_eq!((taken.len(), payloads.len()), (1000, 1000));
 
-    let done: Vec<_> =
-        taken.into_iter().map(|d| Settlement::new(d.receipt, Verdict::Done)).collect();
+    let done: Vec<_> = taken
+        .into_iter()
+        .map(|d| Settlement::new(d.receipt, Disposition::Done))
+        .collect();
     let settled = queue.settle(&done).await.unwrap();
     assert!(settled.iter().all(|answer| *answer == Settled::Applied));
     assert_eq!(queue.stats().await.unwrap().finished, 1000);
@@ -99,7 +101,7 @@ async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
     );
 }
 
-/// R20: a bare SET rings nothing, and is found when the claim looks again.
+/// R20: a bare SET notifies nobody, and is found when the claim looks again.
 #[tokio::test]
 async fn a_bare_set_is_found_by_a_waiting_claim() {
     let server = Server::start();
@@ -118,9 +120,9 @@ async fn a_bare_set_is_found_by_a_waiting_claim() {
     assert_sound(&queue).await;
 }
 
-/// Who sets by hand can ring by hand.
+/// Who sets by hand can notify by hand.
 #[tokio::test]
-async fn a_ring_by_hand_wakes_at_once() {
+async fn a_notification_by_hand_wakes_at_once() {
     let server = Server::start();
     let queue = open(&server).await;
     let set = async {
@@ -133,10 +135,14 @@ async fn a_ring_by_hand_wakes_at_once() {
     };
 
     let asking = ask("w").wait(LONG);
-    let (found, rung) = tokio::join!(queue.claim_one(&asking), set);
+    let (found, notified) = tokio::join!(queue.claim_one(&asking), set);
 
     assert_eq!(found.unwrap().unwrap().payload, "hello");
-    assert!(rung.elapsed() < Duration::from_millis(800), "{:?}", rung.elapsed());
+    assert!(
+        notified.elapsed() < Duration::from_millis(800),
+        "{:?}",
+        notified.elapsed()
+    );
 }
 
 /// R23: whatever comes meanwhile, and however the server's table grows, what stays is

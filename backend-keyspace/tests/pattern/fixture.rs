@@ -2,9 +2,9 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use backend_keyspace::{KeyspaceConfig, KeyspaceQueue};
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -21,7 +21,7 @@ pub(crate) async fn try_open(
     KeyspaceQueue::connect(config(server), queue(name)).await
 }
 
-pub(crate) async fn open_among_strangers(server: &Server) -> KeyspaceQueue {
+pub(crate) async fn open_among_foreign_keys(server: &Server) -> KeyspaceQueue {
     let config = config(server).tolerate_foreign_keys();
     KeyspaceQueue::connect(config, queue("q")).await.unwrap()
 }

@@ -1,8 +1,8 @@
 //! Keys that other clients name.
 
-use backend_keyspace::KeyspaceQueue;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_keyspace::KeyspaceQueue;
 
 use crate::fixture::{LEASE, ask, assert_sound, keys, many, open, say};
 
@@ -102,7 +102,7 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     let old = take_all(&queue).await.remove(0);
     say(&server, "SET item_5 new");
 
-    assert_eq!(queue.leave(&ask("w").worker).await.unwrap().jobs, 1);
+    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
     let mut both = take_all(&queue).await;
 
     both.sort_by(|a, b| a.payload.cmp(&b.payload));
@@ -124,7 +124,7 @@ async fn a_long_id_set_again_is_cut_between_letters() {
         take_all(&queue).await;
         say(&server, &format!("SET item_{long} new"));
 
-        assert_eq!(queue.leave(&ask("w").worker).await.unwrap().jobs, 1);
+        assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
 
         assert_eq!(take_all(&queue).await.len(), 2, "cut after {before} bytes");
         assert_eq!(the_dead(&queue).await, []);
@@ -258,13 +258,13 @@ async fn a_deleted_processing_key_frees_its_key() {
 async fn recovery_frees_nothing_of_a_job_that_lives() {
     let server = Server::start();
     let queue = open(&server).await;
-    let keeps = async |place: &str| {
+    let keeps = async |position: &str| {
         for _ in 0..3 {
             queue.recover(many(100)).await.unwrap();
         }
         let rival = queue.push_one(rival()).await.unwrap();
-        assert!(matches!(rival, Pushed::Duplicate { .. }), "{place}: {rival:?}");
-        assert_eq!(say(&server, "ZSCORE {q}:ids mine"), "$3\r\ninf\r\n", "{place}");
+        assert!(matches!(rival, Pushed::Duplicate { .. }), "{position}: {rival:?}");
+        assert_eq!(say(&server, "ZSCORE {q}:ids mine"), "$3\r\ninf\r\n", "{position}");
     };
     queue.push_one(bound().delay(LEASE)).await.unwrap();
     keeps("scheduled").await;

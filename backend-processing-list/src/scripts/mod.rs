@@ -3,8 +3,8 @@
 mod operator;
 mod worker;
 
-use queue_core::{Error, Operation, QueueName};
-use queue_redis::{Conn, Reply, Script, command, shelf::Shelf};
+use relq_core::{Error, Operation, QueueName};
+use relq_redis::{Conn, Reply, Script, bookkeeping::Bookkeeping, command};
 
 use crate::{
     Mode,
@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) use worker::{Asked, Claimed, From, How, Taken};
 
-queue_redis::pattern_scripts! {
+relq_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";
     beat, cancel_listed, claim, finish, purge, stats, suspects, take_back,
 }
@@ -39,14 +39,19 @@ pub fn script_names(mode: Mode) -> impl Iterator<Item = &'static str> {
 pub(crate) struct Store {
     pub(crate) conn: Conn,
     pub(crate) keys: Keys,
-    pub(crate) shelf: Shelf,
+    pub(crate) bookkeeping: Bookkeeping,
 }
 
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
-        Self { conn, keys, shelf }
+        let bookkeeping = Bookkeeping::new(
+            &conn,
+            &keys.bookkeeping,
+            keys.of_pattern(),
+            &BOOKKEEPING_SCRIPTS,
+        );
+        Self { conn, keys, bookkeeping }
     }
 
     pub(crate) async fn load_scripts(&self, mode: Mode) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! The calls of operators.
 
 use bytes::Bytes;
-use queue_core::{Error, Operation, Stats};
-use queue_redis::shelf::Shelf;
+use relq_core::{Error, Operation, Stats};
+use relq_redis::bookkeeping::Bookkeeping;
 
 use super::{SCRIPTS, Store};
 use crate::session::Site;
@@ -15,9 +15,9 @@ impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
         let sites = self.sites(Operation::Stats).await?;
         let lists = std::iter::once(self.keys.handed.clone()).chain(self.lists(&sites));
-        let mut call = self.shelf.with_keys(lists).call(&SCRIPTS.stats);
+        let mut call = self.bookkeeping.with_keys(lists).call(&SCRIPTS.stats);
         sites.iter().for_each(|site| call.push_arg(site.session()));
-        Shelf::stats(call.run(&self.conn, Operation::Stats).await?)
+        Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
     /// Ends a job that is an element of `list`; answers whether it still was.
@@ -28,13 +28,13 @@ impl Store {
         element: &Bytes,
     ) -> Result<bool, Error> {
         let call = self
-            .shelf
+            .bookkeeping
             .with_keys([list.to_owned()])
             .call(&SCRIPTS.cancel_listed)
             .arg(&element[..])
             .arg(site.session())
-            .arg(Shelf::memory_ms())
-            .arg(Shelf::cancelled_memory_ms());
+            .arg(Bookkeeping::memory_ms())
+            .arg(Bookkeeping::cancelled_memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
@@ -54,14 +54,16 @@ impl Store {
 
     /// Removes all jobs if the sessions are these; answers how many there were.
     async fn purge_sites(&self, sites: &[Site]) -> Result<Option<u64>, Error> {
-        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let lists = self.lists(sites);
-        let mut names = vec![&*keys.workers, &keys.retired, &shelf.later, &shelf.dead];
+        let mut names =
+            vec![&*keys.workers, &keys.retired, &bookkeeping.later, &bookkeeping.dead];
         names.extend([&*keys.ready, &keys.handed]);
         names.extend(lists.iter().map(String::as_str));
         names.push(&keys.leased);
-        let told: [&str; 3] = [&shelf.later, &shelf.dead, &shelf.paused];
-        names.extend(shelf.all().into_iter().filter(|key| !told.contains(key)));
+        let told: [&str; 3] =
+            [&bookkeeping.later, &bookkeeping.dead, &bookkeeping.paused];
+        names.extend(bookkeeping.all().into_iter().filter(|key| !told.contains(key)));
         let mut call = SCRIPTS.purge.keys(&names).arg(2 + lists.len());
         sites.iter().for_each(|site| call.push_arg(site.session()));
         let jobs = call.run(&self.conn, Operation::Purge).await?;

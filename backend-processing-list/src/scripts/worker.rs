@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Error, Operation, Recovered, Timestamp, WorkerId};
-use queue_redis::{
-    Call, Reply, entry,
+use relq_core::{ClaimRequest, Error, Operation, Recovered, Timestamp, WorkerId};
+use relq_redis::{
+    Call, Reply,
+    bookkeeping::{Beat, Bookkeeping, Failure, Finish},
+    entry,
     entry::millis,
-    shelf::{Beat, Failure, Finish, Shelf},
 };
 
 use super::{SCRIPTS, Store, sessions};
 use crate::{
     lease::Lease,
-    queue::MAX_BATCH,
+    queue::MAX_JOBS_PER_CALL,
     session::{Session, Site},
 };
 
@@ -83,7 +84,7 @@ pub(crate) enum From {
     /// Those whose lease is over; the attempt counts.
     TheDead,
     /// All that is named: their worker leaves. The attempt does not count.
-    ALeaver,
+    AReleasedWorker,
 }
 
 impl Store {
@@ -94,7 +95,7 @@ impl Store {
 
     /// The claim as it is sent, by the queue's connection or by one that waits.
     pub(crate) fn claim_call(&self, asked: &Asked) -> Call<'static> {
-        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let is_own = asked.site != Site::Shared;
         SCRIPTS
             .claim
@@ -105,9 +106,9 @@ impl Store {
                 &keys.leased,
                 &keys.workers,
                 &keys.retired,
-                &shelf.later,
-                &shelf.unique,
-                &shelf.paused,
+                &bookkeeping.later,
+                &bookkeeping.unique,
+                &bookkeeping.paused,
             ])
             .arg(asked.session.as_str())
             .arg(if is_own { "worker" } else { "job" })
@@ -138,17 +139,18 @@ impl Store {
         site: &Site,
         tokens: Vec<&Bytes>,
     ) -> Result<Vec<usize>, Error> {
-        let (keys, shelf) = (&self.keys, &self.keys.shelf);
-        let window_ms = if finish.is_tied { Shelf::memory_ms() } else { 0 };
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
+        let window_ms =
+            if finish.needs_side_records { Bookkeeping::memory_ms() } else { 0 };
         let mut call = SCRIPTS
             .finish
             .keys(&[
                 &keys.list(site),
                 &keys.leased,
-                &shelf.totals,
-                &shelf.unique,
-                &shelf.ids,
-                &shelf.errors,
+                &bookkeeping.totals,
+                &bookkeeping.unique,
+                &bookkeeping.ids,
+                &bookkeeping.errors,
             ])
             .arg(finish.how.total())
             .arg(window_ms);
@@ -163,7 +165,7 @@ impl Store {
         failures: &[Failure<'_>],
     ) -> Result<Vec<usize>, Error> {
         let lists = failures.iter().map(|failure| self.list_of(&failure.lease));
-        self.shelf.with_keys(lists).fail(operation, failures).await
+        self.bookkeeping.with_keys(lists).fail(operation, failures).await
     }
 
     /// Puts jobs back uncounted; answers the positions of the lost leases.
@@ -173,7 +175,7 @@ impl Store {
         leases: &[Vec<u8>],
     ) -> Result<Vec<usize>, Error> {
         let lists = leases.iter().map(|lease| self.list_of(lease));
-        self.shelf.with_keys(lists).give_back(operation, leases).await
+        self.bookkeeping.with_keys(lists).give_back(operation, leases).await
     }
 
     /// The list in which an element is. One that nobody gave out is in none, and so
@@ -197,7 +199,7 @@ impl Store {
                 &keys.ready,
                 &keys.leased,
                 &keys.workers,
-                &keys.shelf.cancelled,
+                &keys.bookkeeping.cancelled,
                 &keys.own_list(session),
             ])
             .arg(session.as_str())
@@ -217,7 +219,7 @@ impl Store {
         let mut sites: Vec<_> = sessions.iter().cloned().map(Site::Own).collect();
         sites.extend(leases.iter().map(|lease| lease.site.clone()));
         let mut call = self
-            .shelf
+            .bookkeeping
             .with_keys(self.lists(&sites))
             .call(&SCRIPTS.take_back)
             .arg(if from == From::TheDead { "over" } else { "left" })
@@ -229,12 +231,12 @@ impl Store {
             call.push_arg(sessions.len() + 1 + at);
         }
         sessions.iter().for_each(|session| call.push_arg(session.as_str()));
-        Shelf::recovered(call.run(&self.conn, operation).await?)
+        Bookkeeping::recovered(call.run(&self.conn, operation).await?)
     }
 
     /// Takes a page of a leaving worker's jobs back.
     pub(crate) async fn release(&self, taken: Taken<'_>) -> Result<Recovered, Error> {
-        self.take_back(Operation::Leave, taken, MAX_BATCH.get()).await
+        self.take_back(Operation::ReleaseWorker, taken, MAX_JOBS_PER_CALL.get()).await
     }
 
     /// What may have to be taken back: leases that are over, the first to end first,
@@ -265,8 +267,13 @@ impl Store {
     ) -> Result<Vec<Lease>, Error> {
         let pattern = format!("{}/*", Session::shared(worker));
         let leased = self
-            .shelf
-            .scan_matching(Operation::Leave, "ZSCAN", &self.keys.leased, &pattern)
+            .bookkeeping
+            .scan_matching(
+                Operation::ReleaseWorker,
+                "ZSCAN",
+                &self.keys.leased,
+                &pattern,
+            )
             .await?;
         let mut leases: Vec<_> =
             leased.iter().filter_map(|(name, _)| Lease::of_name(name)).collect();
@@ -280,8 +287,14 @@ impl Store {
         worker: &WorkerId,
     ) -> Result<Vec<Session>, Error> {
         let pattern = format!("{worker}/*");
-        let scan =
-            |set| self.shelf.scan_matching(Operation::Leave, "ZSCAN", set, &pattern);
+        let scan = |set| {
+            self.bookkeeping.scan_matching(
+                Operation::ReleaseWorker,
+                "ZSCAN",
+                set,
+                &pattern,
+            )
+        };
         let (working, retired) =
             tokio::try_join!(scan(&self.keys.workers), scan(&self.keys.retired))?;
         let all = working.iter().chain(&retired);

@@ -2,12 +2,12 @@
 
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
-use backend_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
-use conformance_tests::{
-    fault::{Fitted, Gate, VirtualClock},
+use relq_conformance::{
+    fault::{FaultProxy, Fitted, VirtualClock},
     server::Server,
 };
-use queue_core::*;
+use relq_core::*;
+use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -30,47 +30,47 @@ const PAGES: usize = 50;
 /// In the script of that name, the one place that reads so is to read otherwise.
 pub(crate) type Patch = (&'static str, &'static str, &'static str);
 
-/// A server, and how queues reach it: as it is, or by a gate that changes scripts on
+/// A server, and how queues reach it: as it is, or by a proxy that changes scripts on
 /// their way and keeps the time.
-pub(crate) struct Stage {
+pub(crate) struct PatchedServer {
     server: Server,
-    gate: Option<(Gate, VirtualClock, Vec<Fitted>)>,
+    proxy: Option<(FaultProxy, VirtualClock, Vec<Fitted>)>,
 }
 
-impl Stage {
+impl PatchedServer {
     pub(crate) fn healthy() -> Self {
-        Self { server: Server::start(), gate: None }
+        Self { server: Server::start(), proxy: None }
     }
 
     pub(crate) fn mutated(patches: &[Patch]) -> Self {
         let (server, clock) = (Server::start(), VirtualClock::new());
-        let gate = Gate::start(server.address(), clock.clone()).unwrap();
+        let proxy = FaultProxy::start(server.address(), clock.clone()).unwrap();
         let patches = patches.iter();
         let fitted =
-            patches.map(|(script, from, to)| gate.patch_script(script, from, to));
+            patches.map(|(script, from, to)| proxy.patch_script(script, from, to));
         let fitted = fitted.collect();
-        Self { server, gate: Some((gate, clock, fitted)) }
+        Self { server, proxy: Some((proxy, clock, fitted)) }
     }
 
     pub(crate) async fn open(&self, mode: Mode) -> ProcessingListQueue {
-        let Some((gate, _, fitted)) = &self.gate else {
+        let Some((proxy, _, fitted)) = &self.proxy else {
             return open(&self.server, mode).await;
         };
-        let queue = open_as(gate.actor("actor").unwrap().url(), mode).await;
+        let queue = open_as(proxy.actor("actor").unwrap().url(), mode).await;
         assert!(fitted.iter().all(Fitted::get), "a patch does not fit");
         queue
     }
 
     /// Lets the store's time pass.
     pub(crate) async fn pass(&self, time: Duration) {
-        match &self.gate {
+        match &self.proxy {
             Some((_, clock, _)) => clock.advance(time),
             None => sleep(time).await,
         }
     }
 }
 
-impl Deref for Stage {
+impl Deref for PatchedServer {
     type Target = Server;
 
     fn deref(&self) -> &Server {
@@ -112,8 +112,12 @@ pub(crate) async fn assert_sound(queue: &ProcessingListQueue) {
 }
 
 /// Lets brief leases end, and recovers so many jobs.
-pub(crate) async fn recover(stage: &Stage, queue: &ProcessingListQueue, wanted: u32) {
-    stage.pass(BRIEF).await;
+pub(crate) async fn recover(
+    patched_server: &PatchedServer,
+    queue: &ProcessingListQueue,
+    wanted: u32,
+) {
+    patched_server.pass(BRIEF).await;
     let mut back = 0;
     // The search for lists of no session takes one page of keys with each call.
     for _ in 0..PAGES {

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 use tokio::time::Instant;
 
 use crate::fixture::*;

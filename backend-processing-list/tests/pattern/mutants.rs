@@ -7,16 +7,16 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use backend_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
-use conformance_tests::{
+use relq_conformance::{
     Profile, Subject, async_trait,
-    fault::{Fitted, Gate},
-    verdict,
+    fault::{FaultProxy, Fitted},
+    judge_case,
 };
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Environment, Error, Queue, QueueName};
+use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 
 use crate::{
-    fixture::{Patch, Stage},
+    fixture::{Patch, PatchedServer},
     traps,
 };
 
@@ -29,10 +29,10 @@ struct Mutated {
 
 #[async_trait]
 impl Subject for Mutated {
-    async fn prepare(&self, gate: &Gate) -> io::Result<()> {
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
         let patches = self.patches.iter();
         let fitted =
-            patches.map(|(script, from, to)| gate.patch_script(script, from, to));
+            patches.map(|(script, from, to)| proxy.patch_script(script, from, to));
         *self.fitted.lock().unwrap() = fitted.collect();
         Ok(())
     }
@@ -55,7 +55,7 @@ impl Subject for Mutated {
 /// The case fails, and in these words.
 fn is_caught(mode: Mode, patches: &'static [Patch], case: &str, words: &str) {
     let mutant = Mutated { mode, patches, fitted: Mutex::default() };
-    let said = verdict(mutant, Profile::Redis, case).expect_err("the mutant lives");
+    let said = judge_case(mutant, Profile::Redis, case).expect_err("the mutant lives");
     assert!(said.contains(words) && !said.contains("PATCH"), "{said}");
 }
 
@@ -64,7 +64,7 @@ macro_rules! falls {
     ($patches:expr, $trap:ident, $words:literal) => {{
         let patches: &'static [Patch] = $patches;
         let trap = tokio::spawn(async move {
-            traps::$trap(&Stage::mutated(patches)).await;
+            traps::$trap(&PatchedServer::mutated(patches)).await;
         });
         let panic = trap.await.expect_err("the mutant lives").into_panic();
         let literal = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());

@@ -1,8 +1,8 @@
 //! Workers that die, freeze, come back, and bear each other's names.
 
-use backend_processing_list::Mode;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
@@ -10,17 +10,17 @@ use crate::fixture::*;
 /// each recovery, and comes around.
 #[tokio::test]
 async fn the_search_for_lists_comes_around() {
-    let stage = Stage::healthy();
-    let queue = stage.open(Mode::PerWorker).await;
+    let patched_server = PatchedServer::healthy();
+    let queue = patched_server.open(Mode::PerWorker).await;
     for key in 0..5_000 {
-        say(&stage, &[b"SET", format!("foreign:{key}").as_bytes(), b"1"]);
+        say(&patched_server, &[b"SET", format!("foreign:{key}").as_bytes(), b"1"]);
     }
     for round in 0..3 {
         queue.push_one("job".into()).await.unwrap();
         take(&queue, &ask("w")).await;
-        say(&stage, &[b"DEL", b"{q}:workers"]);
+        say(&patched_server, &[b"DEL", b"{q}:workers"]);
 
-        recover(&stage, &queue, 1).await;
+        recover(&patched_server, &queue, 1).await;
 
         let again = take(&queue, &ask("other")).await;
         assert_eq!(
@@ -62,7 +62,7 @@ async fn a_purge_beside_what_is_no_session_is_refused() {
 
 /// R24: who leaves by name leaves for all processes of that name.
 #[tokio::test]
-async fn leaving_gives_back_by_name() {
+async fn release_gives_back_by_name() {
     for mode in MODES {
         let server = Server::start();
         let (first, second) = (open(&server, mode).await, open(&server, mode).await);
@@ -70,7 +70,7 @@ async fn leaving_gives_back_by_name() {
         take(&first, &ask("w")).await;
         take(&second, &ask("w")).await;
 
-        assert_eq!(second.leave(&worker("w")).await.unwrap().jobs, 2);
+        assert_eq!(second.release_worker(&worker("w")).await.unwrap().jobs, 2);
 
         let again = first.claim(&ask("w").max(many(2))).await.unwrap();
         assert!(again.iter().all(|one| one.attempt() == 1), "{again:?}");
@@ -83,11 +83,12 @@ async fn leaving_gives_back_by_name() {
 #[tokio::test]
 async fn a_worker_that_wakes_up_finds_its_leases_lost() {
     for mode in MODES {
-        let stage = Stage::healthy();
-        let (frozen, other) = (stage.open(mode).await, stage.open(mode).await);
+        let patched_server = PatchedServer::healthy();
+        let (frozen, other) =
+            (patched_server.open(mode).await, patched_server.open(mode).await);
         frozen.push_one("job".into()).await.unwrap();
         let stale = take(&frozen, &ask_briefly("w")).await;
-        recover(&stage, &other, 1).await;
+        recover(&patched_server, &other, 1).await;
 
         let current = take(&frozen, &ask("w")).await;
 
@@ -107,8 +108,9 @@ async fn a_worker_that_wakes_up_finds_its_leases_lost() {
 /// recovers what the other lost.
 #[tokio::test]
 async fn both_modes_share_a_queue() {
-    let stage = Stage::healthy();
-    let [own, shared] = [stage.open(MODES[0]).await, stage.open(MODES[1]).await];
+    let patched_server = PatchedServer::healthy();
+    let [own, shared] =
+        [patched_server.open(MODES[0]).await, patched_server.open(MODES[1]).await];
     own.push(&["1".into(), "2".into(), "3".into(), "4".into()], None).await.unwrap();
     take(&own, &ask_briefly("a")).await;
     take(&shared, &ask_briefly("b")).await;
@@ -116,7 +118,7 @@ async fn both_modes_share_a_queue() {
     assert_eq!(shared.stats().await.unwrap().leased, 4);
     assert_sound(&own).await;
 
-    recover(&stage, &own, 2).await;
+    recover(&patched_server, &own, 2).await;
 
     let again = shared.claim(&ask("e").max(many(4))).await.unwrap();
     assert_eq!(again.len(), 2);
@@ -131,12 +133,12 @@ async fn both_modes_share_a_queue() {
 #[tokio::test]
 async fn a_job_that_kills_every_worker_is_buried() {
     for mode in MODES {
-        let stage = Stage::healthy();
-        let queue = stage.open(mode).await;
+        let patched_server = PatchedServer::healthy();
+        let queue = patched_server.open(mode).await;
         let poison = NewJob::new("poison").max_attempts(2.try_into().unwrap());
         queue.push_one(poison).await.unwrap();
         take(&queue, &ask_briefly("w1")).await;
-        recover(&stage, &queue, 1).await;
+        recover(&patched_server, &queue, 1).await;
         take(&queue, &ask_briefly("w2")).await;
 
         let mut recovered = queue.recover(many(10)).await.unwrap();

@@ -1,8 +1,8 @@
 //! Elements that are told apart: equal ones, and those that look like others.
 
-use backend_processing_list::Mode;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
@@ -11,12 +11,12 @@ use crate::fixture::*;
 #[tokio::test]
 async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
     for mode in MODES {
-        let stage = Stage::healthy();
-        let queue = stage.open(mode).await;
-        say(&stage, &[b"LPUSH", b"q", b"same"]);
+        let patched_server = PatchedServer::healthy();
+        let queue = patched_server.open(mode).await;
+        say(&patched_server, &[b"LPUSH", b"q", b"same"]);
         let stale = take(&queue, &ask_briefly("w")).await;
-        recover(&stage, &queue, 1).await;
-        say(&stage, &[b"LPUSH", b"q", b"same"]);
+        recover(&patched_server, &queue, 1).await;
+        say(&patched_server, &[b"LPUSH", b"q", b"same"]);
         let held = queue.claim(&ask("w").max(many(2))).await.unwrap();
         assert_eq!(held.len(), 2);
 
@@ -73,7 +73,7 @@ async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
         let pushed: Vec<_> = jobs.iter().map(|job| job.payload.clone()).collect();
         assert_eq!(payloads, pushed);
 
-        let done = |d: Delivery| Settlement::new(d.receipt, Verdict::Done);
+        let done = |d: Delivery| Settlement::new(d.receipt, Disposition::Done);
         let done: Vec<_> = taken.into_iter().map(done).collect();
         let settled = queue.settle(&done).await.unwrap();
         assert!(settled.iter().all(|answer| *answer == Settled::Applied));

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use backend_processing_list::Mode;
-use queue_core::*;
+use relq_core::*;
+use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
 macro_rules! traps {
     ($($trap:ident)*) => {
         mod healthy {
-            use crate::fixture::Stage;
+            use crate::fixture::PatchedServer;
 
             $(#[tokio::test]
             async fn $trap() {
-                super::$trap(&Stage::healthy()).await;
+                super::$trap(&PatchedServer::healthy()).await;
             })*
         }
     };
@@ -36,14 +36,16 @@ traps! {
 
 /// R23: a pause cannot stop a move that waits already; what it brings goes back to
 /// where it was, and to no worker.
-pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(stage: &Stage) {
-    let queue = Arc::new(stage.open(Mode::PerWorker).await);
-    let claim = waiter(stage, &queue).await;
+pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(
+    patched_server: &PatchedServer,
+) {
+    let queue = Arc::new(patched_server.open(Mode::PerWorker).await);
+    let claim = waiter(patched_server, &queue).await;
     queue.pause().await.unwrap();
 
-    say(stage, &[b"LPUSH", b"q", b"first", b"second"]);
+    say(patched_server, &[b"LPUSH", b"q", b"first", b"second"]);
 
-    until("the move is over", || waiting(stage) == 0).await;
+    until("the move is over", || waiting(patched_server) == 0).await;
     let stats = queue.stats().await.unwrap();
     assert_eq!((stats.ready, stats.leased, claim.is_finished()), (2, 0, false));
     queue.resume().await.unwrap();
@@ -54,17 +56,17 @@ pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(stage: &Stage) 
 /// R10: the answer of a move is lost while its worker lives. Nobody has seen the job,
 /// so that the next heartbeat puts it back, uncounted and in its place.
 pub(crate) async fn a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw(
-    stage: &Stage,
+    patched_server: &PatchedServer,
 ) {
-    let queue = stage.open(Mode::PerWorker).await;
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue
         .push(&["held".into(), "1".into(), "2".into(), "3".into()], None)
         .await
         .unwrap();
     let held = take(&queue, &ask("w")).await;
-    let list = list_of_the_worker(stage);
-    move_to(stage, &list);
-    move_to(stage, &list);
+    let list = list_of_the_worker(patched_server);
+    move_to(patched_server, &list);
+    move_to(patched_server, &list);
 
     let heard =
         queue.extend(&worker("w"), std::slice::from_ref(&held.receipt), LEASE).await;
@@ -81,8 +83,10 @@ pub(crate) async fn a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw(
 /// R6, R10: a heartbeat that was on its way when a claim was answered does not name its
 /// job. The job keeps the end that it had, and the next heartbeat takes it up: a worker
 /// never steals from itself.
-pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(stage: &Stage) {
-    let queue = stage.open(Mode::PerWorker).await;
+pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue.push_one("job".into()).await.unwrap();
     let held = take(&queue, &ask_briefly("w")).await;
 
@@ -91,7 +95,7 @@ pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(stage: &Sta
     let heard = queue.extend(&worker("w"), named, LEASE).await.unwrap();
 
     assert!(matches!(heard[..], [Extended::Until(_)]));
-    stage.pass(BRIEF).await;
+    patched_server.pass(BRIEF).await;
     assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 0);
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
     assert_sound(&queue).await;
@@ -99,8 +103,10 @@ pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(stage: &Sta
 
 /// R10: and when it is named by none, it comes back at that end, although the worker
 /// lives on.
-pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(stage: &Stage) {
-    let queue = stage.open(Mode::PerWorker).await;
+pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue.push(&["lost".into(), "held".into()], None).await.unwrap();
     take(&queue, &ask_briefly("w")).await;
     let held = take(&queue, &ask_briefly("w")).await;
@@ -108,7 +114,7 @@ pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(stage: &Stage)
     let named = std::slice::from_ref(&held.receipt);
     queue.extend(&worker("w"), named, LEASE).await.unwrap();
 
-    recover(stage, &queue, 1).await;
+    recover(patched_server, &queue, 1).await;
     let again = take(&queue, &ask("other")).await;
     assert_eq!((&again.payload[..], again.attempt()), (&b"lost"[..], 2));
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
@@ -117,13 +123,15 @@ pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(stage: &Stage)
 
 /// R10: a worker whose heartbeats do not get through goes on claiming. What it held and
 /// gave up by its own clock is not kept for that, and what it claims is kept in full.
-pub(crate) async fn a_claim_prolongs_nothing_that_is_held(stage: &Stage) {
-    let queue = stage.open(Mode::PerWorker).await;
+pub(crate) async fn a_claim_prolongs_nothing_that_is_held(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue.push(&["given up".into(), "held".into()], None).await.unwrap();
     take(&queue, &ask_briefly("w")).await;
     let held = take(&queue, &ask("w")).await;
 
-    recover(stage, &queue, 1).await;
+    recover(patched_server, &queue, 1).await;
 
     assert_eq!(take(&queue, &ask("other")).await.payload, "given up");
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
@@ -132,14 +140,16 @@ pub(crate) async fn a_claim_prolongs_nothing_that_is_held(stage: &Stage) {
 
 /// R13: of two jobs of one claim a heartbeat named the second; when both are over, they
 /// come back in the order in which they were pushed.
-pub(crate) async fn half_named_jobs_come_back_in_their_order(stage: &Stage) {
-    let queue = stage.open(Mode::PerWorker).await;
+pub(crate) async fn half_named_jobs_come_back_in_their_order(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue.push(&["1".into(), "2".into()], None).await.unwrap();
     let held = queue.claim(&ask_briefly("w").max(many(2))).await.unwrap();
     let named = std::slice::from_ref(&held[1].receipt);
     queue.extend(&worker("w"), named, BRIEF).await.unwrap();
 
-    recover(stage, &queue, 2).await;
+    recover(patched_server, &queue, 2).await;
 
     assert_eq!(take(&queue, &ask("other")).await.payload, "1");
     assert_eq!(take(&queue, &ask("other")).await.payload, "2");
@@ -149,19 +159,23 @@ pub(crate) async fn half_named_jobs_come_back_in_their_order(stage: &Stage) {
 /// R9: a worker froze while its move waited and was given up; then the move fills its
 /// list. The list is watched, so that the job is back at once, and not counted: nobody
 /// saw it.
-pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(stage: &Stage) {
-    let (frozen, other) =
-        (stage.open(Mode::PerWorker).await, stage.open(Mode::PerWorker).await);
+pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(
+    patched_server: &PatchedServer,
+) {
+    let (frozen, other) = (
+        patched_server.open(Mode::PerWorker).await,
+        patched_server.open(Mode::PerWorker).await,
+    );
     frozen.push_one("lost to it".into()).await.unwrap();
     take(&frozen, &ask_briefly("w")).await;
-    let list = list_of_the_worker(stage);
-    recover(stage, &other, 1).await;
-    assert_eq!(say(stage, &[b"ZCARD", b"{q}:workers"]), [":0"]);
+    let list = list_of_the_worker(patched_server);
+    recover(patched_server, &other, 1).await;
+    assert_eq!(say(patched_server, &[b"ZCARD", b"{q}:workers"]), [":0"]);
 
     let again = take(&other, &ask("other")).await;
     other.ack(&again.receipt).await.unwrap();
     other.push_one("late".into()).await.unwrap();
-    move_to(stage, &list);
+    move_to(patched_server, &list);
 
     assert_eq!(other.stats().await.unwrap().leased, 1);
     assert_sound(&other).await;
@@ -173,13 +187,13 @@ pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(stage: &S
 
 /// R9: a list that has lost its entry in the registry is found all the same, and its
 /// jobs are counted as delivered.
-pub(crate) async fn a_list_of_no_session_is_found(stage: &Stage) {
-    let queue = stage.open(Mode::PerWorker).await;
+pub(crate) async fn a_list_of_no_session_is_found(patched_server: &PatchedServer) {
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue.push(&["1".into(), "2".into()], None).await.unwrap();
     queue.claim(&ask("w").max(many(2))).await.unwrap();
-    say(stage, &[b"DEL", b"{q}:workers"]);
+    say(patched_server, &[b"DEL", b"{q}:workers"]);
 
-    recover(stage, &queue, 2).await;
+    recover(patched_server, &queue, 2).await;
 
     let again = queue.claim(&ask("other").max(many(2))).await.unwrap();
     let got: Vec<_> =
@@ -190,18 +204,22 @@ pub(crate) async fn a_list_of_no_session_is_found(stage: &Stage) {
 
 /// R6, R9: two processes bear one name. Neither takes the other's list for its own, and
 /// the heartbeat of the one does not keep what the other left behind.
-pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(stage: &Stage) {
-    let (dead, reborn) =
-        (stage.open(Mode::PerWorker).await, stage.open(Mode::PerWorker).await);
+pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(
+    patched_server: &PatchedServer,
+) {
+    let (dead, reborn) = (
+        patched_server.open(Mode::PerWorker).await,
+        patched_server.open(Mode::PerWorker).await,
+    );
     dead.push(&["old".into(), "new".into()], None).await.unwrap();
     let old = take(&dead, &ask_briefly("w")).await;
     let new = take(&reborn, &ask("w")).await;
-    assert_eq!(own_lists(stage).len(), 2);
+    assert_eq!(own_lists(patched_server).len(), 2);
 
     let named = std::slice::from_ref(&new.receipt);
     reborn.extend(&worker("w"), named, LEASE).await.unwrap();
 
-    recover(stage, &reborn, 1).await;
+    recover(patched_server, &reborn, 1).await;
     assert_eq!(dead.ack(&old.receipt).await.unwrap(), Settled::LeaseLost);
     assert_eq!(reborn.ack(&new.receipt).await.unwrap(), Settled::Applied);
     assert_sound(&reborn).await;
@@ -209,21 +227,23 @@ pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(stage: &St
 
 /// R3: what looks like a stamp and was pushed by somebody is malformed, wherever it is
 /// found: behind a claim, or in a list where a move has put it.
-pub(crate) async fn a_forged_stamp_is_buried_and_never_delivered(stage: &Stage) {
-    let queue = stage.open(Mode::PerWorker).await;
+pub(crate) async fn a_forged_stamp_is_buried_and_never_delivered(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
     queue.push_one("job".into()).await.unwrap();
     let held = take(&queue, &ask("w")).await;
     let forged = |name: &[u8]| {
         let length = [u8::try_from(name.len()).unwrap()];
         [&b"\xf5RQ\x01\xff"[..], &length, name, b"forged"].concat()
     };
-    let list = list_of_the_worker(stage);
+    let list = list_of_the_worker(patched_server);
     let names: [&[u8]; 4] = [b"", b"w", b"w/", b"other/abc/17/n-10001p"];
     for name in names {
-        say(stage, &[b"LPUSH", b"q", &forged(name)]);
-        move_to(stage, &list);
+        say(patched_server, &[b"LPUSH", b"q", &forged(name)]);
+        move_to(patched_server, &list);
     }
-    say(stage, &[b"LPUSH", b"q", &forged(b"w/")]);
+    say(patched_server, &[b"LPUSH", b"q", &forged(b"w/")]);
     assert_sound(&queue).await;
 
     let named = std::slice::from_ref(&held.receipt);

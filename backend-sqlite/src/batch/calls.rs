@@ -1,10 +1,10 @@
 //! The calls of batches, each in a transaction of its own.
 
-use queue_core::{
+use relq_core::{
     Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch, Pushed,
 };
 
-use super::{chores, completion};
+use super::{completion, maintenance};
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::push::{Push, Target};
@@ -71,7 +71,7 @@ impl Call for Seal {
 
     fn run(&self, store: &Store<'_>) -> Result<Option<BatchStatus>, Failure> {
         store.seal_batch(&self.batch)?;
-        chores::after_pieces_ended(store)?;
+        maintenance::after_pieces_ended(store)?;
         store.read_batch(&self.batch)
     }
 }
@@ -132,7 +132,7 @@ impl Call for CancelBatch {
 
     fn run(&self, store: &Store<'_>) -> Result<CancelPage, Failure> {
         store.cancel_batch(&self.batch)?;
-        let dropped = chores::after_pieces_ended(store)?;
+        let dropped = maintenance::after_pieces_ended(store)?;
         let status = store.read_batch(&self.batch)?;
         let has_waiting = status
             .as_ref()

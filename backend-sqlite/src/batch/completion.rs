@@ -3,7 +3,7 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{BatchId, NewJob, OnComplete, Priority, Pushed, QueueName, Timestamp};
+use relq_core::{BatchId, NewJob, OnComplete, Priority, Pushed, QueueName, Timestamp};
 
 use crate::call::Call as _;
 use crate::failure::Failure;

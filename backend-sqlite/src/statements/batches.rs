@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use queue_core::{
+use relq_core::{
     BatchId, BatchPriority, BatchState, BatchStatus, Bytes, Change, NewBatch, Timestamp,
 };
 use rusqlite::{Row, params};
@@ -91,7 +91,7 @@ impl Store<'_> {
         id: &BatchId,
     ) -> Result<Option<BatchStatus>, Failure> {
         let params = params![self.queue, id.as_str()];
-        self.find(sql!("batch_read"), params, read_figures)?.map(status).transpose()
+        self.find(sql!("batch_read"), params, read_row)?.map(status).transpose()
     }
 
     /// Batches behind that id, in the order of their ids.
@@ -101,7 +101,7 @@ impl Store<'_> {
         most: u32,
     ) -> Result<Vec<BatchStatus>, Failure> {
         let params = params![self.queue, after.map_or("", BatchId::as_str), most];
-        let page = self.list(sql!("batch_list"), params, read_figures)?;
+        let page = self.list(sql!("batch_list"), params, read_row)?;
         page.into_iter().map(status).collect()
     }
 
@@ -217,9 +217,9 @@ impl Store<'_> {
     }
 
     /// Whether a batch has something left to be done.
-    pub(crate) fn has_chores(&self) -> Result<bool, Failure> {
+    pub(crate) fn needs_maintenance(&self) -> Result<bool, Failure> {
         let params = params![self.queue, self.now_ms()];
-        self.read(sql!("batch_chores"), params, |row| row.get(0))
+        self.read(sql!("batch_maintenance"), params, |row| row.get(0))
     }
 
     /// Removes up to `most` batches that were kept for long enough.
@@ -238,7 +238,7 @@ impl Store<'_> {
 }
 
 /// A row as it is read: what is not text or a number is checked later.
-struct Figures {
+struct BatchRow {
     id: String,
     state: String,
     priority: u8,
@@ -251,12 +251,12 @@ struct Figures {
     completed_at: Option<i64>,
 }
 
-fn read_figures(row: &Row<'_>) -> rusqlite::Result<Figures> {
+fn read_row(row: &Row<'_>) -> rusqlite::Result<BatchRow> {
     let mut pieces = [0; 6];
     for (index, count) in pieces.iter_mut().enumerate() {
         *count = row.get(5 + index)?;
     }
-    Ok(Figures {
+    Ok(BatchRow {
         id: row.get(0)?,
         state: row.get(1)?,
         priority: row.get(2)?,
@@ -269,7 +269,7 @@ fn read_figures(row: &Row<'_>) -> rusqlite::Result<Figures> {
     })
 }
 
-fn status(row: Figures) -> Result<BatchStatus, Failure> {
+fn status(row: BatchRow) -> Result<BatchStatus, Failure> {
     let id = BatchId::new(&row.id).map_err(|error| damaged(&error.to_string()))?;
     let mut status = BatchStatus::new(id, Timestamp::from_unix_ms(row.created_at));
     let [total, done, failed, ready, scheduled, leased] = row.pieces;

@@ -1,6 +1,6 @@
 //! What an operator reads and writes.
 
-use queue_core::{JobState, Stats};
+use relq_core::{JobState, Stats};
 use rusqlite::{Row, params};
 
 use super::sql;

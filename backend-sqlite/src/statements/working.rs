@@ -120,8 +120,8 @@ impl Store<'_> {
     }
 
     /// Gives back all that a worker holds and answers how many jobs.
-    pub(crate) fn leave(&self, worker: &str) -> Result<usize, Failure> {
-        self.change(sql!("worker_leave"), params![self.queue, worker])
+    pub(crate) fn release_worker(&self, worker: &str) -> Result<usize, Failure> {
+        self.change(sql!("worker_release"), params![self.queue, worker])
     }
 
     /// Takes back up to `most` jobs whose lease has ended; answers their new states.

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use backend_sqlite::{SqliteConfig, SqliteQueue};
-use queue_core::*;
+use relq_core::*;
+use relq_sqlite::{SqliteConfig, SqliteQueue};
 use rusqlite::Connection;
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -93,12 +93,12 @@ async fn nothing_is_left_in_the_file() {
         }
         for one in taken {
             let fails = one.payload == "failed";
-            let verdict = Verdict::Dead { error: "no".to_owned() };
-            let verdict = if fails { verdict } else { Verdict::Done };
-            queue.settle_one(&one.receipt, verdict).await.unwrap();
+            let disposition = Disposition::Dead { error: "no".to_owned() };
+            let disposition = if fails { disposition } else { Disposition::Done };
+            queue.settle_one(&one.receipt, disposition).await.unwrap();
         }
     }
-    assert_eq!(queue.purge_dead(&Which::All).await.unwrap(), 2);
+    assert_eq!(queue.purge_dead(&Selection::All).await.unwrap(), 2);
 
     let give_up = Instant::now() + PATIENCE;
     let many = NonZeroU32::new(100).unwrap();

@@ -7,4 +7,4 @@
 mod altered;
 mod files;
 mod mutants;
-mod twists;
+mod overrides;

@@ -5,21 +5,20 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use backend_sqlite::{Durability, SqliteConfig, SqliteQueue};
-use conformance_tests::{
-    Profile, Subject, async_trait,
-    twist::{Right, Twist, Twisted},
-    verdict,
+use relq_conformance::{
+    Profile, Subject, async_trait, judge_case,
+    overrides::{OverriddenQueue, Override, Right},
 };
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Environment, Error, Queue, QueueName};
+use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 use crate::altered::Alteration;
-use crate::twists::*;
+use crate::overrides::*;
 
 /// What is done wrong.
 #[derive(Clone)]
 enum Flaw {
-    Twist(Arc<dyn Twist>),
+    Override(Arc<dyn Override>),
     Altered(Alteration),
 }
 
@@ -44,9 +43,9 @@ impl Subject for Mutant {
         let queue = Arc::new(SqliteQueue::open(config, queue.clone()).await?);
         let environment = environment.clone();
         match &self.flaw {
-            Flaw::Twist(twist) => {
+            Flaw::Override(overrides) => {
                 let right = Right { queue, environment };
-                Ok(Arc::new(Twisted::new(right, Arc::clone(twist))))
+                Ok(Arc::new(OverriddenQueue::new(right, Arc::clone(overrides))))
             }
             Flaw::Altered(alteration) => {
                 let _first = self.opening.lock().unwrap();
@@ -59,16 +58,16 @@ impl Subject for Mutant {
 
 fn is_caught(flaw: Flaw, case: &str, words: &str) {
     let mutant = Mutant { flaw, opening: Mutex::default() };
-    let said = verdict(mutant, Profile::Embedded, case).unwrap_err();
+    let said = judge_case(mutant, Profile::Embedded, case).unwrap_err();
     assert!(said.contains(words), "caught by another check: {said}");
 }
 
-macro_rules! twisted {
-    ($(#[$rule:meta])* $test:ident: $twist:expr, $case:literal, $words:literal) => {
+macro_rules! overridden {
+    ($(#[$rule:meta])* $test:ident: $overrides:expr, $case:literal, $words:literal) => {
         $(#[$rule])*
         #[test]
         fn $test() {
-            is_caught(Flaw::Twist(Arc::new($twist)), $case, $words);
+            is_caught(Flaw::Override(Arc::new($overrides)), $case, $words);
         }
     };
 }
@@ -85,49 +84,49 @@ macro_rules! altered {
     };
 }
 
-twisted! {
+overridden! {
     /// B2: sidekiq/sidekiq#5524, #6852; sime1/redis-queue.
     acks_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_second_ack_counts_nothing", "B2"
 }
 
-twisted! {
+overridden! {
     /// B2: also where the second ack is that of a redelivery.
     acks_of_redeliveries_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_redelivered_piece_counts_once", "B2"
 }
 
-twisted! {
+overridden! {
     /// B1: breamware/sidekiq-batch#69.
     a_completion_while_open_is_caught: CompletesWhileOpen::default(),
         "batches::an_open_batch_does_not_complete", "left: 1\n right: 0"
 }
 
-twisted! {
+overridden! {
     /// B5: who comes late never learns.
-    a_completion_told_to_listeners_alone_is_caught: TellsListeners,
+    a_completion_reported_to_listeners_alone_is_caught: TellsListeners,
         "batches::a_completion_is_read_later", "it was told at once"
 }
 
-twisted! {
+overridden! {
     /// B3: sime1/redis-queue.
     a_slot_that_dies_with_its_worker_is_caught: LosesSlots::default(),
         "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
 }
 
-twisted! {
+overridden! {
     /// B3, R24: nor does who leaves give it back.
     a_slot_that_leaves_with_its_worker_is_caught: LosesSlots::default(),
-        "batches::a_leavers_slots_come_back", "left: 0\n right: 2"
+        "batches::released_slots_come_back", "left: 0\n right: 2"
 }
 
-twisted! {
+overridden! {
     /// R5: one piece that is refused leaves the others there.
     pieces_added_one_by_one_are_caught: AddsOneByOne,
         "batches::pieces_are_added_all_or_none", "left: (1, 1)\n right: (0, 0)"
 }
 
-twisted! {
+overridden! {
     /// B7: what is cancelled in words alone goes on.
     a_cancel_in_words_is_caught: CancelsInWords,
         "batches::a_cancelled_batch_gives_nothing", "Some(Cancelled)"
@@ -180,7 +179,7 @@ altered! {
         "batches::anything_goes_by_the_rules", "miscounted"
 }
 
-twisted! {
+overridden! {
     /// B2: and a count that is off by one.
     a_count_of_acks_is_caught_in_a_sequence: CountsAcks::default(),
         "batches::anything_goes_by_the_rules", "B2"

@@ -3,13 +3,13 @@
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use backend_sqlite::SqliteQueue;
-use queue_core::{
-    Audit, BatchQueue, Cancelled, Capabilities, ClaimRequest, Delivery, Error,
-    Extended, JobId, JobState, NewJob, Operator, Page, PeekRequest, PushToken, Pushed,
-    Receipt, Recovered, Redriven, Released, ReliableQueue, Settled, Settlement, Stats,
-    Turn, Verdict, Which, WorkerId,
+use relq_core::{
+    Audit, BatchQueue, Cancelled, Capabilities, ClaimRequest, Delivery, Disposition,
+    Error, Extended, JobId, JobState, NewJob, Operator, Page, PeekRequest, PushToken,
+    Pushed, Receipt, Recovered, Redriven, Released, ReliableQueue, Selection, Settled,
+    SettledAndClaimed, Settlement, Stats, WorkerId,
 };
+use relq_sqlite::SqliteQueue;
 
 /// What it does worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,8 @@ impl Broken {
 
     async fn claim_for_good(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         let taken = self.queue.claim(ask).await?;
-        let done = |one: &Delivery| Settlement::new(one.receipt.clone(), Verdict::Done);
+        let done =
+            |one: &Delivery| Settlement::new(one.receipt.clone(), Disposition::Done);
         // Where that fails the jobs are leased still, and nothing is broken.
         drop(self.queue.settle(&taken.iter().map(done).collect::<Vec<_>>()).await);
         Ok(taken)
@@ -80,7 +81,7 @@ impl Broken {
     async fn redrive_in_two_steps(&self) -> Result<Redriven, Error> {
         let ask = PeekRequest::new(JobState::Dead, NonZeroU32::new(100).unwrap());
         let dead = self.queue.peek(&ask).await?.jobs;
-        self.queue.purge_dead(&Which::All).await?;
+        self.queue.purge_dead(&Selection::All).await?;
         let jobs: Vec<_> =
             dead.into_iter().map(|job| NewJob::new(job.payload)).collect();
         self.queue.push(&jobs, None).await?;
@@ -109,7 +110,7 @@ impl ReliableQueue for Broken {
             Flaw::PushesOneByOne => self.push_one_by_one(jobs).await,
             Flaw::DropsWhenFull => match self.queue.push(jobs, token).await {
                 Err(Error::Full { .. }) => {
-                    let id = JobId::new("dropped").unwrap();
+                    let id = JobId::new("cancel_safety").unwrap();
                     Ok(jobs.iter().map(|_| Pushed::Stored(id.clone())).collect())
                 }
                 other => other,
@@ -134,8 +135,12 @@ impl ReliableQueue for Broken {
         }
     }
 
-    async fn turn(&self, done: &[Settlement], ask: &ClaimRequest) -> Turn {
-        self.queue.turn(done, ask).await
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        self.queue.settle_and_claim(done, ask).await
     }
 
     async fn extend(
@@ -147,16 +152,16 @@ impl ReliableQueue for Broken {
         self.queue.extend(worker, held, lease).await
     }
 
-    async fn leave(&self, worker: &WorkerId) -> Result<Released, Error> {
-        self.queue.leave(worker).await
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.queue.release_worker(worker).await
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         self.queue.recover(page).await
     }
 
-    async fn sibling(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        self.queue.sibling().await
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        self.queue.open_another().await
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
@@ -174,14 +179,14 @@ impl Operator for Broken {
         self.queue.peek(ask).await
     }
 
-    async fn redrive(&self, which: &Which) -> Result<Redriven, Error> {
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
         match self.flaw {
             Flaw::RedrivesInTwoSteps => self.redrive_in_two_steps().await,
             _ => self.queue.redrive(which).await,
         }
     }
 
-    async fn purge_dead(&self, which: &Which) -> Result<u64, Error> {
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
         self.queue.purge_dead(which).await
     }
 

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
-use queue_core::{
+use relq_core::{
     Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
     PushToken, ReliableQueue as _, Settled, Settlement,
 };

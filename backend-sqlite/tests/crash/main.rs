@@ -1,4 +1,4 @@
-//! Every statement of this backend, struck: processes killed before and after it,
+//! Every statement of this backend, hit by faults: processes killed before and after it,
 //! disks that are full or fail at it, locks, and a process that stands still at it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -7,7 +7,7 @@ mod broken;
 mod broken_batches;
 mod mutants;
 
-use conformance_tests::{
+use relq_conformance::{
     processes::{Child, Embedded, every_step},
     sqlite::{SQLITE, statements},
 };
@@ -20,12 +20,12 @@ fn every_statement_bears_every_fault() {
     let tally = every_step(Embedded { child, ..SQLITE });
 
     assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));
-    assert!(tally.unclaimed.is_empty(), "{:?}", tally.unclaimed);
+    assert!(tally.unsupported.is_empty(), "{:?}", tally.unsupported);
     assert_eq!(tally.faults_fired, tally.runs);
     assert!(tally.is_covered(), "{:#?}", tally.coverage);
     // COVERAGE: no statement is passed by.
     assert_ne!(statements().count(), 0);
     for name in statements() {
-        assert!(tally.coverage.contains_key(name), "{name} was never struck");
+        assert!(tally.coverage.contains_key(name), "{name} was never hit");
     }
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use conformance_tests::{
+use relq_conformance::{
     processes::{Child, Embedded, every_step},
     sqlite::{SQLITE, open},
 };
-use queue_core::Queue;
+use relq_core::Queue;
 
 use crate::broken::{Broken, Flaw};
 
@@ -56,7 +56,7 @@ mutant! {
 mutant! {
     /// R7: a worker that froze does not end what others have taken over.
     a_settlement_by_id_is_caught:
-        SettlesById, "settle_what_is_tied", "frozen: ERROR-CLASS: found []"
+        SettlesById, "settle_with_side_records", "frozen: ERROR-CLASS: found []"
 }
 
 mutant! {

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use queue_core::{
+use relq_core::{
     Error, NewJob, Operator as _, PushToken, ReliableQueue as _, ReliableQueueExt as _,
     Settled,
 };
@@ -46,7 +46,7 @@ async fn a_refused_call_fails_no_other() {
 
     // While the file is locked the first waits, and the others gather behind it.
     let two: [NewJob; 2] = ["two".into(), "three".into()];
-    let open_gate = async {
+    let open_proxy = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         gate.execute_batch("COMMIT").unwrap();
     };
@@ -55,7 +55,7 @@ async fn a_refused_call_fails_no_other() {
         queue.push_one("before".into()),
         queue.push(&two, Some(&token)),
         queue.push_one("after".into()),
-        open_gate,
+        open_proxy,
     );
 
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
@@ -103,10 +103,10 @@ async fn dropped_calls_leave_the_file_whole() {
         }
     }
 
-    queue.leave(&ask("w").worker).await.unwrap();
+    queue.release_worker(&ask("w").worker).await.unwrap();
 
     eventually("nothing is leased", || async {
-        queue.leave(&ask("w").worker).await.unwrap();
+        queue.release_worker(&ask("w").worker).await.unwrap();
         queue.stats().await.unwrap().leased == 0
     })
     .await;

@@ -3,10 +3,10 @@
 
 use std::{fs, path::Path};
 
-use backend_sqlite::SqliteConfig;
-use queue_core::{
+use relq_core::{
     Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, RetryAdvice,
 };
+use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{Folder, open, raw};
 
@@ -184,7 +184,7 @@ async fn a_file_replaced_under_an_open_queue_takes_no_jobs() {
 /// R23: figures of another file are not those of the queue that is open, also where the
 /// connection that reads them is opened later.
 #[tokio::test]
-async fn figures_of_a_replaced_file_are_refused() {
+async fn stats_of_a_replaced_file_are_refused() {
     let (folder, other) = (Folder::new(), Folder::new());
     let queue = folder.queue().await;
     queue.push_one("kept".into()).await.unwrap();
@@ -198,12 +198,12 @@ async fn figures_of_a_replaced_file_are_refused() {
 
 /// R1: no new and empty file takes the place of one that was deleted.
 #[tokio::test]
-async fn a_sibling_of_a_deleted_file_makes_no_new_one() {
+async fn another_handle_of_a_deleted_file_makes_no_new_one() {
     let folder = Folder::new();
     let queue = folder.queue().await;
     fs::remove_file(folder.file()).unwrap();
 
-    let error = queue.sibling().await.unwrap_err();
+    let error = queue.open_another().await.unwrap_err();
 
     assert_unusable(&error, "was deleted or moved");
     assert!(!folder.file().exists());
@@ -228,7 +228,7 @@ async fn a_file_that_is_put_back_is_used_again() {
 /// are delivered.
 #[tokio::test]
 async fn a_job_with_damaged_headers_is_buried() {
-    use queue_core::{JobState, NewJob, PeekRequest};
+    use relq_core::{JobState, NewJob, PeekRequest};
     let folder = Folder::new();
     let queue = folder.queue().await;
     queue.push_one(NewJob::new("first").header("name", "value")).await.unwrap();

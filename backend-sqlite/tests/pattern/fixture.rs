@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use backend_sqlite::{SqliteConfig, SqliteQueue};
-use queue_core::{ClaimRequest, Error, QueueName, WorkerId};
+use relq_core::{ClaimRequest, Error, QueueName, WorkerId};
+use relq_sqlite::{SqliteConfig, SqliteQueue};
 use tempfile::TempDir;
 
 /// Longer than anything in a test takes.

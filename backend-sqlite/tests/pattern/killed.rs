@@ -2,11 +2,11 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use backend_sqlite::SqliteConfig;
-use queue_core::{
+use relq_core::{
     ClaimRequest, NewJob, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
     Settled, WorkerId,
 };
+use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{Folder, Notes, eventually, file_of_child, many, open, spawn};
 
@@ -101,7 +101,7 @@ async fn killed_processes_lose_nothing_and_bring_nothing_back() {
 }
 
 /// Works all that is left, waiting for the leases of the dead to end.
-async fn drain(queue: &backend_sqlite::SqliteQueue) -> HashSet<u64> {
+async fn drain(queue: &relq_sqlite::SqliteQueue) -> HashSet<u64> {
     let worker = WorkerId::new("survivor").unwrap();
     let ask = ClaimRequest::new(worker, LEASE).max(many(500));
     let drained = tokio::sync::Mutex::new(HashSet::new());

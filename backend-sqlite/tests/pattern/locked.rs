@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use queue_core::{
-    Error, Happened, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
+use relq_core::{
+    Effect, Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
     RetryAdvice,
 };
 
@@ -23,7 +23,7 @@ async fn a_locked_file_is_unavailable_until_it_is_free() {
     let error = queue.push_one("hello".into()).await.unwrap_err();
 
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
     other.execute_batch("COMMIT").unwrap();
     queue.push_one("hello".into()).await.unwrap();
@@ -55,9 +55,9 @@ async fn what_has_nothing_to_do_takes_no_lock() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
 
     assert_eq!(queue.claim(&ask("w").wait(SHORT)).await.unwrap(), []);
-    assert_eq!(queue.turn(&[], &ask("w")).await.claimed.unwrap(), []);
+    assert_eq!(queue.settle_and_claim(&[], &ask("w")).await.claimed.unwrap(), []);
     assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 0);
-    assert_eq!(queue.leave(&ask("w").worker).await.unwrap().jobs, 0);
+    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 0);
     assert_eq!(queue.stats().await.unwrap().ready, 0);
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }

@@ -1,30 +1,30 @@
 //! Queues in memory.
 
-use backend_sqlite::SqliteConfig;
-use queue_core::{Operator as _, ReliableQueue as _, ReliableQueueExt as _};
+use relq_core::{Operator as _, ReliableQueue as _, ReliableQueueExt as _};
+use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{ask, open};
 
 #[tokio::test]
-async fn siblings_share_their_jobs() {
+async fn handles_of_one_database_share_their_jobs() {
     let queue = open(SqliteConfig::memory()).await.unwrap();
-    let sibling = queue.sibling().await.unwrap();
+    let another = queue.open_another().await.unwrap();
 
-    sibling.push_one("hello".into()).await.unwrap();
+    another.push_one("hello".into()).await.unwrap();
 
     let claimed = queue.claim_one(&ask("w")).await.unwrap().unwrap();
     assert_eq!(&claimed.payload[..], b"hello");
 }
 
-/// Jobs live as long as any of the siblings does.
+/// Jobs live as long as any of its handles does.
 #[tokio::test]
-async fn a_sibling_outlives_the_first_handle() {
+async fn another_handle_outlives_the_first() {
     let queue = open(SqliteConfig::memory()).await.unwrap();
     queue.push_one("hello".into()).await.unwrap();
-    let sibling = queue.sibling().await.unwrap();
+    let another = queue.open_another().await.unwrap();
     drop(queue);
 
-    assert!(sibling.claim_one(&ask("w")).await.unwrap().is_some());
+    assert!(another.claim_one(&ask("w")).await.unwrap().is_some());
 }
 
 #[tokio::test]

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use backend_sqlite::{
+use relq_core::{
+    BatchId, BatchQueue as _, Disposition, Effect, Error, NewBatch, NewJob,
+    Operator as _, ReliableQueue as _, Selection, Settlement, Stats,
+};
+use relq_sqlite::{
     SqliteQueue,
     testing::{AtStep, Side, at_each_step},
-};
-use queue_core::{
-    BatchId, BatchQueue as _, Error, Happened, NewBatch, NewJob, Operator as _,
-    ReliableQueue as _, Settlement, Stats, Verdict, Which,
 };
 use rusqlite::Connection;
 
@@ -88,7 +88,7 @@ impl Scene {
             if taken.is_empty() {
                 return;
             }
-            let dead = || Verdict::Dead { error: "no".to_owned() };
+            let dead = || Disposition::Dead { error: "no".to_owned() };
             let done: Vec<_> = taken
                 .iter()
                 .map(|it| Settlement::new(it.receipt.clone(), dead()))
@@ -121,7 +121,7 @@ fn jobs(count: u64) -> Vec<NewJob> {
 
 /// It may have happened, and the cause is named.
 fn assert_in_part(error: &Error) {
-    assert_eq!(error.happened(), Happened::Maybe, "{error:?}");
+    assert_eq!(error.effect(), Effect::Maybe, "{error:?}");
     let message = error.full_message();
     assert!(message.contains("another process holds the file's lock"), "{message}");
 }
@@ -132,7 +132,7 @@ async fn a_redrive_that_fails_later_may_have_happened() {
     scene.bury().await;
     scene.lock_after_a_page();
 
-    let error = scene.queue.redrive(&Which::All).await.unwrap_err();
+    let error = scene.queue.redrive(&Selection::All).await.unwrap_err();
 
     assert_in_part(&error);
     let stats = scene.free().await;
@@ -145,7 +145,7 @@ async fn a_purge_of_the_dead_that_fails_later_may_have_happened() {
     scene.bury().await;
     scene.lock_after_a_page();
 
-    let error = scene.queue.purge_dead(&Which::All).await.unwrap_err();
+    let error = scene.queue.purge_dead(&Selection::All).await.unwrap_err();
 
     assert_in_part(&error);
     assert_eq!(scene.free().await.dead, REST);
@@ -190,6 +190,6 @@ async fn a_call_that_fails_at_once_did_not_happen() {
     let error = scene.queue.purge().await.unwrap_err();
 
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
-    assert_eq!(error.happened(), Happened::No);
+    assert_eq!(error.effect(), Effect::No);
     assert_eq!(scene.free().await.ready, PAGE + REST);
 }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use queue_core::{Operator as _, ReliableQueue as _, ReliableQueueExt as _};
+use relq_core::{Operator as _, ReliableQueue as _, ReliableQueueExt as _};
 
 use crate::fixture::{
     Folder, LONG, Notes, ask, eventually, file_of_child, open, spawn,
 };
-use backend_sqlite::SqliteConfig;
+use relq_sqlite::SqliteConfig;
 
 /// Jobs that each of the processes pushes and works.
 const SHARE: u64 = 60;
@@ -96,7 +96,7 @@ async fn opening_a_second_handle_keeps_the_locks_of_the_first() {
     assert!(is_locked(&folder.file()).await, "against the removal of its log");
 
     let second = folder.queue().await;
-    drop(second.sibling().await.unwrap());
+    drop(second.open_another().await.unwrap());
 
     assert!(is_locked(&folder.file()).await, "still");
     first.push_one("hello".into()).await.unwrap();

@@ -8,8 +8,8 @@ use std::{
     path::PathBuf,
 };
 
-use backend_sqlite::SqliteConfig;
-use queue_core::{Error, ReliableQueueExt as _, RetryAdvice};
+use relq_core::{Error, ReliableQueueExt as _, RetryAdvice};
+use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{Folder, child, file_of_child, open};
 

@@ -1,4 +1,4 @@
--- Reading entries of pieces: the batch is behind the unique key. Needs queue-redis's
+-- Reading entries of pieces: the batch is behind the unique key. Needs relq-redis's
 -- entry.lua, which passes it over.
 local PIECE = 64
 

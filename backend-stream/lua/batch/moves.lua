@@ -1,4 +1,4 @@
--- What a piece's moves on the shelf mean for its batch. Needs queue-redis's moves.lua.
+-- What a piece's moves on the bookkeeping mean for its batch. Needs relq-redis's moves.lua.
 local schedule_any = schedule
 
 -- Nothing waits for another try in a batch that is cancelled (B7).

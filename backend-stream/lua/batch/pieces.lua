@@ -1,5 +1,5 @@
--- How a piece leaves its batch, or comes back to it. Needs books.lua.
-local close_any = close_books
+-- How a piece leaves its batch, or comes back to it. Needs side_records.lua.
+local close_any = close_side_records
 
 -- Cleans up behind a piece that is dropped with its batch.
 local function cancel_piece(keys, id, job)
@@ -80,7 +80,7 @@ local function make_ready(keys, job, entry, direction)
     make_piece_ready(keys, job, entry)
   else
     add(stream_of(keys, job), entry)
-    if job.priority ~= NORMAL then ring(keys) end
+    if job.priority ~= NORMAL then notify(keys) end
   end
 end
 
@@ -93,7 +93,7 @@ end
 
 -- A piece that an operator cancels while it is scheduled is dropped; of one that was
 -- leased this has been counted.
-local function close_books(keys, job, now_ms, window_ms)
+local function close_side_records(keys, job, now_ms, window_ms)
   close_any(keys, job, now_ms, window_ms)
   if job.batch then end_piece(keys, job.batch, job.id, 'dropped') end
 end

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use queue_core::{Error, JobId, NewJob, Operation, QueueName};
-use queue_redis::{Conn, Parts, command, entry::Entry};
+use relq_core::{Error, JobId, NewJob, Operation, QueueName};
+use relq_redis::{Conn, PartialEffect, command, entry::Entry};
 
 use crate::{
     lease::Token,
@@ -45,19 +45,19 @@ async fn forward_some(
     most: u32,
 ) -> Result<usize, Error> {
     let letters = store.read_outbox(operation, most).await?;
-    let (mut parts, mut outcome) = (Parts::default(), Ok(()));
+    let (mut partial, mut outcome) = (PartialEffect::default(), Ok(()));
     for some in letters.chunks(HANDFUL as usize) {
         let calls = some.iter().map(|letter| forward_one(store, operation, letter));
         let answers = join_all(calls).await;
         let is_cut_off = answers.iter().any(is_out_of_reach);
         for answer in answers {
-            outcome = outcome.and(parts.then(answer));
+            outcome = outcome.and(partial.then(answer));
         }
         if is_cut_off {
             break;
         }
     }
-    outcome.map_err(|error| parts.whole(error))?;
+    outcome.map_err(|error| partial.whole(error))?;
     Ok(letters.len())
 }
 
@@ -80,7 +80,7 @@ async fn forward_one(
     };
     store.conn.claim_other(operation, queue.clone()).await?;
     let there = Store::new(Conn::clone(&store.conn), queue);
-    there.shelf.push(&[job], vec![id], None).await?;
+    there.bookkeeping.push(&[job], vec![id], None).await?;
     let mut cmd = command("SREM");
     cmd.arg(store.keys.outbox()).arg(&letter.batch[..]);
     store.conn.call(operation, &cmd).await.map(drop)

@@ -1,22 +1,22 @@
-//! What scripts tell of a batch: `status_of` in `lua/batch/books.lua`.
+//! What scripts tell of a batch: `status_of` in `lua/batch/records.lua`.
 
 use std::num::NonZeroU32;
 
-use queue_core::{BatchId, BatchPriority, BatchState, BatchStatus, Error, Timestamp};
-use queue_redis::Reply;
+use relq_core::{BatchId, BatchPriority, BatchState, BatchStatus, Error, Timestamp};
+use relq_redis::Reply;
 
 /// What is known of a batch; `None` when there is none.
 pub(crate) fn status(reply: Reply) -> Result<Option<BatchStatus>, Error> {
-    let mut parts = Parts(reply.list()?.into_iter());
-    let Some(id) = parts.text()?.and_then(|id| BatchId::new(id).ok()) else {
+    let mut fields = StatusFields(reply.list()?.into_iter());
+    let Some(id) = fields.text()?.and_then(|id| BatchId::new(id).ok()) else {
         return Ok(None);
     };
-    let state = parts.text()?.and_then(|word| BatchState::from_word(&word));
-    let priority = parts.small()?.and_then(BatchPriority::new).unwrap_or_default();
-    let limit = u32::try_from(parts.count()?).unwrap_or(u32::MAX);
-    let metadata = parts.next().map_or(Ok(None), Reply::optional_bytes)?;
-    let [total, done, failed, dropped, leased, waiting] = parts.counts()?;
-    let created_at = parts.time()?.unwrap_or(Timestamp::from_unix_ms(0));
+    let state = fields.text()?.and_then(|word| BatchState::from_word(&word));
+    let priority = fields.small()?.and_then(BatchPriority::new).unwrap_or_default();
+    let limit = u32::try_from(fields.count()?).unwrap_or(u32::MAX);
+    let metadata = fields.next().map_or(Ok(None), Reply::optional_bytes)?;
+    let [total, done, failed, dropped, leased, waiting] = fields.counts()?;
+    let created_at = fields.time()?.unwrap_or(Timestamp::from_unix_ms(0));
     let mut status = BatchStatus::new(id, created_at);
     status.state = state.unwrap_or(BatchState::Open);
     status.priority = priority;
@@ -24,8 +24,8 @@ pub(crate) fn status(reply: Reply) -> Result<Option<BatchStatus>, Error> {
     status.metadata = metadata.unwrap_or_default();
     (status.total, status.done, status.failed) = (total, done, failed);
     (status.dropped, status.leased, status.waiting) = (dropped, leased, waiting);
-    status.sealed_at = parts.time()?;
-    status.completed_at = parts.time()?;
+    status.sealed_at = fields.time()?;
+    status.completed_at = fields.time()?;
     Ok(Some(status))
 }
 
@@ -34,9 +34,9 @@ pub(crate) fn state(reply: Reply) -> Result<Option<BatchState>, Error> {
     Ok(BatchState::from_word(&reply.text()?))
 }
 
-struct Parts(std::vec::IntoIter<Reply>);
+struct StatusFields(std::vec::IntoIter<Reply>);
 
-impl Parts {
+impl StatusFields {
     fn next(&mut self) -> Option<Reply> {
         self.0.next()
     }

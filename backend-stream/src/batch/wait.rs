@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use queue_core::{BatchId, BatchStatus, Error, Operation};
-use queue_redis::{Cmd, WaitingConn, command};
+use relq_core::{BatchId, BatchStatus, Error, Operation};
+use relq_redis::{Cmd, WaitingConn, command};
 
-use crate::scripts::{Sight, Store};
+use crate::scripts::{BatchSnapshot, Store};
 
 /// How long the server holds the command at most; after that the record is read again,
 /// whatever was heard.
@@ -32,15 +32,15 @@ pub(crate) async fn until_completed(
     let clock = store.conn.environment().clock();
     let deadline = clock.elapsed() + timeout;
     let mut conn = None;
-    let mut sight = store.read_batch(Operation::WaitBatch, batch).await?;
+    let mut snapshot = store.read_batch(Operation::WaitBatch, batch).await?;
     loop {
         let left = deadline.saturating_sub(clock.elapsed());
         let is_over =
-            sight.status.as_ref().is_none_or(|status| status.state.is_completed());
+            snapshot.status.as_ref().is_none_or(|status| status.state.is_completed());
         if is_over || left.is_zero() {
-            return Ok(sight.status);
+            return Ok(snapshot.status);
         }
-        sight = match listen(store, batch, &mut conn, (&sight, left)).await {
+        snapshot = match listen(store, batch, &mut conn, (&snapshot, left)).await {
             Ok(heard) => heard,
             Err(error) => {
                 tracing::debug!(%batch, %error, "cannot listen for its completion");
@@ -57,17 +57,17 @@ async fn listen(
     store: &Store,
     batch: &BatchId,
     conn: &mut Option<WaitingConn>,
-    (sight, left): (&Sight, Duration),
-) -> Result<Sight, Error> {
+    (snapshot, left): (&BatchSnapshot, Duration),
+) -> Result<BatchSnapshot, Error> {
     let conn = match conn {
         Some(conn) => conn,
         None => conn.insert(WaitingConn::open(&store.conn).await?),
     };
     let block = left.min(BLOCK).max(Duration::from_millis(1));
-    let held = told_after(store, &sight.last_told, block);
+    let held = told_after(store, &snapshot.last_told, block);
     let (_told, read) =
         conn.wait_then(&held, &store.reading_batch(batch), block).await?;
-    Sight::of(read?)
+    BatchSnapshot::of(read?)
 }
 
 fn told_after(store: &Store, last: &str, block: Duration) -> Cmd {

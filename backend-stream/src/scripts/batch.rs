@@ -1,14 +1,15 @@
 //! The calls of batches.
 
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     Added, BatchId, BatchStatus, Change, Created, DuplicateOf, Error, JobId, NewBatch,
     NewJob, Operation, PushToken, Pushed, QueueName, Recovered,
 };
-use queue_redis::{
-    Call, Reply, entry,
+use relq_redis::{
+    Call, Reply,
+    bookkeeping::{Bookkeeping, token_of_another_call},
+    entry,
     entry::millis,
-    shelf::{Shelf, token_of_another_call},
 };
 
 use super::{BATCH_SCRIPTS, Store};
@@ -27,13 +28,13 @@ pub(crate) struct Letter {
 
 /// A batch, and what was told last of all batches of the queue.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct BatchSnapshot {
     pub(crate) status: Option<BatchStatus>,
     /// The id in the stream of completions.
     pub(crate) last_told: String,
 }
 
-impl Sight {
+impl BatchSnapshot {
     pub(crate) fn of(reply: Reply) -> Result<Self, Error> {
         let mut parts = reply.list()?.into_iter();
         let last_told = parts.next().map_or(Ok(String::new()), Reply::text)?;
@@ -52,7 +53,7 @@ impl Store {
     ) -> Result<Created, Error> {
         let limit = batch.limit.map_or(UNLIMITED, Into::into);
         let mut call = self
-            .shelf
+            .bookkeeping
             .call(&BATCH_SCRIPTS.create)
             .arg(batch.id.as_str())
             .arg(batch.priority.level())
@@ -90,13 +91,13 @@ impl Store {
         pieces: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Added, Error> {
-        let ids = self.shelf.ids_for(pieces, token);
+        let ids = self.bookkeeping.ids_for(pieces, token);
         let mut call = self
-            .shelf
+            .bookkeeping
             .call(&BATCH_SCRIPTS.add)
             .arg(batch.as_str())
             .arg(token.map_or("", PushToken::as_str))
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         for (piece, id) in pieces.iter().zip(&ids) {
             call.push_arg(id.as_str());
             call.push_arg(entry::encode_piece(piece, id, batch));
@@ -118,7 +119,7 @@ impl Store {
         &self,
         batch: &BatchId,
     ) -> Result<Option<BatchStatus>, Error> {
-        let call = self.shelf.call(&BATCH_SCRIPTS.seal).arg(batch.as_str());
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.seal).arg(batch.as_str());
         record::status(call.run(&self.conn, Operation::SealBatch).await?)
     }
 
@@ -129,7 +130,7 @@ impl Store {
         batch: &BatchId,
         page: u32,
     ) -> Result<(bool, Option<BatchStatus>), Error> {
-        let call = self.shelf.call(&BATCH_SCRIPTS.cancel_batch);
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.cancel_batch);
         let call = call.arg(batch.as_str()).arg(page);
         let reply = call.run(&self.conn, Operation::CancelBatch).await?;
         let mut parts = reply.list()?.into_iter();
@@ -148,7 +149,7 @@ impl Store {
             |value: Option<u32>| value.map_or_else(String::new, |it| it.to_string());
         let priority = text(change.priority.map(|it| u32::from(it.level())));
         let limit = text(change.limit.map(|limit| limit.map_or(UNLIMITED, Into::into)));
-        let call = self.shelf.call(&BATCH_SCRIPTS.alter);
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.alter);
         let call = call.arg(batch.as_str()).arg(priority).arg(limit);
         record::status(call.run(&self.conn, Operation::AlterBatch).await?)
     }
@@ -157,13 +158,13 @@ impl Store {
         &self,
         operation: Operation,
         batch: &BatchId,
-    ) -> Result<Sight, Error> {
-        Sight::of(self.reading_batch(batch).run(&self.conn, operation).await?)
+    ) -> Result<BatchSnapshot, Error> {
+        BatchSnapshot::of(self.reading_batch(batch).run(&self.conn, operation).await?)
     }
 
     /// The call of [`read_batch`](Self::read_batch), to be sent behind another.
     pub(crate) fn reading_batch(&self, batch: &BatchId) -> Call<'static> {
-        let call = self.shelf.call(&BATCH_SCRIPTS.read_batches);
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.read_batches);
         call.arg("one").arg(batch.as_str()).arg(1)
     }
 
@@ -173,7 +174,7 @@ impl Store {
         after: Option<&BatchId>,
         most: u32,
     ) -> Result<Vec<BatchStatus>, Error> {
-        let call = self.shelf.call(&BATCH_SCRIPTS.read_batches);
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.read_batches);
         let call = call.arg("after").arg(after.map_or("", BatchId::as_str)).arg(most);
         let known = call.run(&self.conn, operation).await?.list()?.into_iter().skip(1);
         known.filter_map(|one| record::status(one).transpose()).collect()
@@ -181,7 +182,7 @@ impl Store {
 
     /// Does a page of what is left to be done for batches.
     pub(crate) async fn tend(&self, page: u32) -> Result<Recovered, Error> {
-        let call = self.shelf.call(&BATCH_SCRIPTS.tend).arg(page);
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.tend).arg(page);
         let more = call.run(&self.conn, Operation::Recover).await?.number()? == 1;
         Ok(Recovered { more, ..Recovered::default() })
     }
@@ -191,7 +192,7 @@ impl Store {
         operation: Operation,
         most: u32,
     ) -> Result<Vec<Letter>, Error> {
-        let call = self.shelf.call(&BATCH_SCRIPTS.read_outbox).arg(most);
+        let call = self.bookkeeping.call(&BATCH_SCRIPTS.read_outbox).arg(most);
         let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
         let mut letters = Vec::new();
         while let (Some(batch), Some(queue), Some(entry), Some(delay), Some(expiry)) =

@@ -6,25 +6,26 @@ mod worker;
 
 use std::sync::LazyLock;
 
-use queue_core::{Error, QueueName};
-use queue_redis::{
-    Conn, Script, entry,
-    shelf::{Shelf, ShelfScripts, library},
+use relq_core::{Error, QueueName};
+use relq_redis::{
+    Conn, Script,
+    bookkeeping::{Bookkeeping, BookkeepingScripts, library},
+    entry,
 };
 
 use crate::keys::Keys;
 
-pub(crate) use batch::{Letter, Sight};
+pub(crate) use batch::{BatchSnapshot, Letter};
 pub(crate) use worker::Claimed;
 
-queue_redis::scripts! {
+relq_redis::scripts! {
     /// The pattern's own scripts.
     struct Scripts in "../../lua/";
-    adopt, append, cancel_ready, claim, extend, finish, finish_tied, pass_on, purge,
+    adopt, append, cancel_ready, claim, extend, finish, finish_with_side_records, pass_on, purge,
     recover, stats,
 }
 
-queue_redis::scripts! {
+relq_redis::scripts! {
     /// Those of batches.
     struct BatchScripts in "../../lua/batch/";
     add, alter, cancel_batch, create, read_batches, read_outbox, seal, tend,
@@ -35,7 +36,7 @@ static LIBRARY: LazyLock<String> = LazyLock::new(|| {
         &constants(),
         include_str!("../../lua/batch/entry.lua"),
         include_str!("../../lua/pattern.lua"),
-        include_str!("../../lua/batch/books.lua"),
+        include_str!("../../lua/batch/records.lua"),
         include_str!("../../lua/batch/pieces.lua"),
         include_str!("../../lua/batch/sweep.lua"),
     ];
@@ -45,15 +46,15 @@ static LIBRARY: LazyLock<String> = LazyLock::new(|| {
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
 static BATCH_SCRIPTS: LazyLock<BatchScripts> =
     LazyLock::new(|| BatchScripts::new(&LIBRARY));
-static SHELF_SCRIPTS: LazyLock<ShelfScripts> =
-    LazyLock::new(|| ShelfScripts::new(&LIBRARY));
+static BOOKKEEPING_SCRIPTS: LazyLock<BookkeepingScripts> =
+    LazyLock::new(|| BookkeepingScripts::new(&LIBRARY));
 
 /// What scripts know from here: what stands before the id and the payload that another
 /// client has added, and how long ids are remembered.
 fn constants() -> String {
     let byte = |byte: u8| format!("\\{byte:03}");
     let bytes: String = entry::uncounted_bare_header().into_iter().map(byte).collect();
-    let memory_ms = Shelf::memory_ms();
+    let memory_ms = Bookkeeping::memory_ms();
     format!("local BARE_HEADER, MEMORY_MS = '{bytes}', {memory_ms}")
 }
 
@@ -66,7 +67,7 @@ pub fn script_names() -> impl Iterator<Item = &'static str> {
 /// All scripts that a queue of this backend may send.
 fn all_scripts() -> impl Iterator<Item = &'static Script> {
     let own = SCRIPTS.all().into_iter().chain(BATCH_SCRIPTS.all());
-    own.chain(SHELF_SCRIPTS.all())
+    own.chain(BOOKKEEPING_SCRIPTS.all())
 }
 
 /// A queue's keys on a connection: what the scripts are called on.
@@ -74,14 +75,19 @@ fn all_scripts() -> impl Iterator<Item = &'static Script> {
 pub(crate) struct Store {
     pub(crate) conn: Conn,
     pub(crate) keys: Keys,
-    pub(crate) shelf: Shelf,
+    pub(crate) bookkeeping: Bookkeeping,
 }
 
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
-        Self { conn, keys, shelf }
+        let bookkeeping = Bookkeeping::new(
+            &conn,
+            &keys.bookkeeping,
+            keys.of_pattern(),
+            &BOOKKEEPING_SCRIPTS,
+        );
+        Self { conn, keys, bookkeeping }
     }
 
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {

@@ -1,16 +1,16 @@
 //! The calls of operators.
 
 use bytes::Bytes;
-use queue_core::{Error, Operation, Stats};
-use queue_redis::shelf::Shelf;
+use relq_core::{Error, Operation, Stats};
+use relq_redis::bookkeeping::Bookkeeping;
 
 use super::{SCRIPTS, Store};
 use crate::keys::Stream;
 
 impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
-        let call = self.shelf.call(&SCRIPTS.stats);
-        Shelf::stats(call.run(&self.conn, Operation::Stats).await?)
+        let call = self.bookkeeping.call(&SCRIPTS.stats);
+        Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
     /// Ends a job that is ready in a stream, by the id of its entry there; answers
@@ -21,16 +21,16 @@ impl Store {
         entry_id: &Bytes,
     ) -> Result<bool, Error> {
         let call = self
-            .shelf
+            .bookkeeping
             .call(&SCRIPTS.cancel_ready)
             .arg(stream.word())
             .arg(&entry_id[..])
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
-        let call = self.shelf.call(&SCRIPTS.purge);
+        let call = self.bookkeeping.call(&SCRIPTS.purge);
         call.run(&self.conn, Operation::Purge).await?.count()
     }
 }

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
-use queue_redis::{
-    Reply, command,
+use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_redis::{
+    Reply,
+    bookkeeping::{Beat, Bookkeeping, Ended},
+    command,
     entry::millis,
-    shelf::{Beat, Ended, Shelf},
 };
 
 use super::{SCRIPTS, Store};
 use crate::lease;
 
 /// How long another consumer of the group may hold entries, which have no lease.
-const STRANGER_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
+const FOREIGN_KEY_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
 
 /// What the claim script found.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Store {
         nonce: &str,
     ) -> Result<Claimed, Error> {
         let call = self
-            .shelf
+            .bookkeeping
             .call(&SCRIPTS.claim)
             .arg(ask.worker.as_str())
             .arg(nonce)
@@ -75,19 +76,19 @@ impl Store {
         receipts: &[&Receipt],
         how: Ended,
     ) -> Result<Vec<usize>, Error> {
-        let mut call = self.shelf.call(&SCRIPTS.finish).arg(how.total());
+        let mut call = self.bookkeeping.call(&SCRIPTS.finish).arg(how.total());
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
     /// As `finish`, for jobs with something to clean up behind them.
-    pub(crate) async fn finish_tied(
+    pub(crate) async fn finish_with_side_records(
         &self,
         receipts: &[&Receipt],
         how: Ended,
     ) -> Result<Vec<usize>, Error> {
-        let call = self.shelf.call(&SCRIPTS.finish_tied);
-        let mut call = call.arg(how.total()).arg(Shelf::memory_ms());
+        let call = self.bookkeeping.call(&SCRIPTS.finish_with_side_records);
+        let mut call = call.arg(how.total()).arg(Bookkeeping::memory_ms());
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
@@ -98,28 +99,28 @@ impl Store {
         held: &[Receipt],
         lease: Duration,
     ) -> Result<Beat, Error> {
-        let call = self.shelf.call(&SCRIPTS.extend).arg(millis(lease));
-        let mut call = call.arg(Shelf::cancelled_memory_ms());
+        let call = self.bookkeeping.call(&SCRIPTS.extend).arg(millis(lease));
+        let mut call = call.arg(Bookkeeping::cancelled_memory_ms());
         held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
     }
 
     /// Recovers a page of overdue leases.
     pub(crate) async fn recover(&self, page: u32) -> Result<Recovered, Error> {
-        let call = self.shelf.call(&SCRIPTS.recover).arg(page);
-        Shelf::recovered(call.run(&self.conn, Operation::Recover).await?)
+        let call = self.bookkeeping.call(&SCRIPTS.recover).arg(page);
+        Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
     /// Takes back what consumers that are not relq's hold for too long.
     pub(crate) async fn adopt(&self, page: u32) -> Result<Recovered, Error> {
-        let call = self.shelf.call(&SCRIPTS.adopt);
-        let call = call.arg(page).arg(millis(STRANGER_MAY_HOLD));
-        Shelf::recovered(call.run(&self.conn, Operation::Recover).await?)
+        let call = self.bookkeeping.call(&SCRIPTS.adopt);
+        let call = call.arg(page).arg(millis(FOREIGN_KEY_MAY_HOLD));
+        Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Lets another worker's doorbell ring.
+    /// Notifies another worker.
     pub(crate) async fn pass_on(&self) -> Result<(), Error> {
-        let call = SCRIPTS.pass_on.keys(&[&self.keys.shelf.wake]);
+        let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
 }

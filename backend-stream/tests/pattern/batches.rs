@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use backend_stream::StreamQueue;
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_stream::StreamQueue;
 
 use crate::fixture::*;
 
@@ -72,7 +72,7 @@ async fn a_completed_batch_is_its_record() {
     submit(&queue, NewBatch::new(id()).retention(NewBatch::MIN_RETENTION), 3).await;
     let held = take(&queue, 3).await;
     finish(&queue, held).await;
-    assert_eq!(status(&queue).await.outcome(), Some(Outcome::Done));
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
     let of_batches = || {
         let keys = keys(&server).into_iter();
         keys.filter(|key| key.starts_with("{q}:batch")).collect::<Vec<_>>()
@@ -107,7 +107,7 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     }
 
     let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.failed), (Some(Outcome::Failed), 30));
+    assert_eq!((status.outcome(), status.failed), (Some(BatchOutcome::Failed), 30));
     let dead = dead(&queue).await;
     assert_eq!(dead.len(), 30);
     assert!(dead.iter().any(|(job, _)| *job == held.job().to_string()));
@@ -160,7 +160,7 @@ async fn pieces_held_without_a_lease_come_back() {
     finish(&queue, held).await;
     let held = take(&queue, 1).await;
     finish(&queue, held).await;
-    assert_eq!(status(&queue).await.outcome(), Some(Outcome::Done));
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
     assert_sound(&queue).await;
 }
 
@@ -181,7 +181,7 @@ async fn entries_deleted_with_their_leases_free_their_slots() {
     finish(&queue, held).await;
     while queue.recover(many(10)).await.unwrap().more {}
     let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.failed), (Some(Outcome::Failed), 2));
+    assert_eq!((status.outcome(), status.failed), (Some(BatchOutcome::Failed), 2));
     assert_sound(&queue).await;
 }
 
@@ -198,7 +198,7 @@ async fn a_cancelled_batch_without_its_leases_ends() {
     while queue.recover(many(10)).await.unwrap().more {}
 
     let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Cancelled), 3));
+    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 3));
     assert_sound(&queue).await;
 }
 
@@ -227,7 +227,7 @@ async fn a_batch_that_completes_is_swept_no_more() {
 
     finish(&queue, held).await;
 
-    assert_eq!(status(&queue).await.outcome(), Some(Outcome::Cancelled));
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Cancelled));
     assert!(!keys(&server).contains(&"{q}:batch:cancelling".to_owned()));
 }
 
@@ -249,7 +249,7 @@ async fn a_cancelled_piece_is_dropped_wherever_it_is() {
     }
 
     let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Done), 3));
+    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Done), 3));
     assert_eq!(queue.stats().await.unwrap().cancelled, 3);
     assert_sound(&queue).await;
 }
@@ -264,9 +264,9 @@ async fn a_redriven_piece_is_a_plain_job() {
     assert_eq!(held.batch, Some(id()));
     queue.bury(&held.receipt, "no").await.unwrap();
     let before = status(&queue).await;
-    assert_eq!(before.outcome(), Some(Outcome::Failed));
+    assert_eq!(before.outcome(), Some(BatchOutcome::Failed));
 
-    queue.redrive(&Which::All).await.unwrap();
+    queue.redrive(&Selection::All).await.unwrap();
 
     let again = take_one(&queue).await;
     assert_eq!((&again.batch, again.job()), (&None, held.job()));
@@ -321,7 +321,7 @@ async fn all_who_wait_are_told_at_once() {
 
     for one in waiting {
         let known = one.await.unwrap().unwrap().unwrap();
-        assert_eq!(known.outcome(), Some(Outcome::Done));
+        assert_eq!(known.outcome(), Some(BatchOutcome::Done));
     }
     assert!(
         start.elapsed() < std::time::Duration::from_secs(1),

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use backend_stream::{StreamConfig, StreamQueue};
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
+use relq_stream::{StreamConfig, StreamQueue};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
@@ -59,7 +59,7 @@ pub(crate) async fn take_one(queue: &StreamQueue) -> Delivery {
 pub(crate) async fn finish(queue: &StreamQueue, held: Vec<Delivery>) {
     let done: Vec<_> = held
         .into_iter()
-        .map(|one| Settlement::new(one.receipt, Verdict::Done))
+        .map(|one| Settlement::new(one.receipt, Disposition::Done))
         .collect();
     let settled = queue.settle(&done).await.unwrap();
     assert!(settled.iter().all(|answer| *answer == Settled::Applied));

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 
-/// Completes once a doorbell waits at the server.
+/// Completes once a notifier waits at the server.
 async fn until_held(server: &Server) {
     let start = Instant::now();
     while !say(server, "CLIENT LIST").contains("cmd=xreadgroup") {
@@ -69,7 +69,7 @@ async fn fields_beside_the_payload_are_headers() {
 
     let held = take_one(&queue).await;
     queue.bury(&held.receipt, "no").await.unwrap();
-    queue.redrive(&Which::All).await.unwrap();
+    queue.redrive(&Selection::All).await.unwrap();
     let again = take_one(&queue).await;
 
     for one in [held, again] {

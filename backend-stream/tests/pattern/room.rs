@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 
@@ -131,9 +131,12 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     queue.claim_one(&ask("w").wait(wait)).await.unwrap();
 
     let scripts = calls(&server, "evalsha");
-    // A claim reads the stream once by itself; what goes beyond that are the bells.
-    let bells = calls(&server, "xreadgroup") - scripts + calls(&server, "blpop");
-    assert!((1..=2 * wait.as_secs()).contains(&(scripts + bells)), "{scripts} {bells}");
+    // A claim reads the stream once by itself; what goes beyond that are the notifiers.
+    let notifiers = calls(&server, "xreadgroup") - scripts + calls(&server, "blpop");
+    assert!(
+        (1..=2 * wait.as_secs()).contains(&(scripts + notifiers)),
+        "{scripts} {notifiers}"
+    );
     // The connection that waits reads the marker when it is opened (R25).
     assert!(calls(&server, "eval") <= 1, "{} looks", calls(&server, "eval"));
 }

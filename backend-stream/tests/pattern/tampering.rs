@@ -1,7 +1,7 @@
 //! What others may do to the stream, and how the queue comes to itself again.
 
-use conformance_tests::server::Server;
-use queue_core::*;
+use relq_conformance::server::Server;
+use relq_core::*;
 
 use crate::fixture::*;
 
@@ -49,20 +49,20 @@ async fn a_deleted_job_may_be_finished() {
 async fn a_deleted_job_that_fails_is_buried() {
     let server = Server::start();
     let queue = open(&server, "q").await;
-    for verdict in [
-        Verdict::Retry { after: LEASE, error: "no".to_owned() },
-        Verdict::Dead { error: "no".to_owned() },
-        Verdict::GiveBack,
+    for disposition in [
+        Disposition::Retry { after: LEASE, error: "no".to_owned() },
+        Disposition::Dead { error: "no".to_owned() },
+        Disposition::GiveBack,
     ] {
         push(&queue, "deleted").await;
         let held = take_one(&queue).await;
         say(&server, "XTRIM q MAXLEN 0");
 
-        let said = Settlement::new(held.receipt.clone(), verdict);
+        let said = Settlement::new(held.receipt.clone(), disposition);
         queue.settle(&[said]).await.unwrap();
 
         assert_eq!(dead(&queue).await, [(held.job().to_string(), DELETED.to_owned())]);
-        assert_eq!(queue.purge_dead(&Which::All).await.unwrap(), 1);
+        assert_eq!(queue.purge_dead(&Selection::All).await.unwrap(), 1);
         assert_sound(&queue).await;
     }
 }
@@ -106,7 +106,7 @@ async fn an_acknowledgement_by_others_changes_nothing() {
 /// What another consumer of the group holds comes back once it is idle for long, and
 /// the consumer goes.
 #[tokio::test]
-async fn what_strangers_hold_is_taken_back() {
+async fn what_foreign_keys_hold_is_taken_back() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push(&queue, "x").await;

@@ -3,16 +3,16 @@
 mod operator;
 mod worker;
 
-use queue_core::{Error, QueueName};
-use queue_redis::{Conn, Script, shelf::Shelf};
+use relq_core::{Error, QueueName};
+use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::keys::Keys;
 
 pub(crate) use worker::Claimed;
 
-queue_redis::pattern_scripts! {
+relq_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";
-    cancel_listed, cancel_ranked, claim, finish, finish_tied, pass_on, purge,
+    cancel_listed, cancel_ranked, claim, finish, finish_with_side_records, pass_on, purge,
     recover, stats,
 }
 
@@ -27,14 +27,19 @@ pub fn script_names() -> impl Iterator<Item = &'static str> {
 pub(crate) struct Store {
     pub(crate) conn: Conn,
     pub(crate) keys: Keys,
-    pub(crate) shelf: Shelf,
+    pub(crate) bookkeeping: Bookkeeping,
 }
 
 impl Store {
     pub(crate) fn new(conn: Conn, queue: QueueName) -> Self {
         let keys = Keys::new(queue);
-        let shelf = Shelf::new(&conn, &keys.shelf, keys.of_pattern(), &SHELF_SCRIPTS);
-        Self { conn, keys, shelf }
+        let bookkeeping = Bookkeeping::new(
+            &conn,
+            &keys.bookkeeping,
+            keys.of_pattern(),
+            &BOOKKEEPING_SCRIPTS,
+        );
+        Self { conn, keys, bookkeeping }
     }
 
     pub(crate) async fn load_scripts(&self) -> Result<(), Error> {

@@ -1,16 +1,16 @@
 //! The calls of operators.
 
 use bytes::Bytes;
-use queue_core::{Error, JobId, Operation, Stats};
-use queue_redis::shelf::Shelf;
+use relq_core::{Error, JobId, Operation, Stats};
+use relq_redis::bookkeeping::Bookkeeping;
 
 use super::{SCRIPTS, Store};
 
 impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
-        let shelf = self.shelf.with_keys([self.keys.handed.clone()]);
-        Shelf::stats(
-            shelf.call(&SCRIPTS.stats).run(&self.conn, Operation::Stats).await?,
+        let bookkeeping = self.bookkeeping.with_keys([self.keys.handed.clone()]);
+        Bookkeeping::stats(
+            bookkeeping.call(&SCRIPTS.stats).run(&self.conn, Operation::Stats).await?,
         )
     }
 
@@ -18,10 +18,10 @@ impl Store {
     /// there.
     pub(crate) async fn cancel_ranked(&self, job: &JobId) -> Result<bool, Error> {
         let call = self
-            .shelf
+            .bookkeeping
             .call(&SCRIPTS.cancel_ranked)
             .arg(job.as_str())
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
@@ -31,34 +31,40 @@ impl Store {
         list: &str,
         element: &Bytes,
     ) -> Result<bool, Error> {
-        let shelf = &self.keys.shelf;
+        let bookkeeping = &self.keys.bookkeeping;
         let call = SCRIPTS
             .cancel_listed
-            .keys(&[list, &shelf.unique, &shelf.ids, &shelf.errors, &shelf.totals])
+            .keys(&[
+                list,
+                &bookkeeping.unique,
+                &bookkeeping.ids,
+                &bookkeeping.errors,
+                &bookkeeping.totals,
+            ])
             .arg(&element[..])
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
-        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let call = SCRIPTS.purge.keys(&[
             &keys.ready,
             &keys.handed,
             &keys.ranked,
-            &shelf.later,
+            &bookkeeping.later,
             &keys.leased,
-            &shelf.dead,
+            &bookkeeping.dead,
             &keys.held,
-            &shelf.jobs,
-            &shelf.errors,
-            &shelf.unique,
-            &shelf.ids,
-            &shelf.calls,
-            &shelf.answers,
-            &shelf.cancelled,
-            &shelf.totals,
-            &shelf.wake,
+            &bookkeeping.jobs,
+            &bookkeeping.errors,
+            &bookkeeping.unique,
+            &bookkeeping.ids,
+            &bookkeeping.calls,
+            &bookkeeping.answers,
+            &bookkeeping.cancelled,
+            &bookkeeping.totals,
+            &bookkeeping.wake,
         ]);
         call.run(&self.conn, Operation::Purge).await?.count()
     }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue_core::{ClaimRequest, Error, Operation, Receipt, Recovered};
-use queue_redis::{
-    Reply, entry,
+use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered};
+use relq_redis::{
+    Reply,
+    bookkeeping::{Bookkeeping, Ended},
+    entry,
     entry::millis,
-    shelf::{Ended, Shelf},
 };
 
 use super::{SCRIPTS, Store};
@@ -29,20 +30,20 @@ impl Store {
         max: u32,
         nonce: &str,
     ) -> Result<Claimed, Error> {
-        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let reply = SCRIPTS
             .claim
             .keys(&[
                 &keys.ready,
                 &keys.handed,
                 &keys.ranked,
-                &shelf.later,
+                &bookkeeping.later,
                 &keys.leased,
                 &keys.held,
-                &shelf.unique,
-                &shelf.paused,
-                &shelf.wake,
-                &shelf.jobs,
+                &bookkeeping.unique,
+                &bookkeeping.paused,
+                &bookkeeping.wake,
+                &bookkeeping.jobs,
             ])
             .arg(ask.worker.as_str())
             .arg(nonce)
@@ -70,47 +71,47 @@ impl Store {
         let keys = &self.keys;
         let mut call = SCRIPTS
             .finish
-            .keys(&[&keys.leased, &keys.held, &keys.shelf.totals])
+            .keys(&[&keys.leased, &keys.held, &keys.bookkeeping.totals])
             .arg(how.total());
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
     /// As `finish`, for jobs with something to clean up behind them.
-    pub(crate) async fn finish_tied(
+    pub(crate) async fn finish_with_side_records(
         &self,
         receipts: &[&Receipt],
         how: Ended,
     ) -> Result<Vec<usize>, Error> {
-        let (keys, shelf) = (&self.keys, &self.keys.shelf);
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let mut call = SCRIPTS
-            .finish_tied
+            .finish_with_side_records
             .keys(&[
                 &keys.leased,
                 &keys.held,
-                &shelf.totals,
-                &shelf.unique,
-                &shelf.ids,
-                &shelf.errors,
+                &bookkeeping.totals,
+                &bookkeeping.unique,
+                &bookkeeping.ids,
+                &bookkeeping.errors,
             ])
             .arg(how.total())
-            .arg(Shelf::memory_ms());
+            .arg(Bookkeeping::memory_ms());
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
     /// Recovers a page of overdue leases.
     pub(crate) async fn recover(&self, page: u32) -> Result<Recovered, Error> {
-        let call = self.shelf.call(&SCRIPTS.recover).arg(page);
-        Shelf::recovered(call.run(&self.conn, Operation::Recover).await?)
+        let call = self.bookkeeping.call(&SCRIPTS.recover).arg(page);
+        Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Lets another worker's doorbell ring.
+    /// Notifies another worker.
     pub(crate) async fn pass_on(&self, most: u32) -> Result<(), Error> {
         let keys = &self.keys;
         let call = SCRIPTS
             .pass_on
-            .keys(&[&keys.handed, &keys.ready, &keys.shelf.wake])
+            .keys(&[&keys.handed, &keys.ready, &keys.bookkeeping.wake])
             .arg(most);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }

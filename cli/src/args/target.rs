@@ -9,7 +9,7 @@ use clap::{
 use relq::{Queue, QueueName};
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     store::{LEFT_OUT, PASSWORD_FILE, Store, URL, password_file},
     store_url,
 };
@@ -38,12 +38,15 @@ pub(crate) struct Target {
 
 impl Target {
     /// Opens the queue.
-    pub(crate) async fn open(&self) -> Outcome<Arc<dyn Queue>> {
+    pub(crate) async fn open(&self) -> CommandResult<Arc<dyn Queue>> {
         Ok(relq::connect(&self.store.url()?, &self.queue).await?)
     }
 
     /// What a command is told, so that a call of the program in it means this queue.
-    pub(crate) fn environment(&self, credentials: Credentials) -> Outcome<Environment> {
+    pub(crate) fn environment(
+        &self,
+        credentials: Credentials,
+    ) -> CommandResult<Environment> {
         let whole = store_url::from_anywhere(&self.store.url()?)?;
         let file = password_file().map(absolute).transpose().map_err(|error| {
             Failure::Failed(format!("the file of {PASSWORD_FILE} has no path: {error}"))

@@ -7,7 +7,7 @@ use relq::{BatchId, BatchPriority, Change};
 use super::{batches_of, known, priority, status::Report};
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::Format,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         if self.priority.is_none() && self.limit.is_none() {
             let problem = "nothing to change: give --priority or --limit";
             return Err(Failure::Usage(problem.to_owned()));

@@ -5,7 +5,7 @@ use relq::{BatchId, BatchStatus};
 use super::{batches_of, status::Report};
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::{Format, JsonArray, Output},
     printable::printable,
 };
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         let batches = batches_of(&*queue)?;
         let mut found = Vec::with_capacity(self.ids.len());
@@ -41,7 +41,7 @@ impl Args {
         }
     }
 
-    fn print(&self, found: &[BatchStatus]) -> Outcome {
+    fn print(&self, found: &[BatchStatus]) -> CommandResult {
         if self.format.json {
             let mut array = JsonArray::begin()?;
             found.iter().try_for_each(|status| array.item(&Report::of(status)))?;

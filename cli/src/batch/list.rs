@@ -7,7 +7,7 @@ use relq::{BatchId, BatchQueue, BatchStatus};
 use super::{batches_of, status::Report};
 use crate::{
     args::Target,
-    failure::Outcome,
+    failure::CommandResult,
     output::{Format, JsonArray, Output},
     printable::printable,
     table::{Table, line_width},
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         let batches = batches_of(&*queue)?;
         if self.format.json {
@@ -45,7 +45,7 @@ impl Args {
         out.flush()
     }
 
-    async fn as_json(&self, batches: &dyn BatchQueue) -> Outcome {
+    async fn as_json(&self, batches: &dyn BatchQueue) -> CommandResult {
         let mut array = JsonArray::begin()?;
         let mut after = None;
         while let Some(page) = self.page(batches, &mut after).await? {
@@ -59,7 +59,7 @@ impl Args {
         &self,
         batches: &dyn BatchQueue,
         after: &mut Option<BatchId>,
-    ) -> Outcome<Option<Vec<BatchStatus>>> {
+    ) -> CommandResult<Option<Vec<BatchStatus>>> {
         let mut page = batches.list_batches(after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(None) };
         *after = Some(last.id.clone());

@@ -6,7 +6,7 @@ use relq::{BatchId, BatchStatus, Timestamp};
 use serde::Serialize;
 
 use super::{batches_of, known, watch::Watch};
-use crate::{args::Target, failure::Outcome, output::Format, view::time};
+use crate::{args::Target, failure::CommandResult, output::Format, view::time};
 
 /// Say how far a batch is
 #[derive(clap::Args, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         let batches = batches_of(&*queue)?;
         let status = if self.watch {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{batches_of, known, priority, request, request::Request};
 use crate::{
     args::{Target, positive_duration},
-    failure::{Failure, Outcome, explain},
+    failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::{Format, JsonArray, Output},
     push::{Sender, Unsent},
@@ -72,7 +72,7 @@ struct Submitted<'a> {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let text = read(&self.file)?;
         let requests = request::read(&text)
             .map_err(|why| Failure::Usage(format!("{}: {why}", self.file.display())))?;
@@ -88,7 +88,7 @@ impl Args {
         shown.end()
     }
 
-    fn id_of(&self, number: usize) -> Outcome<BatchId> {
+    fn id_of(&self, number: usize) -> CommandResult<BatchId> {
         let random = Environment::default();
         match &self.id {
             None => Ok(BatchId::random(random.random())),
@@ -119,10 +119,10 @@ impl Args {
         sender: &Sender,
         id: &BatchId,
         request: &Request,
-    ) -> Outcome {
+    ) -> CommandResult {
         let batches = batches_of(&**queue)?;
         create(batches, sender, &self.batch(id, request)).await?;
-        let page = queue.capabilities().limits.max_batch.get() as usize;
+        let page = queue.capabilities().limits.max_jobs_per_call.get() as usize;
         for pieces in request.pieces.chunks(page) {
             let pieces: Vec<_> = pieces.iter().cloned().map(NewJob::new).collect();
             add(batches, sender, id, &pieces).await?;
@@ -137,7 +137,7 @@ async fn create(
     batches: &dyn BatchQueue,
     sender: &Sender,
     batch: &NewBatch,
-) -> Outcome {
+) -> CommandResult {
     let id = &batch.id;
     let is_taken = || Failure::Failed(format!("there is a batch {id} already"));
     if batches.batch(id).await?.is_some() {
@@ -161,7 +161,7 @@ async fn add(
     sender: &Sender,
     id: &BatchId,
     pieces: &[NewJob],
-) -> Outcome {
+) -> CommandResult {
     let token = PushToken::random(Environment::default().random());
     let added = sender.repeat(async || batches.add(id, pieces, Some(&token)).await);
     match added.await.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))? {
@@ -179,7 +179,7 @@ fn failed(id: &BatchId, what: &str, unsent: &Unsent) -> Failure {
     Failure::Failed(format!("the batch {id} was {what}: {}", explain(&unsent.error)))
 }
 
-fn read(file: &Path) -> Outcome<Bytes> {
+fn read(file: &Path) -> CommandResult<Bytes> {
     let read = if file == Path::new("-") {
         let mut text = Vec::new();
         io::stdin().read_to_end(&mut text).map(|_| text)
@@ -198,14 +198,14 @@ enum Shown {
 }
 
 impl Shown {
-    fn begin(format: Format) -> Outcome<Self> {
+    fn begin(format: Format) -> CommandResult<Self> {
         if format.json {
             return JsonArray::begin().map(Self::Json);
         }
         Ok(Self::Ids(Output::new()))
     }
 
-    fn show(&mut self, submitted: &Submitted<'_>) -> Outcome {
+    fn show(&mut self, submitted: &Submitted<'_>) -> CommandResult {
         match self {
             Self::Ids(out) => {
                 out.name(submitted.id)?;
@@ -218,7 +218,7 @@ impl Shown {
         }
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> CommandResult {
         match self {
             Self::Ids(_) => Ok(()),
             Self::Json(array) => array.end(),

@@ -6,12 +6,12 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relq::{BatchId, BatchQueue, BatchStatus, Error, Outcome as Ended, RetryAdvice};
+use relq::{BatchId, BatchOutcome, BatchQueue, BatchStatus, Error, RetryAdvice};
 
 use super::{batches_of, known, status::Report};
 use crate::{
     args::{Target, positive_duration},
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::Format,
 };
 
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open().await?;
         let batches = batches_of(&*queue)?;
         let watch = Watch::unseen();
@@ -50,7 +50,7 @@ impl Args {
         self.format.show(&Report::of(&status))?;
         let state = status.state;
         match status.outcome() {
-            Some(Ended::Done) => Ok(()),
+            Some(BatchOutcome::Done) => Ok(()),
             Some(_) => Err(Failure::Failed(format!("the batch {} {state}", self.id))),
             None => {
                 Err(Failure::Failed(format!("the batch {} is {state} still", self.id)))
@@ -87,7 +87,7 @@ impl Watch {
         batches: &dyn BatchQueue,
         id: &BatchId,
         timeout: Option<Duration>,
-    ) -> Outcome<BatchStatus> {
+    ) -> CommandResult<BatchStatus> {
         let began = Instant::now();
         loop {
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
@@ -117,7 +117,7 @@ impl Watch {
 }
 
 /// A store that is away for a moment is looked at again.
-async fn bear(error: Error) -> Outcome {
+async fn bear(error: Error) -> CommandResult {
     if error.retry_advice() == RetryAdvice::Never {
         return Err(error.into());
     }

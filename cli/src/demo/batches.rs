@@ -9,15 +9,15 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchPriority, BatchStatus, Environment, JobState, NewBatch,
-    NewJob, OnComplete, Outcome as Ended, PeekRequest, PushToken, Queue, QueueName,
+    Added, BatchId, BatchOutcome, BatchPriority, BatchStatus, Environment, JobState,
+    NewBatch, NewJob, OnComplete, PeekRequest, PushToken, Queue, QueueName,
 };
 use serde::Serialize;
 
 use super::worker::CONCURRENCY;
 use crate::{
     batch::batches_of,
-    failure::{Failure, Outcome, explain},
+    failure::{CommandResult, Failure, explain},
     push::{Sender, Unsent},
 };
 
@@ -61,7 +61,7 @@ impl Batches {
         url: &str,
         name: &QueueName,
         (jobs, workers): (u64, u16),
-    ) -> Outcome<Self> {
+    ) -> CommandResult<Self> {
         batches_of(&*queue)?;
         let told_name = QueueName::new(format!("{name}-told"));
         let told_name =
@@ -78,7 +78,7 @@ impl Batches {
     }
 
     /// Makes both, adds their pieces, and seals them.
-    pub(super) async fn submit(&self, sender: &Sender) -> Outcome {
+    pub(super) async fn submit(&self, sender: &Sender) -> CommandResult {
         let batches = batches_of(&*self.queue)?;
         for request in &self.requests {
             let Request { id, pieces, .. } = request;
@@ -102,7 +102,7 @@ impl Batches {
     }
 
     fn pages(&self, pieces: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-        let page = u64::from(self.queue.capabilities().limits.max_batch.get());
+        let page = u64::from(self.queue.capabilities().limits.max_jobs_per_call.get());
         let end = pieces.end;
         let step = usize::try_from(page).unwrap_or(usize::MAX);
         pieces.clone().step_by(step).map(move |from| from..end.min(from + page))
@@ -112,7 +112,7 @@ impl Batches {
     pub(super) async fn judge(
         &self,
         problems: &mut Vec<String>,
-    ) -> Outcome<Vec<Batch>> {
+    ) -> CommandResult<Vec<Batch>> {
         let mut all = Vec::new();
         for request in &self.requests {
             let batches = batches_of(&*self.queue)?;
@@ -129,7 +129,7 @@ impl Batches {
     }
 
     /// B5: each completion pushes one job.
-    async fn problem_of_telling(&self) -> Outcome<Option<String>> {
+    async fn problem_of_telling(&self) -> CommandResult<Option<String>> {
         let began = Instant::now();
         let ask = PeekRequest::new(JobState::Ready, NonZeroU32::MIN.saturating_add(9));
         loop {
@@ -148,7 +148,7 @@ impl Batches {
     }
 
     /// Removes what the completions left.
-    pub(super) async fn clean_up(&self) -> Outcome {
+    pub(super) async fn clean_up(&self) -> CommandResult {
         self.told.purge().await?;
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Request {
     fn problem(&self, status: &BatchStatus) -> Option<String> {
         let BatchStatus { id, state, total, done, .. } = status;
         let pieces = self.pieces.end - self.pieces.start;
-        let is_well = status.outcome() == Some(Ended::Done)
+        let is_well = status.outcome() == Some(BatchOutcome::Done)
             && (*total, *done) == (pieces, pieces);
         (!is_well).then(|| {
             format!(

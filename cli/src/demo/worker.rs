@@ -18,7 +18,7 @@ use relq::{
 use super::record::{Kind, Recorder};
 use crate::{
     args::Target,
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
 };
 
 /// Short, so that a dead worker's jobs are back soon.
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, target: &Target) -> Outcome {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
         end_with_the_demo();
         let queue: Arc<dyn ReliableQueue> = target.open().await?;
         let recorder = Recorder::create(&self.records).map_err(|error| {

@@ -6,7 +6,7 @@ use relq::{DuplicateOf, Pushed};
 use serde::Serialize;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     output::{Format, JsonArray, Output, say},
 };
 
@@ -39,7 +39,7 @@ struct Answer<'a> {
 }
 
 impl Ids {
-    pub(super) fn new(quiet: bool, format: Format) -> Outcome<Self> {
+    pub(super) fn new(quiet: bool, format: Format) -> CommandResult<Self> {
         let to = match (quiet, format.json) {
             (true, _) => None,
             (false, true) => Some(To::Json(JsonArray::begin()?)),
@@ -49,7 +49,7 @@ impl Ids {
     }
 
     /// Takes the answers to one batch.
-    pub(super) fn stored(&mut self, pushed: &[Pushed]) -> Outcome {
+    pub(super) fn stored(&mut self, pushed: &[Pushed]) -> CommandResult {
         for answer in pushed {
             match answer {
                 Pushed::Stored(_) => self.count.stored += 1,
@@ -66,7 +66,7 @@ impl Ids {
     }
 
     /// Prints what is left to print.
-    pub(super) fn end(self) -> Outcome {
+    pub(super) fn end(self) -> CommandResult {
         match self.to {
             Some(To::Json(array)) => array.end(),
             Some(To::Text(mut out)) => {
@@ -79,7 +79,7 @@ impl Ids {
         }
     }
 
-    fn print(&mut self, pushed: &[Pushed]) -> Outcome {
+    fn print(&mut self, pushed: &[Pushed]) -> CommandResult {
         match &mut self.to {
             None => Ok(()),
             Some(To::Text(out)) => {

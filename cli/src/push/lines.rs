@@ -14,7 +14,7 @@ use std::{
 use relq::{Bytes, Capabilities};
 
 use super::gathering::{Batch, Gathering};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Bytes asked for at once.
 const CHUNK: usize = 64 << 10;
@@ -29,7 +29,10 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn of(capabilities: &Capabilities) -> Self {
         let limits = &capabilities.limits;
-        Self { payload: limits.max_payload, batch: limits.max_batch.get() as usize }
+        Self {
+            payload: limits.max_payload,
+            batch: limits.max_jobs_per_call.get() as usize,
+        }
     }
 }
 
@@ -56,7 +59,11 @@ impl Lines {
     }
 
     /// The lines of a file, or of standard input when it is `-`.
-    pub(super) fn of_file(path: &Path, separator: u8, limits: Limits) -> Outcome<Self> {
+    pub(super) fn of_file(
+        path: &Path,
+        separator: u8,
+        limits: Limits,
+    ) -> CommandResult<Self> {
         if path == Path::new("-") {
             return Ok(Self::of(io::stdin(), separator, limits));
         }

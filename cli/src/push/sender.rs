@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use relq::{
-    Capability, Environment, Error, Happened, NewJob, PushToken, Pushed, Queue,
+    Capability, Effect, Environment, Error, NewJob, PushToken, Pushed, Queue,
     RetryAdvice,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Sender {
 #[derive(Debug)]
 pub(crate) struct Unsent {
     pub(crate) error: Error,
-    pub(crate) happened: Happened,
+    pub(crate) happened: Effect,
 }
 
 impl Sender {
@@ -45,7 +45,7 @@ impl Sender {
 
     /// Pushes one batch.
     pub(crate) async fn send(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Unsent> {
-        let has_tokens = self.queue.capabilities().claims(Capability::PushTokens);
+        let has_tokens = self.queue.capabilities().supports(Capability::PushTokens);
         let token = has_tokens.then(|| PushToken::random(self.environment.random()));
         self.until_answered(has_tokens, async || {
             self.queue.push(jobs, token.as_ref()).await
@@ -68,15 +68,15 @@ impl Sender {
     ) -> Result<T, Unsent> {
         let clock = self.environment.clock();
         let give_up = clock.elapsed() + PATIENCE;
-        let mut happened = Happened::No;
+        let mut happened = Effect::No;
         let mut pause = FIRST_PAUSE;
         loop {
             let error = match call().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            if happened == Happened::No {
-                happened = error.happened();
+            if happened == Effect::No {
+                happened = error.effect();
             }
             let is_over = clock.elapsed() >= give_up || self.interrupts.any();
             if is_over || !may_repeat(&error, may_be_repeated) {

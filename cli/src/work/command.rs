@@ -77,8 +77,8 @@ impl JobCommand {
             };
             let path = self.program.path.display();
             let message = format!("the command {path} cannot be started: {error}");
-            match Trouble::of(&error) {
-                Trouble::Shortage => {
+            match StartFailure::of(&error) {
+                StartFailure::Shortage => {
                     self.guards.end_idle();
                     if turn.is_some() {
                         sleep(SHORTAGE_PAUSE).await;
@@ -87,12 +87,12 @@ impl JobCommand {
                     tracing::warn!("{message}; waiting");
                     turn = Some(self.shortage.lock().await);
                 }
-                Trouble::Hopeless => {
+                StartFailure::Hopeless => {
                     // It would fail every job: the worker ends and gives this one back.
                     self.cannot_start.tell(message);
                     return pending().await;
                 }
-                Trouble::Other => return Err(Failure::retry(message)),
+                StartFailure::Other => return Err(Failure::retry(message)),
             }
         }
     }
@@ -178,7 +178,7 @@ async fn with_last_words(what: String, tail: Option<StderrTail>) -> String {
 }
 
 /// Why a command could not be started.
-enum Trouble {
+enum StartFailure {
     /// Of processes, files or memory, for now.
     Shortage,
     /// There is no such program, or none that may be run, or none to guard it.
@@ -186,7 +186,7 @@ enum Trouble {
     Other,
 }
 
-impl Trouble {
+impl StartFailure {
     fn of(error: &io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {

@@ -32,7 +32,7 @@ use rustix::{
 use tokio::runtime;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{CommandResult, Failure},
     interrupts,
 };
 
@@ -53,7 +53,7 @@ pub(super) const READY: u8 = b'r';
 pub(crate) struct Args {}
 
 /// Serves the worker whose socket is standard input, until that is closed.
-pub(crate) fn run(_: Args) -> Outcome {
+pub(crate) fn run(_: Args) -> CommandResult {
     let cannot =
         |error| Failure::Failed(format!("a command cannot be guarded: {error}"));
     outlive_signals().map_err(cannot)?;

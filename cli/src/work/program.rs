@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::Access;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// A program that is there, and its arguments.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Program {
 impl Program {
     /// Finds the program that the first of `words` names, as a shell would: a mistake
     /// here must not cost every job an attempt.
-    pub(super) fn find(words: Vec<OsString>) -> Outcome<Self> {
+    pub(super) fn find(words: Vec<OsString>) -> CommandResult<Self> {
         let mut words = words.into_iter();
         let Some(name) = words.next() else {
             return Err(Failure::Usage("--exec needs a command".to_owned()));

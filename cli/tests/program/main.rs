@@ -8,7 +8,7 @@ mod demo;
 mod operate;
 mod owner;
 mod push;
-mod push_trouble;
+mod push_errors;
 mod relq;
 mod shown;
 #[cfg(feature = "tls")]

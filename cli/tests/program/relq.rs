@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use conformance_tests::server::Server;
+use relq_conformance::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;

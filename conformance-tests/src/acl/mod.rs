@@ -7,7 +7,7 @@
 //! `tests/acl.rs`:
 //!
 //! ```text
-//! conformance_tests::acl!(MySubject);
+//! relq_conformance::acl!(MySubject);
 //! ```
 //!
 //! With `RELQ_WRITE_ACL=1` in the environment, these tests write the commands to the
@@ -21,8 +21,8 @@
 //!
 //! ```no_run
 //! # use std::sync::Arc;
-//! # use conformance_tests::{Subject, async_trait};
-//! # use queue_core::{Environment, Error, Queue, QueueName};
+//! # use relq_conformance::{Subject, async_trait};
+//! # use relq_core::{Environment, Error, Queue, QueueName};
 //! # #[derive(Default)]
 //! # struct Mine;
 //! # #[async_trait]
@@ -34,7 +34,7 @@
 //! #         _: &Environment,
 //! #     ) -> Result<Arc<dyn Queue>, Error> { panic!("any backend's own") }
 //! # }
-//! use conformance_tests::acl::{User, denied};
+//! use relq_conformance::acl::{User, denied};
 //!
 //! let user = User::in_readme("# mine\n\nuser mine on >secret ~Q +lpush").unwrap();
 //! assert_eq!(denied::<Mine>(&user, |_| true), [""; 0]);
@@ -58,7 +58,7 @@ use crate::{Case, Subject};
 
 /// Cases by which each pattern of a user's is told to be needed.
 const TELLING: [&str; 3] = [
-    "neighbours::plain_pushes_are_jobs",
+    "isolation::plain_pushes_are_jobs",
     "no_loss::a_leased_job_is_kept",
     "waiting::a_push_wakes",
 ];
@@ -123,7 +123,7 @@ macro_rules! acl {
         #[test]
         fn the_readmes_user_is_kept_out_of_other_queues() {
             let refused = $crate::acl::trespass::<$first>(&readme().user());
-            let is_told = matches!(refused, queue_core::Error::Denied { .. });
+            let is_told = matches!(refused, relq_core::Error::Denied { .. });
             assert!(is_told, "{}", refused.full_message());
         }
     };

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use queue_core::{Error, NewJob, QueueName};
+use relq_core::{Error, NewJob, QueueName};
 
 use super::{
     commands::{Commands, Description, LIST},

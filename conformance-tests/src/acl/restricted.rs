@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use queue_core::{At, Environment, Error, Operation, Queue, QueueName};
+use relq_core::{Environment, Error, ErrorContext, Operation, Queue, QueueName};
 
 use super::{
     user::User,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Room, Subject,
-    fault::{Address, Gate, Upstream, is_error},
+    fault::{Address, FaultProxy, Upstream, is_error},
 };
 
 /// A backend that connects as a user with these rights: one of each queue, so that no
@@ -24,12 +24,12 @@ pub struct Restricted<S> {
     subject: S,
     user: User,
     queues: Mutex<Vec<QueueName>>,
-    /// Where the commands are added that are run behind a gate.
+    /// Where the commands are added that are run behind a proxy.
     seen: Option<Seen>,
     watched: Mutex<Option<Watched>>,
 }
 
-/// The server behind the gate, and the reader of what its scripts call.
+/// The server behind the proxy, and the reader of what its scripts call.
 struct Watched {
     server: Address,
     _monitor: Monitor,
@@ -53,7 +53,7 @@ impl<S: Subject> Restricted<S> {
         }
     }
 
-    /// The same, with the commands that it has the server run behind a gate added to
+    /// The same, with the commands that it has the server run behind a proxy added to
     /// `seen`: all of them once the subject is dropped.
     pub(super) fn watched(self, seen: Seen) -> Self {
         Self { seen: Some(seen), ..self }
@@ -86,7 +86,7 @@ impl<S: Subject> Restricted<S> {
         queue: &QueueName,
     ) -> io::Result<String> {
         let name = self.name_for(queue);
-        // The gate takes what comes to an endpoint for the actor's.
+        // The proxy takes what comes to an endpoint for the actor's.
         let server = self.server().map_or_else(|| address(endpoint), Ok)?;
         let mut server = Upstream::open(&server).await?;
         let answer = server.ask(&self.user.command(&name, queue)).await?;
@@ -115,16 +115,16 @@ impl<S: Subject> Subject for Restricted<S> {
     ) -> Result<Arc<dyn Queue>, Error> {
         let introduced = self.introduce(endpoint, queue).await;
         let endpoint = introduced.map_err(|error| Error::Invalid {
-            at: At { backend: "restricted", operation: Operation::Connect },
+            at: ErrorContext { backend: "restricted", operation: Operation::Connect },
             reason: format!("the user cannot be made: {error}"),
         })?;
         self.subject.connect(&endpoint, queue, environment).await
     }
 
-    async fn prepare(&self, gate: &Gate) -> io::Result<()> {
-        self.subject.prepare(gate).await?;
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
+        self.subject.prepare(proxy).await?;
         let Some(seen) = &self.seen else { return Ok(()) };
-        let (server, monitor) = (gate.server().clone(), watch(gate, seen).await?);
+        let (server, monitor) = (proxy.server().clone(), watch(proxy, seen).await?);
         let watched = Watched { server, _monitor: monitor };
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
         Ok(())

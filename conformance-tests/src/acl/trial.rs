@@ -1,16 +1,16 @@
 //! What a backend does with the rights of a user, and which commands that takes.
 //!
-//! A trial is every case of the suite behind the gate, every act of [`steps`] once, two
+//! A trial is every case of the suite behind the proxy, every act of [`steps`] once, two
 //! acts with each fault at each step, and the cases in real time, which show that nothing
-//! is needed that the gate hides. Whole workers are among the acts. Its commands are those
-//! that the server ran behind the gate, at the top and inside scripts.
+//! is needed that the proxy hides. Whole workers are among the acts. Its commands are those
+//! that the server ran behind the proxy, at the top and inside scripts.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{restricted::Restricted, user::User, watch::Seen};
 use crate::{
-    Case, Profile, Scope, Subject, cases, caught, parallel::in_parallel,
-    runtime::block_on, server::Server, steps, verdict,
+    Case, Profile, Scope, Subject, cases, caught, judge_case, parallel::in_parallel,
+    runtime::block_on, server::Server, steps,
 };
 
 /// Cases in which one queue pushes to another, which the user of one queue may not.
@@ -21,7 +21,7 @@ const ACROSS_QUEUES: [&str; 2] = [
 
 /// Acts that meet each fault: among them that the server has forgotten a script, so that
 /// it is sent in full, at a call and at a wait.
-const STRUCK: [&str; 2] = ["push", "claim_that_waits"];
+const INJECTED: [&str; 2] = ["push", "claim_that_waits"];
 
 /// Cases that are not watched: `MONITOR` writes four bytes for each byte that is not text,
 /// and 16 MiB of them hold up the server for seconds.
@@ -40,7 +40,7 @@ impl Trial {
     /// Tries a backend as that user.
     pub fn of<S: Subject + Default>(user: &User) -> Self {
         let mut tasks: Vec<_> = on_redis().map(|case| Task::Case(case.id)).collect();
-        tasks.extend(STRUCK.map(Task::Struck));
+        tasks.extend(INJECTED.map(Task::Injected));
         tasks.push(Task::Acts);
         tasks.extend(BARE.iter().copied().map(Task::Bare));
         Self::of_tasks::<S>(user, &tasks)
@@ -80,7 +80,7 @@ fn on_redis() -> impl Iterator<Item = &'static Case> {
 enum Task {
     Case(&'static str),
     Bare(&'static str),
-    Struck(&'static str),
+    Injected(&'static str),
     /// All of them, with no fault.
     Acts,
 }
@@ -100,7 +100,7 @@ impl Task {
             }
             Self::Case(id) => judged(subject.watched(seen.clone()), Profile::Redis, id),
             Self::Bare(id) => judged(subject, Profile::Bare, id),
-            Self::Struck(name) => struck(subject.watched(seen.clone()), name),
+            Self::Injected(name) => injected(subject.watched(seen.clone()), name),
             Self::Acts => {
                 let subject = subject.watched(seen.clone());
                 // What no act reaches is no matter of rights.
@@ -113,18 +113,18 @@ impl Task {
 }
 
 fn judged(subject: impl Subject, profile: Profile, id: &str) -> Vec<String> {
-    let judged = verdict(subject, profile, id);
+    let judged = judge_case(subject, profile, id);
     judged.err().map(|words| format!("{id}: {words}")).into_iter().collect()
 }
 
 /// What goes wrong in an act with each fault at each of its steps; nothing where the
-/// backend does not claim what the act needs.
-fn struck(subject: impl Subject, name: &str) -> Vec<String> {
+/// backend does not support what the act needs.
+fn injected(subject: impl Subject, name: &str) -> Vec<String> {
     let scenario = steps::SCENARIOS.iter().find(|scenario| scenario.name == name);
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
     let server = Server::start();
-    let struck = steps::one_act(server.address(), Arc::new(subject), scenario);
-    match block_on(Box::pin(struck)) {
+    let injected = steps::one_act(server.address(), Arc::new(subject), scenario);
+    match block_on(Box::pin(injected)) {
         Ok(tally) => tally.failures,
         Err(error) => vec![format!("{name}: {error}")],
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use queue_core::QueueName;
+use relq_core::QueueName;
 
 /// A user of a Redis server, as an ACL line describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]

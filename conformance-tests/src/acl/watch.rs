@@ -1,9 +1,9 @@
-//! What the actors of a gate have a server run.
+//! What the actors of a proxy have a server run.
 //!
-//! A command is seen at one of two places. The gate sees what the actors send, also
-//! what `MONITOR` keeps to itself. `MONITOR` shows what scripts call, which the gate
+//! A command is seen at one of two places. The proxy sees what the actors send, also
+//! what `MONITOR` keeps to itself. `MONITOR` shows what scripts call, which the proxy
 //! cannot see. A command that a script names and has not called yet counts, too: a branch
-//! that no case comes to must not be denied to a user. The suite's own words with the server do not come through the gate, and
+//! that no case comes to must not be denied to a user. The suite's own words with the server do not come through the proxy, and
 //! its own scripts are known by [their beginning](SUITES_SCRIPT).
 
 use std::{
@@ -17,7 +17,7 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use super::commands::{Commands, LIST};
 use crate::{
-    fault::{Address, Gate, Upstream, is_error},
+    fault::{Address, FaultProxy, Upstream, is_error},
     room::SUITES_SCRIPT,
 };
 
@@ -38,11 +38,11 @@ impl Seen {
     }
 }
 
-/// Has all that the gate's actors have run added to `seen`, until the answer is dropped.
-pub(super) async fn watch(gate: &Gate, seen: &Seen) -> io::Result<Monitor> {
-    let commands = Commands::listed(&gate.tell(&LIST).await?);
+/// Has all that the proxy's actors have run added to `seen`, until the answer is dropped.
+pub(super) async fn watch(proxy: &FaultProxy, seen: &Seen) -> io::Result<Monitor> {
+    let commands = Commands::listed(&proxy.tell(&LIST).await?);
     let (listed, sent) = (commands.clone(), seen.clone());
-    gate.listen(move |request| {
+    proxy.listen(move |request| {
         let (first, second) = (request.word(0), request.word(1));
         let source = match (first.as_str(), second.as_str()) {
             ("EVAL", _) => request.arg(1),
@@ -53,7 +53,7 @@ pub(super) async fn watch(gate: &Gate, seen: &Seen) -> io::Result<Monitor> {
         called_in(&source).for_each(|(name, of)| sent.add(listed.name_of(name, of)));
         sent.add(listed.name_of(&first, &second));
     });
-    Monitor::start(gate.server().clone(), commands, seen.clone()).await
+    Monitor::start(proxy.server().clone(), commands, seen.clone()).await
 }
 
 /// The commands that a script names where it calls one, each with the word behind it.

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use queue_core::{
-    BatchId, BatchPriority, BatchState, Delivery, Extended, NewJob, Outcome,
-    Randomness, Settled, Verdict,
+use relq_core::{
+    BatchId, BatchOutcome, BatchPriority, BatchState, Delivery, Disposition, Extended,
+    NewJob, Randomness, Settled,
 };
 
 use crate::{
-    batches::stage::{COMPLETE, batch, limit, telling},
+    batches::fixture::{COMPLETE, batch, limit, telling},
     checks::{dead, drain, retry_now},
     environment::SeededRandomness,
     store::{Actor, HELD, Store},
@@ -58,12 +58,14 @@ impl Expected {
     }
 
     /// A leased piece is settled.
-    fn end(&mut self, piece: &Bytes, verdict: &Verdict) {
-        let ended = match verdict {
-            Verdict::Retry { .. } | Verdict::GiveBack => return self.take_back(piece),
-            Verdict::Done => &mut self.done,
-            Verdict::Dead { .. } => &mut self.failed,
-            Verdict::Discard => &mut self.dropped,
+    fn end(&mut self, piece: &Bytes, disposition: &Disposition) {
+        let ended = match disposition {
+            Disposition::Retry { .. } | Disposition::GiveBack => {
+                return self.take_back(piece);
+            }
+            Disposition::Done => &mut self.done,
+            Disposition::Dead { .. } => &mut self.failed,
+            Disposition::Discard => &mut self.dropped,
         };
         *ended += 1;
         self.leased.remove(piece);
@@ -76,9 +78,9 @@ impl Expected {
             return false;
         }
         self.state = BatchState::Completed(match self.state {
-            BatchState::Cancelling => Outcome::Cancelled,
-            _ if self.failed > 0 => Outcome::Failed,
-            _ => Outcome::Done,
+            BatchState::Cancelling => BatchOutcome::Cancelled,
+            _ if self.failed > 0 => BatchOutcome::Failed,
+            _ => BatchOutcome::Done,
         });
         true
     }
@@ -98,7 +100,7 @@ struct Sequence {
     held: Vec<(usize, Delivery)>,
     ended: Vec<Delivery>,
     /// Completion jobs that are ready, and that were claimed.
-    told: (usize, usize),
+    completed: (usize, usize),
 }
 
 /// B2, B3, B4, B5, B7: whatever is done in whatever order, each batch is at each moment
@@ -112,13 +114,14 @@ pub(crate) async fn anything_goes_by_the_rules(store: &Store) {
         let random = SeededRandomness::new(seed);
         let (batches, held) = (BTreeMap::new(), Vec::new());
         let ended = Vec::new();
-        let mut play = Sequence { random, actors, batches, held, ended, told: (0, 0) };
+        let mut runner =
+            Sequence { random, actors, batches, held, ended, completed: (0, 0) };
         for operation in 0..OPERATIONS {
-            play.go_on(seed).await;
-            play.judge(&format!("sequence {seed}, operation {operation}")).await;
+            runner.go_on(seed).await;
+            runner.judge(&format!("sequence {seed}, operation {operation}")).await;
         }
-        play.end(seed).await;
-        play.actors[0].purge().await.expect("answered");
+        runner.end(seed).await;
+        runner.actors[0].purge().await.expect("answered");
     }
 }
 
@@ -141,12 +144,12 @@ impl Sequence {
             7..=11 => self.claim().await,
             12..=16 => self.settle().await,
             17 => self.settle_again().await,
-            18 => self.leave().await,
+            18 => self.release_worker().await,
             _ if self.draw(3) == 0 => self.cancel().await,
             _ => self.beat().await,
         }
         for batch in self.batches.values_mut() {
-            self.told.0 += usize::from(batch.completes());
+            self.completed.0 += usize::from(batch.completes());
         }
     }
 
@@ -216,9 +219,9 @@ impl Sequence {
     /// B3, B4: what a claim of so many has to take, by batch.
     fn due(&self, most: usize) -> BTreeMap<Option<BatchId>, usize> {
         let mut due = BTreeMap::new();
-        let told = most.min(self.told.0);
-        due.insert(None, told);
-        let mut rest = most - told;
+        let completed = most.min(self.completed.0);
+        due.insert(None, completed);
+        let mut rest = most - completed;
         let mut ranked: Vec<_> = self.batches.iter().collect();
         ranked.sort_by_key(|(_, known)| std::cmp::Reverse(known.level));
         for (id, known) in ranked {
@@ -248,7 +251,7 @@ impl Sequence {
     fn lease(&mut self, one: &Delivery) {
         let Some(id) = &one.batch else {
             assert_eq!(one.payload, COMPLETE);
-            self.told = (self.told.0 - 1, self.told.1 + 1);
+            self.completed = (self.completed.0 - 1, self.completed.1 + 1);
             return;
         };
         let known = self.batches.get_mut(id).expect("it is known");
@@ -261,22 +264,22 @@ impl Sequence {
             return;
         }
         let (who, one) = self.held.swap_remove(self.draw(self.held.len()));
-        let verdicts = [
-            Verdict::Done,
-            Verdict::Discard,
+        let dispositions = [
+            Disposition::Done,
+            Disposition::Discard,
             dead("no"),
             retry_now(),
-            Verdict::GiveBack,
+            Disposition::GiveBack,
         ];
-        let verdict = match &one.batch {
-            None => Verdict::Done,
-            Some(_) => verdicts[self.draw(8) % 5].clone(),
+        let disposition = match &one.batch {
+            None => Disposition::Done,
+            Some(_) => dispositions[self.draw(8) % 5].clone(),
         };
-        let said = self.actors[who].say(&one, verdict.clone()).await;
+        let said = self.actors[who].say(&one, disposition.clone()).await;
         assert_eq!(said, Settled::Applied);
         let known = one.batch.as_ref().and_then(|id| self.batches.get_mut(id));
         if let Some(known) = known {
-            known.end(&one.payload, &verdict);
+            known.end(&one.payload, &disposition);
         }
         self.ended.push(one);
     }
@@ -288,21 +291,21 @@ impl Sequence {
         }
         let one = &self.ended[self.draw(self.ended.len())];
         let who = self.draw(self.actors.len());
-        let said = self.actors[who].say(one, Verdict::Done).await;
+        let said = self.actors[who].say(one, Disposition::Done).await;
         assert_eq!(said, Settled::LeaseLost);
     }
 
-    async fn leave(&mut self) {
+    async fn release_worker(&mut self) {
         let who = self.draw(self.actors.len());
         let actor = self.actors[who].clone();
         let (gone, kept): (Vec<_>, Vec<_>) =
             self.held.drain(..).partition(|(holder, _)| *holder == who);
         self.held = kept;
-        actor.leave(actor.worker()).await.expect("answered");
+        actor.release_worker(actor.worker()).await.expect("answered");
         for (_, one) in gone {
             match one.batch.as_ref().and_then(|id| self.batches.get_mut(id)) {
                 Some(known) => known.take_back(&one.payload),
-                None => self.told = (self.told.0 + 1, self.told.1 - 1),
+                None => self.completed = (self.completed.0 + 1, self.completed.1 - 1),
             }
             self.ended.push(one);
         }
@@ -361,7 +364,7 @@ impl Sequence {
             self.actors[0].close(id).await;
         }
         for actor in &self.actors {
-            actor.leave(actor.worker()).await.expect("answered");
+            actor.release_worker(actor.worker()).await.expect("answered");
         }
         drain(&self.actors[0]).await;
         let mut pieces = 0;
@@ -370,8 +373,8 @@ impl Sequence {
             assert!(status.state.is_completed(), "sequence {seed}: {status:?}");
             pieces += status.done;
         }
-        let told = self.batches.len() as u64;
+        let completed = self.batches.len() as u64;
         let finished = self.actors[0].figures().await.finished;
-        assert_eq!(finished, pieces + told, "B5, sequence {seed}: once each");
+        assert_eq!(finished, pieces + completed, "B5, sequence {seed}: once each");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use queue_core::{Added, BatchPriority, Change, JobState, NewBatch};
+use relq_core::{Added, BatchPriority, Change, JobState, NewBatch};
 
 use crate::{
-    batches::stage::{batch, telling},
+    batches::fixture::{batch, telling},
     checks::drain,
     store::{HELD, Store},
 };

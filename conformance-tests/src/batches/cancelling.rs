@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU16;
 
-use queue_core::{
-    Added, Extended, NewBatch, NewJob, Outcome, Pushed, Settled, Verdict,
+use relq_core::{
+    Added, BatchOutcome, Disposition, Extended, NewBatch, NewJob, Pushed, Settled,
 };
 
 use crate::{
-    batches::stage::{batch, limit, of, pieces, telling, told},
+    batches::fixture::{batch, completed, limit, of, pieces, telling},
     checks::{drain, retry_after, retry_now},
     store::{BRIEF, HELD, PAST_BRIEF, Store},
 };
@@ -19,10 +19,10 @@ pub(crate) async fn a_cancelled_batch_gives_nothing(store: &Store) {
 
     let status = actor.call_off(&made).await;
 
-    assert_eq!(status.outcome(), Some(Outcome::Cancelled));
+    assert_eq!(status.outcome(), Some(BatchOutcome::Cancelled));
     assert_eq!((status.total, status.dropped, status.waiting), (5, 5, 0));
     let after = drain(&actor).await;
-    assert_eq!((after.len(), told(&after)), (1, 1));
+    assert_eq!((after.len(), completed(&after)), (1, 1));
     let stats = actor.figures().await;
     assert_eq!((stats.cancelled, stats.unfinished()), (5, 0));
 }
@@ -36,7 +36,7 @@ pub(crate) async fn a_cancel_drops_what_is_retried(store: &Store) {
 
     let status = actor.call_off(&made).await;
 
-    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Cancelled), 2));
+    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 2));
     store.advance(PAST_BRIEF).await;
     actor.recover_all().await;
     assert_eq!(actor.take(5).await, []);
@@ -54,11 +54,11 @@ pub(crate) async fn a_running_piece_is_told(store: &Store) {
     let told_so = worker.keep(&held, HELD).await.expect("answered");
 
     assert_eq!(told_so, Extended::Cancelled);
-    operator.assert_completed(&made, Outcome::Cancelled).await;
+    operator.assert_completed(&made, BatchOutcome::Cancelled).await;
     assert_eq!(operator.status(&made).await.dropped, 3);
-    assert_eq!(worker.say(&held, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(worker.say(&held, Disposition::Done).await, Settled::LeaseLost);
     assert_eq!(worker.keep(&held, HELD).await.expect("answered"), Extended::Cancelled);
-    assert_eq!(told(&drain(&operator).await), 1);
+    assert_eq!(completed(&drain(&operator).await), 1);
 }
 
 /// B7: what was done before its worker heard of the cancel is done.
@@ -69,13 +69,13 @@ pub(crate) async fn what_is_done_meanwhile_counts(store: &Store) {
     actor.call_off(&made).await;
 
     actor.finish(&held[0]).await;
-    let dead = Verdict::Dead { error: "no".to_owned() };
+    let dead = Disposition::Dead { error: "no".to_owned() };
     assert_eq!(actor.say(&held[1], dead).await, Settled::Applied);
 
-    actor.assert_completed(&made, Outcome::Cancelled).await;
+    actor.assert_completed(&made, BatchOutcome::Cancelled).await;
     let status = actor.status(&made).await;
     assert_eq!((status.done, status.failed, status.dropped), (1, 1, 1));
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
 }
 
 /// B7: what would come back to a cancelled batch is dropped.
@@ -87,21 +87,21 @@ pub(crate) async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     assert_eq!(two.acting_as("w3").take_briefly(1).await.len(), 1);
     one.call_off(&made).await;
 
-    let verdicts =
-        [Verdict::GiveBack, retry_now(), retry_after(BRIEF), Verdict::Discard];
-    for (held, verdict) in held.iter().zip(verdicts) {
-        assert_eq!(one.say(held, verdict).await, Settled::Applied);
+    let dispositions =
+        [Disposition::GiveBack, retry_now(), retry_after(BRIEF), Disposition::Discard];
+    for (held, disposition) in held.iter().zip(dispositions) {
+        assert_eq!(one.say(held, disposition).await, Settled::Applied);
         assert_eq!(one.take(9).await, []);
     }
-    two.leave(two.worker()).await.expect("answered");
+    two.release_worker(two.worker()).await.expect("answered");
     assert_eq!(one.take(9).await, []);
     store.outlast_brief_leases().await;
     one.recover_all().await;
 
-    one.assert_completed(&made, Outcome::Cancelled).await;
+    one.assert_completed(&made, BatchOutcome::Cancelled).await;
     assert_eq!(one.status(&made).await.dropped, 7);
     let after = drain(&one).await;
-    assert_eq!((after.len(), told(&after)), (1, 1));
+    assert_eq!((after.len(), completed(&after)), (1, 1));
 }
 
 /// B7: thousands are dropped, and none of them is given out meanwhile.
@@ -115,9 +115,12 @@ pub(crate) async fn thousands_are_cancelled(store: &Store) {
 
     let status = actor.call_off(&made).await;
 
-    assert_eq!((status.outcome(), status.dropped), (Some(Outcome::Cancelled), 2500));
+    assert_eq!(
+        (status.outcome(), status.dropped),
+        (Some(BatchOutcome::Cancelled), 2500)
+    );
     let after = drain(&worker).await;
-    assert_eq!((after.len(), told(&after)), (1, 1));
+    assert_eq!((after.len(), completed(&after)), (1, 1));
 }
 
 /// B7: a cancel that comes after the end changes nothing.
@@ -130,11 +133,11 @@ pub(crate) async fn a_cancel_after_the_end_changes_nothing(store: &Store) {
     store.advance(BRIEF).await;
 
     assert_eq!(actor.call_off(&made).await, record);
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
     let cancelled = actor.submit(&telling("c"), 2).await;
     let record = actor.call_off(&cancelled).await;
     assert_eq!(actor.call_off(&cancelled).await, record);
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
 }
 
 /// B7: a cancel spares the other batches of the queue, and its plain jobs.
@@ -148,7 +151,7 @@ pub(crate) async fn a_cancel_spares_the_others(store: &Store) {
 
     let after = drain(&actor).await;
     assert_eq!((after.len(), of(&after, &stays), of(&after, &gone)), (4, 3, 0));
-    actor.assert_completed(&stays, Outcome::Done).await;
+    actor.assert_completed(&stays, BatchOutcome::Done).await;
 }
 
 /// R1, B7: a cancel drops its own pieces alone: a plain job and a piece of another
@@ -179,7 +182,7 @@ pub(crate) async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
     for one in &held {
         actor.finish(one).await;
     }
-    actor.assert_completed(&gone, Outcome::Cancelled).await;
+    actor.assert_completed(&gone, BatchOutcome::Cancelled).await;
     assert_eq!(actor.status(&gone).await.done, 2);
 }
 
@@ -196,10 +199,10 @@ pub(crate) async fn a_last_lease_of_a_cancelled_batch_is_dropped(store: &Store) 
 
     assert_eq!(actor.recover_all().await.buried, 0);
 
-    actor.assert_completed(&made, Outcome::Cancelled).await;
+    actor.assert_completed(&made, BatchOutcome::Cancelled).await;
     let status = actor.status(&made).await;
     assert_eq!((status.failed, status.dropped), (0, 2));
     let stats = actor.figures().await;
     assert_eq!((stats.dead, stats.cancelled), (0, 2));
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
 }

@@ -2,13 +2,13 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{
-    BatchState, Cancelled, Delivery, Extended, JobState, NewBatch, NewJob, OnComplete,
-    Outcome, Priority, QueueName, Settled, Verdict,
+use relq_core::{
+    BatchOutcome, BatchState, Cancelled, Delivery, Disposition, Extended, JobState,
+    NewBatch, NewJob, OnComplete, Priority, QueueName, Settled,
 };
 
 use crate::{
-    batches::stage::{COMPLETE, batch, of, telling, told},
+    batches::fixture::{COMPLETE, batch, completed, of, telling},
     checks::{assert_applied, drain, settle_all},
     store::{HELD, Store, WOKEN},
 };
@@ -18,7 +18,7 @@ pub(crate) async fn an_open_batch_does_not_complete(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&telling("b")).await;
     actor.fill(&made, ["a"]).await;
-    assert_eq!(told(&drain(&actor).await), 0);
+    assert_eq!(completed(&drain(&actor).await), 0);
     actor.recover_all().await;
     actor.assert_running(&made).await;
 
@@ -27,9 +27,9 @@ pub(crate) async fn an_open_batch_does_not_complete(store: &Store) {
     actor.assert_running(&made).await;
     let status = actor.close(&made).await;
 
-    assert_eq!(status.outcome(), Some(Outcome::Done));
+    assert_eq!(status.outcome(), Some(BatchOutcome::Done));
     assert_eq!((status.total, status.done), (2, 2));
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
 }
 
 /// B1, B5: an empty batch completes in the step that seals it.
@@ -40,8 +40,8 @@ pub(crate) async fn an_empty_batch_completes_at_once(store: &Store) {
 
     let status = actor.close(&made).await;
 
-    assert_eq!(status.state, BatchState::Completed(Outcome::Done));
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(status.state, BatchState::Completed(BatchOutcome::Done));
+    assert_eq!(completed(&drain(&actor).await), 1);
 }
 
 /// B5: with the last piece a sealed batch completes, and its job is there, once.
@@ -49,15 +49,15 @@ pub(crate) async fn the_last_piece_completes(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 3).await;
     let held = actor.take(3).await;
-    assert_applied(&settle_all(&actor, &held[..2], &Verdict::Done).await);
+    assert_applied(&settle_all(&actor, &held[..2], &Disposition::Done).await);
     actor.assert_running(&made).await;
     assert_eq!(actor.take(9).await, [], "nothing is told yet");
 
     actor.finish(&held[2]).await;
 
-    actor.assert_completed(&made, Outcome::Done).await;
+    actor.assert_completed(&made, BatchOutcome::Done).await;
     let after = drain(&actor).await;
-    assert_eq!((after.len(), told(&after)), (1, 1));
+    assert_eq!((after.len(), completed(&after)), (1, 1));
     let created_at = actor.status(&made).await.created_at;
     assert_eq!(*after[0].job(), made.completion_job(created_at));
     assert_eq!(after[0].batch, None);
@@ -74,11 +74,11 @@ pub(crate) async fn a_completion_job_is_whole(store: &Store) {
     let new = NewBatch::new(batch("b")).on_complete(OnComplete::new(job.clone()));
     actor.submit(&new, 0).await;
 
-    let told = actor.take_one().await;
+    let completed = actor.take_one().await;
 
-    assert_eq!((&told.payload, &told.headers), (&job.payload, &job.headers));
+    assert_eq!((&completed.payload, &completed.headers), (&job.payload, &job.headers));
     assert_eq!(
-        (told.max_attempts, told.priority),
+        (completed.max_attempts, completed.priority),
         (job.max_attempts, Priority::NORMAL)
     );
 }
@@ -96,7 +96,7 @@ pub(crate) async fn a_completion_is_read_later(store: &Store) {
         store.within(wait + WOKEN, late.batches().wait_batch(&made, wait)).await;
 
     let status = known.expect("answered").expect("the batch is there");
-    assert_eq!(status.outcome(), Some(Outcome::Done));
+    assert_eq!(status.outcome(), Some(BatchOutcome::Done));
     assert!(took < wait, "it was told at once");
 }
 
@@ -112,15 +112,15 @@ pub(crate) async fn a_completion_goes_to_another_queue(store: &Store) {
     let made = here.submit(&new, 2).await;
     let held = here.take(2).await;
 
-    assert_applied(&settle_all(&here, &held, &Verdict::Done).await);
+    assert_applied(&settle_all(&here, &held, &Disposition::Done).await);
     for _ in 0..3 {
         here.recover_all().await;
     }
 
-    here.assert_completed(&made, Outcome::Done).await;
+    here.assert_completed(&made, BatchOutcome::Done).await;
     assert_eq!(drain(&here).await, []);
     let after = drain(&there).await;
-    assert_eq!((after.len(), told(&after)), (1, 1));
+    assert_eq!((after.len(), completed(&after)), (1, 1));
     let created_at = here.status(&made).await.created_at;
     assert_eq!(*after[0].job(), made.completion_job(created_at));
 }
@@ -133,7 +133,7 @@ pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
     }
     let (here, there) = (store.actor("w1").await, store.actor_on("w2", "others").await);
     let mut held = Vec::new();
-    for name in ["heartbeat", "leave", "cancel"] {
+    for name in ["heartbeat", "release_worker", "cancel"] {
         let others = QueueName::new("others").expect("a valid name");
         let on_complete = OnComplete::new(NewJob::new(COMPLETE)).queue(others);
         let new = NewBatch::new(batch(name)).on_complete(on_complete);
@@ -148,12 +148,12 @@ pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
     assert_eq!(there.take(5).await, []);
 
     assert_eq!(keeper.keep(kept, HELD).await.expect("answered"), Extended::Cancelled);
-    assert_eq!(told(&drain(&there).await), 1);
-    leaver.leave(leaver.worker()).await.expect("answered");
-    assert_eq!(told(&drain(&there).await), 1);
+    assert_eq!(completed(&drain(&there).await), 1);
+    leaver.release_worker(leaver.worker()).await.expect("answered");
+    assert_eq!(completed(&drain(&there).await), 1);
     let cancelled = here.cancel(job.job()).await.expect("answered");
     assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
-    assert_eq!(told(&drain(&there).await), 1);
+    assert_eq!(completed(&drain(&there).await), 1);
 }
 
 /// B5: workers that end the last pieces at once complete once.
@@ -168,13 +168,13 @@ pub(crate) async fn workers_at_once_complete_once(store: &Store) {
             workers.push((worker, held));
         }
         let settling = workers.into_iter().map(|(worker, held)| {
-            tokio::spawn(async move { worker.say(&held, Verdict::Done).await })
+            tokio::spawn(async move { worker.say(&held, Disposition::Done).await })
         });
         for settled in settling.collect::<Vec<_>>() {
             assert_eq!(settled.await.expect("it ends"), Settled::Applied);
         }
-        maker.assert_completed(&made, Outcome::Done).await;
-        assert_eq!(told(&drain(&maker).await), 1);
+        maker.assert_completed(&made, BatchOutcome::Done).await;
+        assert_eq!(completed(&drain(&maker).await), 1);
     }
 }
 
@@ -194,8 +194,8 @@ pub(crate) async fn a_waiter_is_told(store: &Store) {
 
     actor.finish(&held).await;
 
-    let (told, _) = store.within(wait, waiting).await;
-    assert_eq!(told.expect("it ends").outcome(), Some(Outcome::Done));
+    let (completed, _) = store.within(wait, waiting).await;
+    assert_eq!(completed.expect("it ends").outcome(), Some(BatchOutcome::Done));
 }
 
 /// R21: a wait ends in time, and says how the batch stands.
@@ -220,7 +220,7 @@ pub(crate) async fn dropped_settlements_complete_once(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 6).await;
     for one in actor.take_briefly(6).await {
-        let settling = actor.say(&one, Verdict::Done);
+        let settling = actor.say(&one, Disposition::Done);
         tokio::select! {
             biased;
             () = tokio::task::yield_now() => {}
@@ -233,7 +233,7 @@ pub(crate) async fn dropped_settlements_complete_once(store: &Store) {
 
     let after = drain(&actor).await;
 
-    actor.assert_completed(&made, Outcome::Done).await;
-    assert_eq!(told(&after), 1);
+    actor.assert_completed(&made, BatchOutcome::Done).await;
+    assert_eq!(completed(&after), 1);
     assert_eq!(actor.status(&made).await.done, 6);
 }

@@ -1,11 +1,12 @@
 //! A piece counts once, whatever happens to it (B2, B8).
 
-use queue_core::{
-    Cancelled, JobState, NewBatch, NewJob, Outcome, Settled, Verdict, Which,
+use relq_core::{
+    BatchOutcome, Cancelled, Disposition, JobState, NewBatch, NewJob, Selection,
+    Settled,
 };
 
 use crate::{
-    batches::stage::{batch, of, telling, told},
+    batches::fixture::{batch, completed, of, telling},
     checks::{assert_applied, dead, drain, id, retry_now, settle_all},
     store::Store,
 };
@@ -21,13 +22,13 @@ pub(crate) async fn every_end_is_counted(store: &Store) {
     let cancelled = actor.cancel(&id("mine")).await.expect("answered");
     assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
     for one in actor.take(10).await {
-        let verdict = match &one.payload[..] {
-            b"done" => Verdict::Done,
+        let disposition = match &one.payload[..] {
+            b"done" => Disposition::Done,
             b"dead" => dead("no"),
-            b"discarded" => Verdict::Discard,
+            b"discarded" => Disposition::Discard,
             _ => retry_now(),
         };
-        assert_eq!(actor.say(&one, verdict).await, Settled::Applied);
+        assert_eq!(actor.say(&one, disposition).await, Settled::Applied);
     }
 
     let status = actor.status(&made).await;
@@ -45,7 +46,7 @@ pub(crate) async fn a_second_ack_counts_nothing(store: &Store) {
     actor.finish(&held).await;
 
     for _ in 0..3 {
-        assert_eq!(actor.say(&held, Verdict::Done).await, Settled::LeaseLost);
+        assert_eq!(actor.say(&held, Disposition::Done).await, Settled::LeaseLost);
     }
 
     let status = actor.status(&made).await;
@@ -63,14 +64,14 @@ pub(crate) async fn a_redelivered_piece_counts_once(store: &Store) {
     let again = actor.take(2).await;
     assert_eq!(of(&again, &made), 2);
 
-    assert_eq!(actor.say(&first, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&first, Disposition::Done).await, Settled::LeaseLost);
     let status = actor.status(&made).await;
     assert_eq!((status.done, status.leased), (0, 2));
-    assert_applied(&settle_all(&actor, &again, &Verdict::Done).await);
+    assert_applied(&settle_all(&actor, &again, &Disposition::Done).await);
 
-    assert_eq!(actor.say(&first, Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.say(&first, Disposition::Done).await, Settled::LeaseLost);
     assert_eq!(actor.status(&made).await.done, 2);
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
 }
 
 /// B8: a piece that is buried has failed; a redrive makes a plain job of it.
@@ -80,15 +81,15 @@ pub(crate) async fn a_buried_piece_has_failed(store: &Store) {
     let held = actor.take(2).await;
     actor.finish(&held[0]).await;
     assert_eq!(actor.say(&held[1], dead("no")).await, Settled::Applied);
-    actor.assert_completed(&made, Outcome::Failed).await;
+    actor.assert_completed(&made, BatchOutcome::Failed).await;
     let record = actor.status(&made).await;
     assert_eq!((record.done, record.failed), (1, 1));
     assert_eq!(actor.the_dead_one().await.batch.as_ref(), Some(&made));
 
-    assert_eq!(actor.redrive(&Which::All).await.expect("answered").moved, 1);
+    assert_eq!(actor.redrive(&Selection::All).await.expect("answered").moved, 1);
     let after = drain(&actor).await;
 
-    assert_eq!((after.len(), told(&after), of(&after, &made)), (2, 1, 0));
+    assert_eq!((after.len(), completed(&after), of(&after, &made)), (2, 1, 0));
     assert_eq!(actor.status(&made).await, record);
 }
 
@@ -105,29 +106,33 @@ pub(crate) async fn a_piece_out_of_attempts_has_failed(store: &Store) {
 
     assert_eq!(actor.recover_all().await.buried, 1);
 
-    actor.assert_completed(&made, Outcome::Failed).await;
+    actor.assert_completed(&made, BatchOutcome::Failed).await;
     assert_eq!(actor.status(&made).await.failed, 1);
-    assert_eq!(told(&drain(&actor).await), 1);
+    assert_eq!(completed(&drain(&actor).await), 1);
 }
 
 /// B2: the figures add up after anything, and at any rest between.
-pub(crate) async fn a_batchs_figures_add_up(store: &Store) {
+pub(crate) async fn a_batchs_stats_add_up(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b"), 40).await;
     for round in 0..6 {
         let (mine, lost) = (one.take(4).await, two.take_briefly(2).await);
-        let verdicts =
-            [Verdict::Done, retry_now(), Verdict::GiveBack, Verdict::Discard];
-        for (held, verdict) in mine.iter().zip(verdicts) {
-            one.say(held, verdict).await;
+        let dispositions = [
+            Disposition::Done,
+            retry_now(),
+            Disposition::GiveBack,
+            Disposition::Discard,
+        ];
+        for (held, disposition) in mine.iter().zip(dispositions) {
+            one.say(held, disposition).await;
             one.status(&made).await;
         }
         if round % 2 == 0 {
-            two.leave(two.worker()).await.expect("answered");
+            two.release_worker(two.worker()).await.expect("answered");
         }
         store.outlast_brief_leases().await;
         one.recover_all().await;
-        settle_all(&two, &lost, &Verdict::Done).await;
+        settle_all(&two, &lost, &Disposition::Done).await;
         one.status(&made).await;
     }
 
@@ -135,6 +140,6 @@ pub(crate) async fn a_batchs_figures_add_up(store: &Store) {
 
     let status = one.status(&made).await;
     assert_eq!((status.done + status.dropped, status.total), (40, 40));
-    assert_eq!(told(&rest), 1);
-    one.assert_completed(&made, Outcome::Done).await;
+    assert_eq!(completed(&rest), 1);
+    one.assert_completed(&made, BatchOutcome::Done).await;
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use queue_core::{NewBatch, Outcome};
+use relq_core::{BatchOutcome, NewBatch};
 
 use crate::{
-    batches::stage::{batch, telling, told},
+    batches::fixture::{batch, completed, telling},
     checks::{dead, drain},
     store::Store,
 };
@@ -41,8 +41,8 @@ pub(crate) async fn a_name_can_be_used_again(store: &Store) {
     for _ in 0..3 {
         let made = actor.submit(&new, 1).await;
         let after = drain(&actor).await;
-        assert_eq!((after.len(), told(&after)), (2, 1));
-        actor.assert_completed(&made, Outcome::Done).await;
+        assert_eq!((after.len(), completed(&after)), (2, 1));
+        actor.assert_completed(&made, BatchOutcome::Done).await;
         store.advance(2 * NewBatch::MIN_RETENTION).await;
         actor.recover_all().await;
     }
@@ -81,14 +81,14 @@ pub(crate) async fn a_purge_removes_batches(store: &Store) {
         assert_eq!(actor.batches().batch(gone).await.expect("answered"), None);
     }
     assert_eq!(
-        actor.say(&held, queue_core::Verdict::Done).await,
-        queue_core::Settled::LeaseLost,
+        actor.say(&held, relq_core::Disposition::Done).await,
+        relq_core::Settled::LeaseLost,
     );
     actor.recover_all().await;
     assert_eq!(drain(&actor).await, []);
     let again = actor.submit(&telling("b"), 1).await;
     assert_eq!(drain(&actor).await.len(), 2);
-    actor.assert_completed(&again, Outcome::Done).await;
+    actor.assert_completed(&again, BatchOutcome::Done).await;
 }
 
 /// B6: of batches that were removed nothing is left in the store (NO-ORPHAN-KEYS).

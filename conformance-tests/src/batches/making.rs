@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use queue_core::{
-    Added, BatchPriority, BatchState, Created, DuplicateOf, Error, NewBatch, NewJob,
-    OnComplete, Outcome, Priority, Pushed,
+use relq_core::{
+    Added, BatchOutcome, BatchPriority, BatchState, Created, DuplicateOf, Error,
+    NewBatch, NewJob, OnComplete, Priority, Pushed,
 };
 
 use crate::{
-    batches::stage::{batch, limit, pieces, telling},
+    batches::fixture::{batch, limit, pieces, telling},
     checks::{drain, id, key, token},
     store::{HELD, Store},
 };
@@ -97,8 +97,8 @@ pub(crate) async fn a_closed_batch_takes_nothing(store: &Store) {
     actor.call_off(&cancelled).await;
     let closed = [
         (sealed, BatchState::Sealed, 1),
-        (empty, BatchState::Completed(Outcome::Done), 0),
-        (cancelled, BatchState::Completed(Outcome::Cancelled), 0),
+        (empty, BatchState::Completed(BatchOutcome::Done), 0),
+        (cancelled, BatchState::Completed(BatchOutcome::Cancelled), 0),
     ];
 
     for (made, state, total) in closed {
@@ -183,7 +183,7 @@ pub(crate) async fn a_piece_is_a_job(store: &Store) {
 pub(crate) async fn as_much_as_a_push_is_added(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
-    let most = actor.limits().max_batch.get() as usize;
+    let most = actor.limits().max_jobs_per_call.get() as usize;
 
     actor.fill(&made, pieces(&made, most)).await;
     let all: Vec<NewJob> =

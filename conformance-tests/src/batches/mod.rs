@@ -5,10 +5,10 @@ mod asking;
 mod cancelling;
 mod completing;
 mod counting;
+mod fixture;
 mod keeping;
 mod making;
 mod serving;
-mod stage;
 mod waking;
 
 pub(crate) use anything::*;

@@ -1,12 +1,12 @@
 //! Which pieces are given out, and how many at once (B3, B4, B9).
 
-use queue_core::{
-    BatchId, BatchPriority, BatchStatus, Change, ClaimRequest, Delivery, NewBatch,
-    NewJob, Outcome, Settled, Verdict,
+use relq_core::{
+    BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, ClaimRequest, Delivery,
+    Disposition, NewBatch, NewJob, Settled,
 };
 
 use crate::{
-    batches::stage::{batch, limit, of, pieces, telling, told},
+    batches::fixture::{batch, completed, limit, of, pieces, telling},
     checks::{
         assert_applied, assert_in_line, drain, expect_exactly, retry_after, settle_all,
     },
@@ -48,13 +48,13 @@ pub(crate) async fn a_limit_holds(store: &Store) {
 
     let mut done = 0;
     while let Some(first) = held.pop() {
-        assert_eq!(one.say(&first, Verdict::Done).await, Settled::Applied);
+        assert_eq!(one.say(&first, Disposition::Done).await, Settled::Applied);
         done += 1;
         held.extend(two.take(5).await.into_iter().filter(|one| one.batch.is_some()));
         assert!(held.len() <= 3, "{} are leased", held.len());
         assert_eq!(held.len(), 3.min(10 - done));
     }
-    one.assert_completed(&made, Outcome::Done).await;
+    one.assert_completed(&made, BatchOutcome::Done).await;
 }
 
 /// B3: the slot of a dead worker comes back with its lease.
@@ -72,16 +72,16 @@ pub(crate) async fn a_dead_workers_slot_comes_back(store: &Store) {
     taken.retain(|one| one.batch.is_some());
 
     assert_eq!(taken.len(), 4);
-    two.assert_completed(&made, Outcome::Done).await;
+    two.assert_completed(&made, BatchOutcome::Done).await;
 }
 
 /// B3, R24: the slots of a worker that leaves are free at once.
-pub(crate) async fn a_leavers_slots_come_back(store: &Store) {
+pub(crate) async fn released_slots_come_back(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&NewBatch::new(batch("b")).limit(limit(2)), 3).await;
     assert_eq!(of(&one.take(9).await, &made), 2);
 
-    one.leave(one.worker()).await.expect("answered");
+    one.release_worker(one.worker()).await.expect("answered");
 
     assert_eq!(of(&two.take(9).await, &made), 2);
 }
@@ -91,10 +91,12 @@ pub(crate) async fn every_end_frees_its_slot(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 4).await;
     let error = "no".to_owned();
-    for verdict in [Verdict::GiveBack, Verdict::Discard, Verdict::Dead { error }] {
+    for disposition in
+        [Disposition::GiveBack, Disposition::Discard, Disposition::Dead { error }]
+    {
         let held = actor.take(3).await;
         assert_eq!(of(&held, &made), 1);
-        assert_eq!(actor.say(&held[0], verdict).await, Settled::Applied);
+        assert_eq!(actor.say(&held[0], disposition).await, Settled::Applied);
     }
     let held = actor.take_one().await;
     actor.cancel(held.job()).await.expect("answered");
@@ -121,7 +123,7 @@ pub(crate) async fn a_retry_holds_no_slot(store: &Store) {
     assert_eq!((&again.payload, again.attempt()), (&first.payload, 2));
     assert_eq!(again.batch.as_ref(), Some(&made));
     actor.finish(&again).await;
-    actor.assert_completed(&made, Outcome::Done).await;
+    actor.assert_completed(&made, BatchOutcome::Done).await;
 }
 
 /// B4: the most urgent batch first, of equal ones the older, and jobs of no batch
@@ -182,7 +184,7 @@ pub(crate) async fn a_claim_of_pieces_is_bounded_by_bytes(store: &Store) {
 
     expect_exactly(taken.iter().map(|one| one.payload.len()), sizes);
     assert!(taken.iter().all(|one| one.attempt() == 1));
-    assert_applied(&settle_all(&actor, &taken, &Verdict::Done).await);
+    assert_applied(&settle_all(&actor, &taken, &Disposition::Done).await);
 }
 
 /// B3, B4: a batch that has no slot free holds up no other.
@@ -261,25 +263,25 @@ pub(crate) async fn a_pause_holds_pieces(store: &Store) {
     assert_eq!(of(&actor.take(5).await, &made), 2);
 }
 
-/// B2, B5: a turn ends the last piece and takes what that pushed, or leaves it ready.
-pub(crate) async fn a_turn_works_on_pieces(store: &Store) {
+/// B2, B5: settle_and_claim ends the last piece and takes what that pushed, or leaves it ready.
+pub(crate) async fn settle_and_claim_works_on_pieces(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
     let first = actor.take_one().await;
     let done = |of: &Delivery| {
-        [queue_core::Settlement::new(of.receipt.clone(), Verdict::Done)]
+        [relq_core::Settlement::new(of.receipt.clone(), Disposition::Done)]
     };
 
-    let turn = actor.turn(&done(&first), &actor.ask(5)).await;
-    assert_applied(&turn.settled.expect("answered"));
-    let mut held = turn.claimed.expect("answered");
+    let both = actor.settle_and_claim(&done(&first), &actor.ask(5)).await;
+    assert_applied(&both.settled.expect("answered"));
+    let mut held = both.claimed.expect("answered");
     held.extend(actor.take(5).await);
     assert_eq!((held.len(), of(&held, &made)), (1, 1));
-    let turn = actor.turn(&done(&held[0]), &actor.ask(5)).await;
+    let both = actor.settle_and_claim(&done(&held[0]), &actor.ask(5)).await;
 
-    assert_applied(&turn.settled.expect("answered"));
-    let mut after = turn.claimed.expect("answered");
-    assert_applied(&settle_all(&actor, &after, &Verdict::Done).await);
+    assert_applied(&both.settled.expect("answered"));
+    let mut after = both.claimed.expect("answered");
+    assert_applied(&settle_all(&actor, &after, &Disposition::Done).await);
     after.extend(drain(&actor).await);
-    assert_eq!((after.len(), told(&after)), (1, 1));
+    assert_eq!((after.len(), completed(&after)), (1, 1));
 }

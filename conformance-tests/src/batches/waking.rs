@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use queue_core::{Change, Delivery, NewBatch, NewJob};
+use relq_core::{Change, Delivery, NewBatch, NewJob};
 use tokio::task::JoinHandle;
 
 use crate::{
-    batches::stage::{batch, limit},
+    batches::fixture::{batch, limit},
     checks::{payloads, retry_after},
     store::{Actor, Store, WOKEN},
 };

@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use queue_core::BoxError;
+use relq_core::BoxError;
 use testcontainers::{
     ContainerAsync, GenericImage, ImageExt,
     core::{ContainerPort, IntoContainerPort},
@@ -24,7 +24,7 @@ const DEFAULT_TAG: &str = "8";
 /// Where the server listens within its container.
 const PORT: ContainerPort = ContainerPort::Tcp(6379);
 
-type Outcome<T> = Result<T, BoxError>;
+type SuiteResult<T> = Result<T, BoxError>;
 
 /// What a container is told.
 enum Order {
@@ -40,7 +40,7 @@ enum Order {
 pub(crate) struct Container {
     address: SocketAddr,
     /// Closed to have it removed.
-    orders: Option<mpsc::Sender<(Order, mpsc::Sender<Outcome<()>>)>>,
+    orders: Option<mpsc::Sender<(Order, mpsc::Sender<SuiteResult<()>>)>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,7 +49,7 @@ impl Container {
     ///
     /// # Errors
     /// When Docker is not there, or has no such image and can get none.
-    pub(crate) fn start(host_port: u16, arguments: &[&str]) -> Outcome<Self> {
+    pub(crate) fn start(host_port: u16, arguments: &[&str]) -> SuiteResult<Self> {
         let command = server_command(arguments);
         let (orders, inbox) = mpsc::channel();
         let (started, start) = mpsc::channel();
@@ -74,7 +74,7 @@ impl Container {
     ///
     /// # Errors
     /// Docker's.
-    pub(crate) fn kill(&self) -> Outcome<()> {
+    pub(crate) fn kill(&self) -> SuiteResult<()> {
         self.order(Order::Kill)
     }
 
@@ -82,11 +82,11 @@ impl Container {
     ///
     /// # Errors
     /// Docker's.
-    pub(crate) fn restart(&self) -> Outcome<()> {
+    pub(crate) fn restart(&self) -> SuiteResult<()> {
         self.order(Order::Restart)
     }
 
-    fn order(&self, order: Order) -> Outcome<()> {
+    fn order(&self, order: Order) -> SuiteResult<()> {
         let (answer, answered) = mpsc::channel();
         let orders = self.orders.as_ref().ok_or("the container is being removed")?;
         orders.send((order, answer))?;
@@ -106,8 +106,8 @@ impl Drop for Container {
 async fn live(
     host_port: u16,
     command: Vec<String>,
-    started: &mpsc::Sender<Outcome<SocketAddr>>,
-    inbox: mpsc::Receiver<(Order, mpsc::Sender<Outcome<()>>)>,
+    started: &mpsc::Sender<SuiteResult<SocketAddr>>,
+    inbox: mpsc::Receiver<(Order, mpsc::Sender<SuiteResult<()>>)>,
 ) {
     let container = match launch(host_port, command).await {
         Ok((container, address)) => {
@@ -130,7 +130,7 @@ async fn live(
 async fn launch(
     host_port: u16,
     command: Vec<String>,
-) -> Outcome<(ContainerAsync<GenericImage>, SocketAddr)> {
+) -> SuiteResult<(ContainerAsync<GenericImage>, SocketAddr)> {
     let chosen = |name, default: &str| env::var(name).unwrap_or(default.to_owned());
     let image = chosen("RELQ_TEST_IMAGE", DEFAULT_IMAGE);
     let tag = chosen("RELQ_TEST_TAG", DEFAULT_TAG);

@@ -1,4 +1,4 @@
-//! One actor as the gate sees it: alive or dead, its connections, its steps.
+//! One actor as the proxy sees it: alive or dead, its connections, its steps.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

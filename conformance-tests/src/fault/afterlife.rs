@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     command::Kind,
-    gate::Shared,
+    proxy::Shared,
     request::Request,
     rewrite::{self, Session},
     upstream::Upstream,

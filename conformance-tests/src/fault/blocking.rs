@@ -55,7 +55,7 @@ impl Blocking {
         self.limit
     }
 
-    /// The request with no limit on the server, in pieces: the gate keeps the time.
+    /// The request with no limit on the server, in pieces: the proxy keeps the time.
     pub(crate) fn without_limit(self, request: &Request) -> Vec<Bytes> {
         match self.limit {
             Some(_) => request.with_arg(self.limit_at, b"0"),

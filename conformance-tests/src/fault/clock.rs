@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Clock, Timestamp};
+use relq_core::{Clock, Timestamp};
 use tokio::sync::watch;
 
 /// The first of January 2100. A fixed start makes runs alike; a start in the future
@@ -20,7 +20,7 @@ const START: Timestamp = Timestamp::from_unix_ms(4_102_444_800_000);
 
 /// A clock that stands still until it is advanced. Clones are the same clock.
 ///
-/// It is the one clock of a case: actors sleep on it, the gate answers `TIME` from
+/// It is the one clock of a case: actors sleep on it, the proxy answers `TIME` from
 /// it, and what the server holds in a blocking command is let go by it.
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Shared>);

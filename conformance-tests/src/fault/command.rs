@@ -1,15 +1,15 @@
-//! What a command is to the gate.
+//! What a command is to the proxy.
 
 use super::{blocking::Blocking, request::Request};
 
-/// How the gate treats a command.
+/// How the proxy treats a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An empty array, which Redis passes over without an answer.
     Nothing,
     /// Passes and is no step: it touches no key.
     Free,
-    /// The server may refuse it; the gate answers it: time.
+    /// The server may refuse it; the proxy answers it: time.
     Time,
     /// Begins a transaction. Its commands are no steps; their EXEC is one.
     Multi,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Blocking(Blocking),
     /// Any other: a step.
     Plain,
-    /// The gate cannot carry it; why.
+    /// The proxy cannot carry it; why.
     Refused(&'static str),
 }
 
@@ -58,10 +58,10 @@ impl Kind {
             "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "UNSUBSCRIBE"
             | "PUNSUBSCRIBE" | "SUNSUBSCRIBE" => Self::Subscription,
             "MONITOR" | "SYNC" | "PSYNC" => {
-                Self::Refused("the gate carries no endless replies")
+                Self::Refused("the proxy carries no endless replies")
             }
             "FUNCTION" if matches!(&*request.word(1), "LOAD" | "RESTORE") => {
-                Self::Refused("the gate cannot keep the time inside functions")
+                Self::Refused("the proxy cannot keep the time inside functions")
             }
             _ => Blocking::of(request).map_or(Self::Plain, Self::Blocking),
         }
@@ -69,7 +69,7 @@ impl Kind {
 
     fn of_client(request: &Request) -> Self {
         match request.word(1).as_str() {
-            "REPLY" => Self::Refused("the gate counts replies, so all must come"),
+            "REPLY" => Self::Refused("the proxy counts replies, so all must come"),
             _ => Self::Free,
         }
     }

@@ -8,9 +8,9 @@ use super::{
     actor::{Actor, Life},
     afterlife::Ghost,
     frame::Malformed,
-    gate::Shared,
     inbound::{Ended, Inbound, Requests},
     outbound::{Outbound, Stopped},
+    proxy::Shared,
     rewrite::Session,
     stream::{Stream, Writer},
     upstream::Upstream,
@@ -45,7 +45,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     connection.end(&shared, &actor, end).await;
 }
 
-/// How the server calls this connection. Only the gate's own user is sure to be allowed
+/// How the server calls this connection. Only the proxy's own user is sure to be allowed
 /// to ask, so it is asked before the client can say who it is.
 async fn id_at_server(upstream: &mut Upstream) -> io::Result<String> {
     let reply = upstream.ask(&["CLIENT", "ID"]).await?;

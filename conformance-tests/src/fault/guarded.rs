@@ -1,6 +1,6 @@
 //! A server that asks for more than a connection: encryption, a password, a database.
 //!
-//! The gate gives them at the beginning of each of its connections, so that an actor
+//! The proxy gives them at the beginning of each of its connections, so that an actor
 //! needs to know none of it.
 
 use std::{

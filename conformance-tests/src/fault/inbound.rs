@@ -9,7 +9,7 @@ use super::{
     actor::{Actor, Life},
     command::Kind,
     frame::Malformed,
-    gate::Shared,
+    proxy::Shared,
     record::{Fate, StepRecord},
     request::{Request, RequestParser},
     rewrite::{self, Session},
@@ -96,11 +96,11 @@ impl Inbound<'_> {
         self.server.flush().await?;
         match self.requests.read().await {
             Ok(bytes) if bytes > 0 => Ok(()),
-            Ok(_) | Err(_) => Err(self.leave().await),
+            Ok(_) | Err(_) => Err(self.release_worker().await),
         }
     }
 
-    pub(super) async fn leave(&mut self) -> Ended {
+    pub(super) async fn release_worker(&mut self) -> Ended {
         match self.server.finish().await {
             Ok(()) => Ended::ClientLeft,
             Err(_) => Ended::Broken,
@@ -125,7 +125,7 @@ impl Inbound<'_> {
         }
         match self.shared.ledger.arrives(step, can_wait).await {
             None => self.go_through(kind, &request).await,
-            Some(fault) => self.strike(fault, kind, request).await,
+            Some(fault) => self.inject(fault, kind, request).await,
         }
     }
 
@@ -160,7 +160,7 @@ impl Inbound<'_> {
         }
     }
 
-    /// Sends a request on, with the gate's time in it where it asks for time.
+    /// Sends a request on, with the proxy's time in it where it asks for time.
     pub(super) async fn pass(
         &mut self,
         kind: Kind,

@@ -1,7 +1,7 @@
-//! The plan, the record, and who waits at the gate for a decision.
+//! The plan, the record, and who waits at the proxy for a decision.
 //!
 //! Without parking, what becomes of a step is decided when it comes: by the plan. With
-//! parking it waits, and the suite decides in which order steps go on and what strikes
+//! parking it waits, and the suite decides in which order steps go on and what hits
 //! them, so that every interleaving can be tried.
 
 use std::{
@@ -14,24 +14,24 @@ use tokio::sync::{oneshot, watch};
 use super::record::{Fate, Fault, StepRecord};
 
 /// Which step of which actor.
-type Place = (String, u32);
+type StepOfActor = (String, u32);
 
 /// What becomes of a step: the fault that fires at it, if one does.
-type Verdict = Option<Fault>;
+type PlannedFault = Option<Fault>;
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    book: Mutex<Book>,
+    entries: Mutex<Entries>,
     parked: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    plan: BTreeMap<Place, Fault>,
+struct Entries {
+    plan: BTreeMap<StepOfActor, Fault>,
     steps: Vec<StepRecord>,
     troubles: Vec<String>,
     is_parking: bool,
-    parked: BTreeMap<Place, Parked>,
+    parked: BTreeMap<StepOfActor, Parked>,
 }
 
 #[derive(Debug)]
@@ -39,128 +39,132 @@ struct Parked {
     /// Where in the record it is.
     at: usize,
     can_wait: bool,
-    decide: oneshot::Sender<Verdict>,
+    decide: oneshot::Sender<PlannedFault>,
 }
 
 impl Ledger {
     pub(crate) fn new() -> Self {
-        Self { book: Mutex::default(), parked: watch::Sender::new(0) }
+        Self { entries: Mutex::default(), parked: watch::Sender::new(0) }
     }
 
     pub(crate) fn plan(&self, actor: &str, step: u32, fault: Fault) {
-        self.book().plan.insert((actor.to_owned(), step), fault);
+        self.entries().plan.insert((actor.to_owned(), step), fault);
     }
 
     pub(crate) fn unfired(&self) -> Vec<(String, u32, Fault)> {
-        let book = self.book();
-        let entry = |((actor, step), fault): (&Place, &Fault)| {
+        let entries = self.entries();
+        let entry = |((actor, step), fault): (&StepOfActor, &Fault)| {
             (actor.clone(), *step, fault.clone())
         };
-        book.plan.iter().map(entry).collect()
+        entries.plan.iter().map(entry).collect()
     }
 
     pub(crate) fn steps(&self) -> Vec<StepRecord> {
-        self.book().steps.clone()
+        self.entries().steps.clone()
     }
 
     pub(crate) fn step_count(&self) -> usize {
-        self.book().steps.len()
+        self.entries().steps.len()
     }
 
     pub(crate) fn trouble(&self, what: &str) {
-        self.book().troubles.push(what.to_owned());
+        self.entries().troubles.push(what.to_owned());
     }
 
     pub(crate) fn troubles(&self) -> Vec<String> {
-        self.book().troubles.clone()
+        self.entries().troubles.clone()
     }
 
     /// Writes down a step that nobody decides on.
     pub(crate) fn write(&self, step: StepRecord) {
-        self.book().steps.push(step);
+        self.entries().steps.push(step);
     }
 
     /// Writes a step down and answers what becomes of it, at once or when the suite
     /// has decided.
-    pub(crate) async fn arrives(&self, step: StepRecord, can_wait: bool) -> Verdict {
-        let place = (step.actor.clone(), step.step);
+    pub(crate) async fn arrives(
+        &self,
+        step: StepRecord,
+        can_wait: bool,
+    ) -> PlannedFault {
+        let at_step = (step.actor.clone(), step.step);
         let decision = {
-            let mut book = self.book();
-            book.steps.push(step);
-            let at = book.steps.len() - 1;
-            if !book.is_parking {
-                return book.strike_as_planned(&place, at, can_wait);
+            let mut entries = self.entries();
+            entries.steps.push(step);
+            let at = entries.steps.len() - 1;
+            if !entries.is_parking {
+                return entries.inject_as_planned(&at_step, at, can_wait);
             }
             let (decide, decision) = oneshot::channel();
-            book.parked.insert(place.clone(), Parked { at, can_wait, decide });
-            self.parked.send_replace(book.parked.len());
+            entries.parked.insert(at_step.clone(), Parked { at, can_wait, decide });
+            self.parked.send_replace(entries.parked.len());
             decision
         };
-        let _leaves = Leaves { ledger: self, place };
+        let _leaves = Leaves { ledger: self, at_step };
         decision.await.unwrap_or(None)
     }
 
     pub(crate) fn is_parking(&self) -> bool {
-        self.book().is_parking
+        self.entries().is_parking
     }
 
     /// From now on every step waits for [`Ledger::decide`].
     pub(crate) fn park(&self) {
-        self.book().is_parking = true;
+        self.entries().is_parking = true;
     }
 
     pub(crate) async fn parked(&self, count: usize) -> Vec<StepRecord> {
         let mut parked = self.parked.subscribe();
         // The sender lives as long as the ledger.
         let _ = parked.wait_for(|parked| *parked >= count).await;
-        let book = self.book();
-        book.parked.values().map(|parked| book.steps[parked.at].clone()).collect()
+        let entries = self.entries();
+        entries.parked.values().map(|parked| entries.steps[parked.at].clone()).collect()
     }
 
     /// Lets a parked step go on; answers whether it was there.
-    pub(crate) fn decide(&self, actor: &str, step: u32, fault: Verdict) -> bool {
-        let place = (actor.to_owned(), step);
-        let mut book = self.book();
-        let Some(parked) = book.parked.remove(&place) else { return false };
-        self.parked.send_replace(book.parked.len());
-        let verdict = match fault {
+    pub(crate) fn decide(&self, actor: &str, step: u32, fault: PlannedFault) -> bool {
+        let at_step = (actor.to_owned(), step);
+        let mut entries = self.entries();
+        let Some(parked) = entries.parked.remove(&at_step) else { return false };
+        self.parked.send_replace(entries.parked.len());
+        let planned = match fault {
             Some(fault) => {
-                book.plan.insert(place.clone(), fault);
-                book.strike_as_planned(&place, parked.at, parked.can_wait)
+                entries.plan.insert(at_step.clone(), fault);
+                entries.inject_as_planned(&at_step, parked.at, parked.can_wait)
             }
             None => None,
         };
         // A connection that ended meanwhile needs no decision.
-        parked.decide.send(verdict).is_ok()
+        parked.decide.send(planned).is_ok()
     }
 
     /// Forgets the plan and lets all go that are parked.
     pub(crate) fn heal(&self) {
-        let mut book = self.book();
-        book.plan.clear();
-        book.is_parking = false;
-        book.parked.clear();
+        let mut entries = self.entries();
+        entries.plan.clear();
+        entries.is_parking = false;
+        entries.parked.clear();
         self.parked.send_replace(0);
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl Entries {
     /// A time-out cannot strike what does not wait, and stays planned.
-    fn strike_as_planned(
+    fn inject_as_planned(
         &mut self,
-        place: &Place,
+        at_step: &StepOfActor,
         at: usize,
         can_wait: bool,
-    ) -> Verdict {
-        if !can_wait && self.plan.get(place) == Some(&Fault::TimeOut) {
+    ) -> PlannedFault {
+        if !can_wait && self.plan.get(at_step) == Some(&Fault::TimeOut) {
             return None;
         }
-        let fault = self.plan.remove(place)?;
-        self.steps[at].fate = Fate::Struck(fault.clone());
+        let fault = self.plan.remove(at_step)?;
+        self.steps[at].fate = Fate::Injected(fault.clone());
         Some(fault)
     }
 }
@@ -168,14 +172,14 @@ impl Book {
 /// Takes a step off the parked ones when its connection ends.
 struct Leaves<'a> {
     ledger: &'a Ledger,
-    place: Place,
+    at_step: StepOfActor,
 }
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
-        let mut book = self.ledger.book();
-        if book.parked.remove(&self.place).is_some() {
-            self.ledger.parked.send_replace(book.parked.len());
+        let mut entries = self.ledger.entries();
+        if entries.parked.remove(&self.at_step).is_some() {
+            self.ledger.parked.send_replace(entries.parked.len());
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The gate: a proxy before a Redis server at which every command can be struck.
+//! The proxy: a proxy before a Redis server at which every command can be hit by a fault.
 //!
 //! ```text
 //!  actor "worker-1" ── unix:///…/0.sock ─┐
-//!                                        ├─ gate ── one connection each ── server
+//!                                        ├─ proxy ── one connection each ── server
 //!  actor "reaper"   ── unix:///…/1.sock ─┘    │
 //!                                             └─ plan, record, clock
 //! ```
@@ -11,22 +11,22 @@
 //! EXEC, and so is a script. What touches no key (HELLO, AUTH, SELECT, CLIENT,
 //! SCRIPT, PING, INFO, COMMAND, TIME) is no step. Steps are numbered from 1 for each
 //! actor, over all its connections. A [`Fault`] is planned for a step of an actor and
-//! fires when it comes; or steps [park](Gate::park) at the gate, and the suite decides
-//! which goes on and what strikes it.
+//! fires when it comes; or steps [park](FaultProxy::park) at the proxy, and the suite decides
+//! which goes on and what hits it.
 //!
 //! Bytes pass unchanged in both directions, but where time is in them:
 //!
 //! - `TIME` is answered from the [`VirtualClock`], inside scripts too. In a
 //!   transaction it is the time when the command was queued.
 //! - A blocking command is sent without its limit. When the clock has passed it, the
-//!   gate has the server answer that the time is over.
+//!   proxy has the server answer that the time is over.
 //!
-//! What the gate cannot carry it refuses: MONITOR, replication, CLIENT REPLY, and
+//! What the proxy cannot carry it refuses: MONITOR, replication, CLIENT REPLY, and
 //! functions, in which it could not keep the time. Keys with a time to live still go
 //! by the server's own clock; a [`VirtualClock`] starts far in the future, so that
 //! none set by its time ends during a run.
 //!
-//! **Death.** When an actor dies the gate closes all its connections, waits until
+//! **Death.** When an actor dies the proxy closes all its connections, waits until
 //! the server has closed its ends, and only then is the actor
 //! [gone](Endpoint::gone): what it had sent has run, or never will, but for what was
 //! kept as a ghost. What ran on one connection is a prefix of what was sent on it.
@@ -39,12 +39,13 @@ mod clock;
 mod command;
 mod connection;
 mod frame;
-mod gate;
 mod guarded;
 mod inbound;
+mod inject;
 mod ledger;
 mod outbound;
 mod patch;
+mod proxy;
 mod record;
 mod reply;
 mod request;
@@ -52,7 +53,6 @@ mod rewrite;
 mod script;
 mod server;
 mod stream;
-mod strike;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 mod upstream;
@@ -60,9 +60,9 @@ mod waiting;
 mod wire;
 
 pub use clock::VirtualClock;
-pub use gate::{Endpoint, Gate, Transport};
 pub use guarded::Guarded;
 pub use patch::Fitted;
+pub use proxy::{Endpoint, FaultProxy, Transport};
 pub use record::{Behind, Fate, Fault, StepRecord, When};
 pub(crate) use reply::is_error;
 #[doc(hidden)]

@@ -10,7 +10,7 @@ pub(crate) enum Tls {}
 
 impl Tls {
     pub(crate) fn new(_: &str, _: Option<&Path>) -> io::Result<Self> {
-        Err(io::Error::other("TLS needs --features conformance-tests/tls"))
+        Err(io::Error::other("TLS needs --features relq-conformance/tls"))
     }
 
     #[expect(clippy::unused_async, reason = "as where the feature is on")]

@@ -11,7 +11,7 @@ pub enum Fault {
     /// The command runs, its reply is lost, and the actor is dead by then.
     After(Behind),
     /// The actor dies; its command, and what it sent behind it, run late: when
-    /// [`Gate::release_ghosts`](super::Gate::release_ghosts) says.
+    /// [`FaultProxy::release_ghosts`](super::FaultProxy::release_ghosts) says.
     Ghost,
     /// The server answers this error (code and words) and does nothing.
     Error(String),
@@ -25,14 +25,14 @@ pub enum Fault {
     WaiterCloses,
     /// The actor dies while the server holds its command, and the server does not
     /// get to know: its connections stay open, unread, until
-    /// [`Gate::heal`](super::Gate::heal).
+    /// [`FaultProxy::heal`](super::FaultProxy::heal).
     WaiterFreezes,
     /// A blocking command is answered at once that its time is over, and does
     /// nothing. At another command this fault does not fire.
     TimeOut,
 }
 
-/// What becomes of the commands that an actor sent behind the struck one.
+/// What becomes of the commands that an actor sent behind the hit by a fault one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
     /// They were never sent.
@@ -56,8 +56,8 @@ pub enum Fate {
     /// It went through.
     Passed,
     /// This fault fired at it.
-    Struck(Fault),
-    /// It was sent behind a struck one on the same connection.
+    Injected(Fault),
+    /// It was sent behind a hit by a fault one on the same connection.
     LeftBehind(Behind),
 }
 

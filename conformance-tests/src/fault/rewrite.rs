@@ -7,13 +7,13 @@ use bytes::Bytes;
 
 use super::{
     command::Kind,
-    gate::Shared,
+    proxy::Shared,
     request::{Request, bulk, encode},
     script::Scripts,
     wire::Reply,
 };
 
-/// What the gate knows of one connection, from what the client sent on it.
+/// What the proxy knows of one connection, from what the client sent on it.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// How the server calls it.
@@ -129,7 +129,7 @@ fn queued(
     }
 }
 
-/// A request with the gate's time where it runs a script.
+/// A request with the proxy's time where it runs a script.
 fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     let mut scripts = shared.scripts();
     let time = shared.clock.time();
@@ -152,7 +152,7 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
 }
 
 /// Whether the number of keys fits: else the server refuses it, and must not find
-/// that it does fit because of what the gate added.
+/// that it does fit because of what the proxy added.
 fn is_well_formed(request: &Request) -> bool {
     let keys = request.arg(2).and_then(|keys| std::str::from_utf8(keys).ok());
     let keys = keys.and_then(|keys| keys.parse::<usize>().ok());

@@ -1,4 +1,4 @@
-//! Scripts that read the gate's clock.
+//! Scripts that read the proxy's clock.
 //!
 //! ```text
 //!  client   EVALSHA a1… 1 key arg               TIME in a1… is the server's
@@ -10,8 +10,8 @@
 //! one line, put in front of the script's first line (behind `#!lua …`), so the
 //! numbers of lines stay. `KEYS`, `ARGV` and the flags are what the client meant.
 //!
-//! A digest that the gate does not know passes as it is, and so does one that the
-//! server forgot: both answer NOSCRIPT, as they would without the gate.
+//! A digest that the proxy does not know passes as it is, and so does one that the
+//! server forgot: both answer NOSCRIPT, as they would without the proxy.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -25,7 +25,7 @@ static SHIM: LazyLock<String> = LazyLock::new(|| {
     include_str!("time_shim.lua").lines().flat_map(|line| [line.trim(), " "]).collect()
 });
 
-/// The scripts that went through the gate.
+/// The scripts that went through the proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
     /// By the digest that the client knows, and by that of the shimmed one too.
@@ -70,7 +70,7 @@ impl Scripts {
         (digest, shimmed)
     }
 
-    /// The digest to send in place of a client's, if the gate knows the script.
+    /// The digest to send in place of a client's, if the proxy knows the script.
     pub(crate) fn shimmed(&self, digest: &[u8]) -> Option<&str> {
         let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
         self.known.get(&digest).map(|known| known.shimmed.as_str())

@@ -1,4 +1,4 @@
-//! The gate's own word with the server, beside the clients' connections.
+//! The proxy's own word with the server, beside the clients' connections.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{reply::is_error, stream::Address, upstream::Upstream};
 
-/// The server behind the gate.
+/// The server behind the proxy.
 pub(crate) struct Server {
     pub(crate) address: Address,
     own: tokio::sync::Mutex<Option<Upstream>>,

@@ -1,4 +1,4 @@
-//! A connection of the gate's to the server.
+//! A connection of the proxy's to the server.
 
 use std::{io, time::Duration};
 

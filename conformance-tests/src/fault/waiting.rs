@@ -1,4 +1,4 @@
-//! Commands that the server holds: the gate keeps their time.
+//! Commands that the server holds: the proxy keeps their time.
 
 use std::{io, time::Duration};
 
@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::{
     blocking::Blocking,
-    gate::Shared,
     inbound::{Answer, Ended, Inbound, gone},
+    proxy::Shared,
     request::Request,
 };
 
@@ -41,7 +41,7 @@ impl Inbound<'_> {
         tokio::select! {
             biased;
             answered = &mut reply => return answered.map_err(gone),
-            () = self.requests.end() => return Err(self.leave().await),
+            () = self.requests.end() => return Err(self.release_worker().await),
             () = sleep_until(self.shared, deadline) => {}
         }
         let let_go = self.shared.server.let_go(id).await;
@@ -55,7 +55,7 @@ impl Inbound<'_> {
         held.map_err(|error| self.not_listened_to(&error))
     }
 
-    /// A server that is down is a fault like others; one that refuses the gate's own
+    /// A server that is down is a fault like others; one that refuses the proxy's own
     /// word makes the run worthless.
     pub(super) fn not_listened_to(&self, error: &io::Error) -> Ended {
         if error.kind() == io::ErrorKind::Other {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use queue_core::{
-    Cancelled, DuplicateOf, Extended, JobState, NewJob, Pushed, Verdict, Which,
+use relq_core::{
+    Cancelled, Disposition, DuplicateOf, Extended, JobState, NewJob, Pushed, Selection,
 };
 
 use super::{PAST_WINDOW, WINDOW, mine};
@@ -112,7 +112,7 @@ pub(crate) async fn an_id_is_known_after_discard(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
     let held = actor.take_one().await;
-    actor.say(&held, Verdict::Discard).await;
+    actor.say(&held, Disposition::Discard).await;
 
     is_known(&actor).await;
 
@@ -136,7 +136,7 @@ pub(crate) async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
     actor.store_one(mine()).await;
     let held = actor.take_one().await;
     actor.say(&held, dead("no")).await;
-    assert_eq!(actor.purge_dead(&Which::All).await.expect("answered"), 1);
+    assert_eq!(actor.purge_dead(&Selection::All).await.expect("answered"), 1);
 
     is_known(&actor).await;
 
@@ -244,7 +244,7 @@ pub(crate) async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
 
     let stored = usize::from(matches!(again, Pushed::Stored(_)));
     assert_eq!(actor.take(10).await.len(), 1 + stored);
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
     assert_eq!(drain(&actor).await.len(), 1 + stored);
 }
 
@@ -259,10 +259,13 @@ pub(crate) async fn odd_ids_live_a_whole_life(store: &Store) {
         let kept = actor.keep(&held, HELD).await;
         assert!(matches!(kept, Ok(Extended::Until(_))), "{odd}: {kept:?}");
         actor.say(&held, dead("no")).await;
-        let only = Which::Only(vec![job.clone()]);
+        let only = Selection::Only(vec![job.clone()]);
         assert_eq!(actor.redrive(&only).await.expect("answered").moved, 1, "{odd}");
         actor.take_one().await;
-        assert_eq!(actor.leave(actor.worker()).await.expect("answered").jobs, 1);
+        assert_eq!(
+            actor.release_worker(actor.worker()).await.expect("answered").jobs,
+            1
+        );
         let cancelled = actor.cancel(&job).await.expect("answered");
         assert_eq!(cancelled, Cancelled::Removed(JobState::Ready), "{odd}");
     }

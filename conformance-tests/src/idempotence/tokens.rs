@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queue_core::{DuplicateOf, JobState, NewJob, Pushed};
+use relq_core::{DuplicateOf, JobState, NewJob, Pushed};
 
 use super::{PAST_WINDOW, WINDOW, mine};
 use crate::{
@@ -107,9 +107,9 @@ pub(crate) async fn racing_calls_of_a_token_store_once(store: &Store) {
 }
 
 /// R4: a call of the largest size is repeated as safely as a small one.
-pub(crate) async fn the_largest_batch_can_be_repeated(store: &Store) {
+pub(crate) async fn the_largest_call_can_be_repeated(store: &Store) {
     let actor = store.actor("producer").await;
-    let most = actor.limits().max_batch.get() as usize;
+    let most = actor.limits().max_jobs_per_call.get() as usize;
     let jobs: Vec<NewJob> = numbered(most).into_iter().map(NewJob::new).collect();
     let first = actor.push(&jobs, Some(&token("t"))).await.expect("taken");
 
@@ -170,6 +170,6 @@ pub(crate) async fn a_token_that_meets_an_id_loses_nothing(store: &Store) {
 
     let stored = answer.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
     assert_eq!(actor.take(10).await.len(), 1 + stored);
-    actor.leave(actor.worker()).await.expect("answered");
+    actor.release_worker(actor.worker()).await.expect("answered");
     assert_eq!(drain(&actor).await.len(), 1 + stored);
 }

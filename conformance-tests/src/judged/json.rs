@@ -1,8 +1,8 @@
 //! A report for programs.
 
-use conformance_tests::{
+use relq_conformance::{
     model::Summary,
-    report::{Counts, Judged, Report, Verdict},
+    report::{CaseResult, Counts, Judged, Report},
 };
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ struct Object<'a> {
     cases: usize,
     passed: usize,
     failed: usize,
-    unclaimed: usize,
+    unsupported: usize,
     steps: u64,
     faults_fired: u64,
     model: Option<Model>,
@@ -31,7 +31,7 @@ struct Model {
 struct Case<'a> {
     id: &'a str,
     rules: &'a [&'a str],
-    verdict: &'static str,
+    result: &'static str,
     steps: u64,
     faults_fired: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ struct Case<'a> {
 
 /// The report as one object; its cases are under `list`.
 pub(super) fn of(report: &Report) -> serde_json::Result<String> {
-    let Counts { cases, passed, failed, unclaimed, steps, faults_fired } =
+    let Counts { cases, passed, failed, unsupported, steps, faults_fired } =
         report.counts();
     let list = report.cases.iter().map(|case| of_case(report, case)).collect();
     serde_json::to_string_pretty(&Object {
@@ -50,7 +50,7 @@ pub(super) fn of(report: &Report) -> serde_json::Result<String> {
         cases,
         passed,
         failed,
-        unclaimed,
+        unsupported,
         steps,
         faults_fired,
         model: report.played().map(of_model),
@@ -64,15 +64,15 @@ fn of_model(played: Summary) -> Model {
 }
 
 fn of_case<'a>(report: &Report, case: &'a Judged) -> Case<'a> {
-    let (verdict, failure) = match &case.verdict {
-        Verdict::Passed => ("passed", None),
-        Verdict::Unclaimed => ("unclaimed", None),
-        Verdict::Failed(words) => ("failed", Some(words.as_str())),
+    let (result, failure) = match &case.result {
+        CaseResult::Passed => ("passed", None),
+        CaseResult::Unsupported => ("unsupported", None),
+        CaseResult::Failed(words) => ("failed", Some(words.as_str())),
     };
     Case {
         id: &case.id,
         rules: case.rules,
-        verdict,
+        result,
         steps: case.steps,
         faults_fired: case.faults_fired,
         failure,

@@ -1,6 +1,6 @@
 //! A report in the XML that CI servers show.
 
-use conformance_tests::report::{Judged, Report, Verdict};
+use relq_conformance::report::{CaseResult, Judged, Report};
 
 /// The report as a `testsuite` of JUnit's.
 pub(super) fn of(report: &Report) -> String {
@@ -8,7 +8,7 @@ pub(super) fn of(report: &Report) -> String {
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" \
          tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
-        report.backend, counts.cases, counts.failed, counts.unclaimed
+        report.backend, counts.cases, counts.failed, counts.unsupported
     );
     report.cases.iter().for_each(|case| xml.push_str(&of_case(report, case)));
     xml + "</testsuite>\n"
@@ -16,10 +16,10 @@ pub(super) fn of(report: &Report) -> String {
 
 fn of_case(report: &Report, case: &Judged) -> String {
     let name = escaped(case.id.rsplit("::").next().unwrap_or(&case.id));
-    let inside = match &case.verdict {
-        Verdict::Passed => String::new(),
-        Verdict::Unclaimed => "<skipped message=\"not claimed\"/>".to_owned(),
-        Verdict::Failed(words) => {
+    let inside = match &case.result {
+        CaseResult::Passed => String::new(),
+        CaseResult::Unsupported => "<skipped message=\"not supported\"/>".to_owned(),
+        CaseResult::Failed(words) => {
             let words = format!("{words}\n{}", report.replay(case));
             format!("<failure>{}</failure>", escaped(&words))
         }

@@ -5,7 +5,7 @@ mod junit;
 
 use std::path::PathBuf;
 
-use conformance_tests::{
+use relq_conformance::{
     Profile,
     own::{
         Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
@@ -14,11 +14,11 @@ use conformance_tests::{
     server::{Choice, GivenServer},
 };
 
-use crate::{Outcome, backend::Backend};
+use crate::{SuiteResult, backend::Backend};
 
 /// Run the suite on a backend and print a table
 ///
-/// Every functional case, every act with every fault at every step (at a gate before
+/// Every functional case, every act with every fault at every step (at a proxy before
 /// Redis, or by killed processes), and random sequences against a model. Exits with 1
 /// when a promise was broken. In all formats the table is printed too, but with --json,
 /// which prints one object.
@@ -73,7 +73,7 @@ struct Format {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Outcome<bool> {
+    pub(crate) fn run(self) -> SuiteResult<bool> {
         if let Some(url) = &self.url {
             if self.backend == Backend::Sqlite {
                 return Err(
@@ -104,7 +104,7 @@ impl Args {
 }
 
 impl Format {
-    fn show(&self, report: &Report) -> Outcome<()> {
+    fn show(&self, report: &Report) -> SuiteResult<()> {
         if self.json {
             println!("{}", json::of(report)?);
             return Ok(());

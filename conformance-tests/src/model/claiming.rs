@@ -1,15 +1,15 @@
 //! What a claim does, by the rules.
 
-use queue_core::Delivery;
+use relq_core::Delivery;
 
 use super::{
-    book::{Book, Told, Verdict},
+    possible_state::{JobLocation, Lease, Ms, PossibleState},
     pushing::ms,
-    world::{Lease, Ms, Place, World},
+    reference::{CheckResult, ObservedLease, Reference},
 };
 use crate::{
     class::Class,
-    turn::{LAST, Ready},
+    ready_order::{LAST, Ready},
 };
 
 /// Who asks for how much.
@@ -27,9 +27,9 @@ struct Taken {
     places: Vec<Ready>,
 }
 
-impl Book {
+impl Reference {
     /// A claim that was answered.
-    pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> Verdict {
+    pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> CheckResult {
         let expired_in_between = self.may_meet_expired();
         let taken = self.taken(asked, answer)?;
         if self.class.patience(u64::MAX) > 0 {
@@ -44,14 +44,14 @@ impl Book {
         Ok(())
     }
 
-    /// A claim that was answered although it was struck. What it had leased by then is
+    /// A claim that was answered although it was hit by a fault. What it had leased by then is
     /// delivered, and it does not look for more; what it found expired may still be
     /// leased.
-    pub(crate) fn claimed_though_struck(
+    pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,
         answer: &[Delivery],
-    ) -> Verdict {
+    ) -> CheckResult {
         let taken = self.taken(asked, answer)?;
         if self.class.patience(u64::MAX) > 0 {
             self.passed_over(asked, &taken)?;
@@ -93,10 +93,10 @@ impl Book {
         if !self.class.claims_take_over() {
             return;
         }
-        self.maybe(|job, world| {
-            let is_over = job.is_last(world) || world.may_be_expired(now);
-            let is_buried = is_over && world.overdue(now).is_some();
-            if is_buried { vec![world.at(Place::Dead)] } else { Vec::new() }
+        self.maybe(|job, possible| {
+            let is_over = job.is_last(possible) || possible.may_be_expired(now);
+            let is_buried = is_over && possible.overdue(now).is_some();
+            if is_buried { vec![possible.at(JobLocation::Dead)] } else { Vec::new() }
         });
     }
 
@@ -109,42 +109,50 @@ impl Book {
     /// What a claim found expired may still be leased.
     fn maybe_claimed_expired(&mut self, asked: Asked) {
         let now = self.now;
-        self.maybe_leased(asked, |world| world.may_be_expired(now));
+        self.maybe_leased(asked, |possible| possible.may_be_expired(now));
     }
 
-    fn maybe_leased(&mut self, asked: Asked, is_meant: impl Fn(&World) -> bool) {
+    fn maybe_leased(
+        &mut self,
+        asked: Asked,
+        is_meant: impl Fn(&PossibleState) -> bool,
+    ) {
         if !self.paused.contains(&false) {
             return;
         }
         let (now, step) = (self.now, self.step);
         let takes_over = self.class.claims_take_over();
-        self.maybe(|job, world| {
-            if !is_meant(world) {
+        self.maybe(|job, possible| {
+            if !is_meant(possible) {
                 return Vec::new();
             }
-            let is_taken_over = takes_over && world.overdue(now).is_some();
-            if world
+            let is_taken_over = takes_over && possible.overdue(now).is_some();
+            if possible
                 .lease()
                 .is_some_and(|it| it.receipt.is_none() && it.run == asked.run)
-                && world.may_be_expired(now)
+                && possible.may_be_expired(now)
                 && !is_taken_over
             {
                 // What the claim found expired is buried by its last step.
-                return vec![world.at(Place::Dead)];
+                return vec![possible.at(JobLocation::Dead)];
             }
-            if !world.is_up(now) && !is_taken_over {
+            if !possible.is_up(now) && !is_taken_over {
                 return Vec::new();
             }
-            if is_taken_over && job.is_last(world) {
-                return vec![world.at(Place::Dead)];
+            if is_taken_over && job.is_last(possible) {
+                return vec![possible.at(JobLocation::Dead)];
             }
             let until = now + job.spec.lease.map_or(asked.lease, ms);
             let (run, claim) = (asked.run, step);
             let lease = Lease { receipt: None, run, until, claim, index: 0 };
-            let attempt = world.attempt + 1;
-            let leased = World { place: Place::Leased(lease), attempt, ..*world };
-            if is_taken_over && world.may_be_expired(now) {
-                return vec![leased, world.at(Place::Dead)];
+            let attempt = possible.attempt + 1;
+            let leased = PossibleState {
+                location: JobLocation::Leased(lease),
+                attempt,
+                ..*possible
+            };
+            if is_taken_over && possible.may_be_expired(now) {
+                return vec![leased, possible.at(JobLocation::Dead)];
             }
             vec![leased]
         });
@@ -163,12 +171,15 @@ impl Book {
         self.check_delivery(at, asked, delivery)?;
         self.may_be_delivered(at)?;
         let (now, attempt) = (self.now, delivery.attempt());
-        self.keep(at, "R11: not this attempt", |world| world.attempt + 1 == attempt)?;
+        self.keep(at, "R11: not this attempt", |possible| {
+            possible.attempt + 1 == attempt
+        })?;
         let places = self.places_of(at);
-        let was_leased = self.jobs[at].worlds.iter().all(|it| it.lease().is_some());
+        let was_leased =
+            self.jobs[at].possible_states.iter().all(|it| it.lease().is_some());
         self.jobs[at].returns += u32::from(was_leased);
         let lease = Lease {
-            receipt: Some(self.told.len()),
+            receipt: Some(self.observed.len()),
             run: asked.run,
             until: now + ms(delivery.lease),
             claim: self.step,
@@ -177,54 +188,62 @@ impl Book {
         let job = &mut self.jobs[at];
         job.id = Some(delivery.job().clone());
         job.runs += 1;
-        let worlds = std::mem::take(&mut job.worlds);
-        for world in worlds {
-            let leased = World { place: Place::Leased(lease), attempt, ..world };
-            super::book::add(&mut job.worlds, leased);
+        let possible_states = std::mem::take(&mut job.possible_states);
+        for possible in possible_states {
+            let leased = PossibleState {
+                location: JobLocation::Leased(lease),
+                attempt,
+                ..possible
+            };
+            super::reference::add(&mut job.possible_states, leased);
         }
         let receipt = delivery.receipt.clone();
-        self.told.push(Told { receipt, job: at, lease });
+        self.observed.push(ObservedLease { receipt, job: at, lease });
         Ok(Taken { job: at, places })
     }
 
-    /// Rules out the worlds in which nobody may be given the job.
-    fn may_be_delivered(&mut self, job: usize) -> Verdict {
+    /// Rules out the possible states in which nobody may be given the job.
+    fn may_be_delivered(&mut self, job: usize) -> CheckResult {
         let now = self.now;
         let most = u32::from(self.jobs[job].spec.max_attempts.get());
         let takes_over = self.class.claims_take_over();
-        self.keep(job, "R6, R11, R14, R17: must not be delivered now", |world| {
-            let is_overdue = world.overdue(now).is_some() && !world.is_expired(now);
-            let is_taken_over = takes_over && is_overdue && world.attempt < most;
-            world.is_claimable(now) || is_taken_over
+        self.keep(job, "R6, R11, R14, R17: must not be delivered now", |possible| {
+            let is_overdue =
+                possible.overdue(now).is_some() && !possible.is_expired(now);
+            let is_taken_over = takes_over && is_overdue && possible.attempt < most;
+            possible.is_claimable(now) || is_taken_over
         })
     }
 
-    /// From where a claimable job would be taken; a job that was due has both worlds,
+    /// From where a claimable job would be taken; a job that was due has both possible states,
     /// and so this one.
     fn places_of(&self, job: usize) -> Vec<Ready> {
         let job = &self.jobs[job];
-        let turns = job.worlds.iter().filter_map(|world| match world.place {
-            Place::Ready(turn) => Some(turn),
-            Place::Leased(lease) => match lease.back(&self.class, LAST) {
-                Place::Ready(turn) => Some(turn),
+        let positions =
+            job.possible_states.iter().filter_map(|possible| match possible.location {
+                JobLocation::Ready(position) => Some(position),
+                JobLocation::Leased(lease) => match lease.back(&self.class, LAST) {
+                    JobLocation::Ready(position) => Some(position),
+                    _ => None,
+                },
                 _ => None,
-            },
-            _ => None,
-        });
-        turns.map(|turn| Ready { priority: job.spec.priority, turn }).collect()
+            });
+        positions
+            .map(|position| Ready { priority: job.spec.priority, position })
+            .collect()
     }
 
     /// R2: it is as it was pushed; R7: the receipt is like no other.
-    fn check_delivery(&self, at: usize, asked: Asked, got: &Delivery) -> Verdict {
+    fn check_delivery(&self, at: usize, asked: Asked, got: &Delivery) -> CheckResult {
         let (job, spec) = (&self.jobs[at], &self.jobs[at].spec);
-        let is_known = |told: &Told| told.receipt == got.receipt;
+        let is_known = |observed: &ObservedLease| observed.receipt == got.receipt;
         let wrong = [
             (job.id.as_ref().is_some_and(|id| id != got.job()), "R3: another id"),
             (spec.headers != got.headers, "R2: other headers"),
             (spec.priority != got.priority, "R15: another priority"),
             (spec.max_attempts != got.max_attempts, "R11: other attempts"),
             (spec.lease.map_or(asked.lease, ms) != ms(got.lease), "R6: another lease"),
-            (self.told.iter().any(is_known), "R7: a receipt given out twice"),
+            (self.observed.iter().any(is_known), "R7: a receipt given out twice"),
         ];
         match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
             Some((_, rule)) => Err(format!("{rule}: {got:?}")),
@@ -235,15 +254,15 @@ impl Book {
     /// What has expired takes up room in a claim and is not delivered.
     fn may_meet_expired(&self) -> bool {
         let now = self.now;
-        let is_expired = |world: &World| {
-            let is_up = matches!(world.place, Place::Ready(_));
-            is_up && world.may_be_expired(now)
+        let is_expired = |possible: &PossibleState| {
+            let is_up = matches!(possible.location, JobLocation::Ready(_));
+            is_up && possible.may_be_expired(now)
         };
-        self.jobs.iter().any(|job| job.worlds.iter().any(is_expired))
+        self.jobs.iter().any(|job| job.possible_states.iter().any(is_expired))
     }
 
     /// R13, R15 within an answer.
-    fn answer_is_in_order(&self, taken: &[Taken]) -> Verdict {
+    fn answer_is_in_order(&self, taken: &[Taken]) -> CheckResult {
         for (index, late) in taken.iter().enumerate() {
             for early in &taken[..index] {
                 if late.is_surely_before(early, &self.class) {
@@ -259,18 +278,20 @@ impl Book {
     }
 
     /// R13, R15: nobody who was ready and ahead was left behind.
-    fn nobody_was_passed(&mut self, taken: &[Taken]) -> Verdict {
+    fn nobody_was_passed(&mut self, taken: &[Taken]) -> CheckResult {
         let (now, class) = (self.now, self.class.clone());
         for at in self.not_in(taken) {
             let priority = self.jobs[at].spec.priority;
-            self.keep(at, "FIFO, R13, R15: passed by another", |world| {
-                let Place::Ready(turn) = world.place else { return true };
-                let is_ahead = |one: &Taken| {
-                    let place =
-                        Taken { job: at, places: vec![Ready { priority, turn }] };
-                    place.is_surely_before(one, &class)
+            self.keep(at, "FIFO, R13, R15: passed by another", |possible| {
+                let JobLocation::Ready(position) = possible.location else {
+                    return true;
                 };
-                world.may_be_expired(now) || !taken.iter().any(is_ahead)
+                let is_ahead = |one: &Taken| {
+                    let location =
+                        Taken { job: at, places: vec![Ready { priority, position }] };
+                    location.is_surely_before(one, &class)
+                };
+                possible.may_be_expired(now) || !taken.iter().any(is_ahead)
             })?;
         }
         Ok(())
@@ -278,16 +299,18 @@ impl Book {
 
     /// R9: where a claim may find less than there is, no job is passed over by more
     /// claims than the class allows.
-    fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> Verdict {
+    fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> CheckResult {
         taken.iter().for_each(|one| self.jobs[one.job].passed_over = 0);
         if taken.len() == asked.max || self.paused.contains(&true) {
             return Ok(());
         }
         let most = self.class.patience(self.unfinished());
-        let is_ready = |world: &World| matches!(world.place, Place::Ready(_));
+        let is_ready = |possible: &PossibleState| {
+            matches!(possible.location, JobLocation::Ready(_))
+        };
         for at in self.not_in(taken) {
             let job = &mut self.jobs[at];
-            if !job.worlds.iter().all(is_ready) {
+            if !job.possible_states.iter().all(is_ready) {
                 continue;
             }
             job.passed_over += 1;
@@ -298,28 +321,28 @@ impl Book {
         Ok(())
     }
 
-    fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> Verdict {
+    fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> CheckResult {
         for at in self.not_in(taken) {
             self.keep(
                 at,
                 "DRAIN, R1: ready, and left by a claim with room",
-                |world| !matches!(world.place, Place::Ready(_)),
+                |possible| !matches!(possible.location, JobLocation::Ready(_)),
             )?;
         }
         Ok(())
     }
 
     /// An empty answer: nothing was ready or due, and what had expired is buried.
-    fn nothing_was_left(&mut self) -> Verdict {
+    fn nothing_was_left(&mut self) -> CheckResult {
         if self.paused.contains(&true) {
             return Ok(());
         }
         let now = self.now;
         for at in 0..self.jobs.len() {
-            self.keep(at, "LOST, R1: ready, and a claim finds nothing", |world| {
-                match world.place {
-                    Place::Ready(_) => false,
-                    Place::Scheduled { due } => due > now,
+            self.keep(at, "LOST, R1: ready, and a claim finds nothing", |possible| {
+                match possible.location {
+                    JobLocation::Ready(_) => false,
+                    JobLocation::Scheduled { due } => due > now,
                     _ => true,
                 }
             })?;

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{JobId, NewJob, OnDuplicate, UniqueKey};
+use relq_core::{JobId, NewJob, OnDuplicate, UniqueKey};
 
 use super::operation::Draft;
 use crate::class::Class;
@@ -53,7 +53,7 @@ pub(crate) fn outlasts_memory(number: u8) -> bool {
     step(number) > Duration::from_secs(5 * 60)
 }
 
-/// The job that a draft stands for; what is not claimed is left out.
+/// The job that a draft stands for; what is not supported is left out.
 pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     let mut job = NewJob::new(payload);
     let chosen_if = |letter: char| Some(draft.option(letter)).filter(|it| *it > 0);

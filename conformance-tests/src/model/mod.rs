@@ -2,32 +2,32 @@
 //!
 //! ```text
 //!  draw      a sequence of operations of a producer, two workers, an operator and a
-//!            reaper, some struck by a fault at one of their steps
-//!  play      each on the backend and in the reference; after each, while all is at
-//!            rest, the figures and the audit
+//!            reaper, some faulty by a fault at one of their steps
+//!  runner      each on the backend and in the reference; after each, while all is at
+//!            rest, the counts and the audit
 //!  end       what was late arrives, leases and delays end, recover, drain: nothing is
 //!            lost, nothing ran twice without a reason
-//!  shrink    a sequence that breaks a rule, to a short one, told in one line
+//!  shrink    a sequence that breaks a rule, to a short one, observed in one line
 //! ```
 //!
 //! **The reference** keeps, for each job, the set of all that may be true of it
-//! (`world.rs`). An answer that was heard rules worlds out; a call whose answer was lost
-//! adds what it may have done. A job without a world left breaks a rule. Without a fault
-//! a job has one world, and every answer is foretold exactly but for what the contract
+//! (`possible.rs`). An answer that was heard rules possible states out; a call whose answer was lost
+//! adds what it may have done. A job without a possible state left breaks a rule. Without a fault
+//! a job has one possible state, and every answer is foretold exactly but for what the contract
 //! leaves open: whether a due job was made ready already, whether a settlement after the
 //! end of its lease counts, when an expired job is buried, and the order of what came
 //! back in two calls.
 //!
 //! **What strikes**: `before`, `after` and `ghost` kill the actor, who comes back as
 //! another; `cut-before` and `cut-after` break its connection; `loading` and `oom` are
-//! answers of the server's. An embedded store has no gate, and is played unstruck.
+//! answers of the server's. An embedded store has no proxy, and is run without faults.
 //!
 //! **Replay.** All randomness is seeded and time is virtual, so that a sequence does the
 //! same each time:
 //!
 //! ```text
 //! RELQ_REPLAY='p push j; a claim 1 l1 !after1; - advance 4' \
-//!   cargo test -p backend-zset --test conformance every_sequence -- --nocapture
+//!   cargo test -p relq-zset --test conformance every_sequence -- --nocapture
 //! ```
 //!
 //! plays this one and tells what is thought of each job after each operation
@@ -36,27 +36,27 @@
 //!
 //! Each run begins with the sequences that found something once (`pinned.rs`).
 
-mod book;
+mod actors;
 mod claiming;
 #[cfg(test)]
 #[path = "tests/classes.rs"]
 mod classes;
 mod draft;
-mod figures;
 mod operating;
 mod operation;
 mod pinned;
-mod play;
-mod play_end;
-mod play_operator;
-mod play_worker;
+mod possible_state;
 mod pushing;
+mod reference;
 mod returning;
 mod run;
+mod runner;
+mod runner_end;
+mod runner_operator;
+mod runner_worker;
 mod settling;
-mod stage;
+mod stats;
 mod strategy;
-mod world;
 
 pub use run::{Summary, judge, run};
 

@@ -1,21 +1,21 @@
 //! What an operator does, by the rules.
 
-use queue_core::{Cancelled, JobId, JobState, Redriven};
+use relq_core::{Cancelled, JobId, JobState, Redriven};
 
 use super::{
-    book::{Book, Job, Knowledge, Verdict},
+    possible_state::{Counted, End, JobLocation, PossibleState},
+    reference::{CheckResult, Job, Knowledge, Reference},
     returning::in_range,
-    world::{Counted, End, Place, World},
 };
-use crate::turn::Turn;
+use crate::ready_order::ReadyPosition;
 
-impl Book {
+impl Reference {
     /// A cancellation that was answered.
-    pub(crate) fn cancelled(&mut self, id: &JobId, answer: Cancelled) -> Verdict {
+    pub(crate) fn cancelled(&mut self, id: &JobId, answer: Cancelled) -> CheckResult {
         let now = self.now;
-        let is_there = |world: &World| match answer {
-            Cancelled::Removed(state) => world.counted() == Counted::In(state),
-            Cancelled::NotFound => !is_cancellable(world),
+        let is_there = |possible: &PossibleState| match answer {
+            Cancelled::Removed(state) => possible.counted() == Counted::In(state),
+            Cancelled::NotFound => !is_cancellable(possible),
         };
         let named: Vec<_> = (0..self.jobs.len())
             .filter(|at| self.jobs[*at].id.as_ref() == Some(id))
@@ -24,7 +24,8 @@ impl Book {
         if answer == Cancelled::NotFound {
             return named.into_iter().try_for_each(|at| self.keep(at, &rule, is_there));
         }
-        let may_be_it = |at: &usize| self.jobs[*at].worlds.iter().any(is_there);
+        let may_be_it =
+            |at: &usize| self.jobs[*at].possible_states.iter().any(is_there);
         let found: Vec<_> = named.into_iter().filter(may_be_it).collect();
         let at = match found[..] {
             [] => return Err(format!("{rule}: {id}, which is no such job")),
@@ -36,9 +37,12 @@ impl Book {
             }
         };
         self.keep(at, &rule, is_there)?;
-        let worlds = std::mem::take(&mut self.jobs[at].worlds);
-        for world in worlds {
-            super::book::add(&mut self.jobs[at].worlds, cancel(&world, now));
+        let possible_states = std::mem::take(&mut self.jobs[at].possible_states);
+        for possible in possible_states {
+            super::reference::add(
+                &mut self.jobs[at].possible_states,
+                cancel(&possible, now),
+            );
         }
         Ok(())
     }
@@ -46,9 +50,9 @@ impl Book {
     /// A cancellation whose answer was lost.
     pub(crate) fn maybe_cancelled(&mut self, id: &JobId) {
         let now = self.now;
-        self.maybe(|job, world| {
-            if job.id.as_ref() == Some(id) && is_cancellable(world) {
-                vec![cancel(world, now)]
+        self.maybe(|job, possible| {
+            if job.id.as_ref() == Some(id) && is_cancellable(possible) {
+                vec![cancel(possible, now)]
             } else {
                 Vec::new()
             }
@@ -60,7 +64,7 @@ impl Book {
         &mut self,
         which: Option<usize>,
         answer: &Redriven,
-    ) -> Verdict {
+    ) -> CheckResult {
         let total = self.dead_of(which);
         in_range("R16: redriven", answer.moved + answer.duplicates, total)?;
         let (step, contested) = (self.step, self.contested(which));
@@ -75,17 +79,19 @@ impl Book {
                 continue;
             }
             let mut next = Vec::new();
-            for world in &job.worlds {
-                let moved = redrive(world, step);
+            for possible in &job.possible_states {
+                let moved = redrive(possible, step);
                 if moved.is_empty() || fate != Fate::Moves {
-                    super::book::add(&mut next, *world);
+                    super::reference::add(&mut next, *possible);
                 }
                 if fate != Fate::Stays {
                     job.returns += u32::from(!moved.is_empty());
-                    moved.into_iter().for_each(|it| super::book::add(&mut next, it));
+                    moved
+                        .into_iter()
+                        .for_each(|it| super::reference::add(&mut next, it));
                 }
             }
-            job.worlds = next;
+            job.possible_states = next;
         }
         Ok(())
     }
@@ -98,48 +104,50 @@ impl Book {
                 continue;
             }
             let job = &mut self.jobs[at];
-            for world in job.worlds.clone() {
-                for moved in redrive(&world, step) {
+            for possible in job.possible_states.clone() {
+                for moved in redrive(&possible, step) {
                     job.returns += 1;
-                    super::book::add(&mut job.worlds, moved);
+                    super::reference::add(&mut job.possible_states, moved);
                 }
             }
         }
     }
 
     /// Dead jobs removed.
-    pub(crate) fn dead_purged(&mut self, removed: u64) -> Verdict {
+    pub(crate) fn dead_purged(&mut self, removed: u64) -> CheckResult {
         in_range("R23: dead jobs removed", removed, self.dead_of(None))?;
         let now = self.now;
-        self.each(Knowledge::Done, "", |_, world| match world.place {
-            Place::Dead => vec![world.ended(End::PurgedDead, now)],
-            _ => vec![*world],
+        self.each(Knowledge::Done, "", |_, possible| match possible.location {
+            JobLocation::Dead => vec![possible.ended(End::PurgedDead, now)],
+            _ => vec![*possible],
         })
     }
 
     /// A removal of the dead whose answer was lost.
     pub(crate) fn maybe_dead_purged(&mut self) {
         let now = self.now;
-        self.maybe(|_, world| match world.place {
-            Place::Dead => vec![world.ended(End::PurgedDead, now)],
+        self.maybe(|_, possible| match possible.location {
+            JobLocation::Dead => vec![possible.ended(End::PurgedDead, now)],
             _ => Vec::new(),
         });
     }
 
     /// Every job removed, and all that was remembered.
-    pub(crate) fn purged(&mut self, removed: u64) -> Verdict {
-        let is_in = |_: &Job, world: &World| matches!(world.counted(), Counted::In(_));
+    pub(crate) fn purged(&mut self, removed: u64) -> CheckResult {
+        let is_in = |_: &Job, possible: &PossibleState| {
+            matches!(possible.counted(), Counted::In(_))
+        };
         in_range("R23: jobs purged", removed, self.count(is_in))?;
         self.calls.clear();
         let now = self.now;
-        self.each(Knowledge::Done, "", |_, world| vec![purge(world, now)])
+        self.each(Knowledge::Done, "", |_, possible| vec![purge(possible, now)])
     }
 
     /// A purge whose answer was lost.
     pub(crate) fn maybe_purged(&mut self) {
         self.calls.clear();
         let now = self.now;
-        self.maybe(|_, world| vec![purge(world, now)]);
+        self.maybe(|_, possible| vec![purge(possible, now)]);
     }
 
     /// Claims were paused or resumed, or may have been.
@@ -153,32 +161,33 @@ impl Book {
     }
 
     fn dead_of(&self, which: Option<usize>) -> (u64, u64) {
-        let is_dead = |world: &World| world.place == Place::Dead;
+        let is_dead = |possible: &PossibleState| possible.location == JobLocation::Dead;
         let (mut surely, mut maybe) = (0, 0);
         for (at, job) in self.jobs.iter().enumerate() {
             if which.is_none_or(|it| it == at) {
-                surely += u64::from(job.worlds.iter().all(is_dead));
-                maybe += u64::from(job.worlds.iter().any(is_dead));
+                surely += u64::from(job.possible_states.iter().all(is_dead));
+                maybe += u64::from(job.possible_states.iter().any(is_dead));
             }
         }
         (surely, maybe)
     }
 
     /// Keys that more than one of the dead want.
-    fn contested(&self, which: Option<usize>) -> Vec<queue_core::UniqueKey> {
+    fn contested(&self, which: Option<usize>) -> Vec<relq_core::UniqueKey> {
         let wants = |job: &&Job| {
-            let may_be_dead = job.worlds.iter().any(|it| it.place == Place::Dead);
+            let may_be_dead =
+                job.possible_states.iter().any(|it| it.location == JobLocation::Dead);
             which.is_none() && may_be_dead
         };
         let keys: Vec<_> =
             self.jobs.iter().filter(wants).filter_map(Job::key).collect();
-        let is_twice = |key: &&queue_core::UniqueKey| {
+        let is_twice = |key: &&relq_core::UniqueKey| {
             keys.iter().filter(|other| *other == key).count() > 1
         };
         keys.iter().copied().filter(is_twice).cloned().collect()
     }
 
-    fn fate(&self, job: &Job, contested: &[queue_core::UniqueKey]) -> Fate {
+    fn fate(&self, job: &Job, contested: &[relq_core::UniqueKey]) -> Fate {
         let Some(key) = job.key() else { return Fate::Moves };
         let now = self.now;
         let others = self.jobs.iter().filter(|other| {
@@ -186,10 +195,10 @@ impl Book {
         });
         let mut fate = Fate::Moves;
         for other in others {
-            if other.worlds.iter().all(|world| world.holds_key(now)) {
+            if other.possible_states.iter().all(|possible| possible.holds_key(now)) {
                 return Fate::Stays;
             }
-            if other.worlds.iter().any(|world| world.may_hold_key(now)) {
+            if other.possible_states.iter().any(|possible| possible.may_hold_key(now)) {
                 fate = Fate::Either;
             }
         }
@@ -202,7 +211,10 @@ impl Book {
             if which.is_some_and(|it| it != at) {
                 continue;
             }
-            let mut dead = job.worlds.iter().map(|world| world.place == Place::Dead);
+            let mut dead = job
+                .possible_states
+                .iter()
+                .map(|possible| possible.location == JobLocation::Dead);
             surely += u64::from(*fate == Fate::Moves && dead.clone().all(|it| it));
             maybe += u64::from(*fate != Fate::Stays && dead.any(|it| it));
         }
@@ -218,32 +230,40 @@ enum Fate {
     Either,
 }
 
-fn is_cancellable(world: &World) -> bool {
+fn is_cancellable(possible: &PossibleState) -> bool {
     let states = [JobState::Scheduled, JobState::Ready, JobState::Leased];
-    states.into_iter().any(|state| world.counted() == Counted::In(state))
+    states.into_iter().any(|state| possible.counted() == Counted::In(state))
 }
 
-fn cancel(world: &World, now: u64) -> World {
-    let lease = world.lease().and_then(|it| Some((it.receipt?, it.until)));
-    world.ended(End::Cancelled(lease), now)
+fn cancel(possible: &PossibleState, now: u64) -> PossibleState {
+    let lease = possible.lease().and_then(|it| Some((it.receipt?, it.until)));
+    possible.ended(End::Cancelled(lease), now)
 }
 
 /// To the back, as a first delivery; an expiry may be dropped, and one that has passed
 /// is (R17).
-fn redrive(world: &World, step: u32) -> Vec<World> {
-    if world.place != Place::Dead {
+fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
+    if possible.location != JobLocation::Dead {
         return Vec::new();
     }
-    let turn = Turn::Back { from: (step, 0), to: (step, usize::MAX), due: None };
-    let fresh = World { attempt: 0, expires: None, ..world.at(Place::Ready(turn)) };
+    let position =
+        ReadyPosition::Back { from: (step, 0), to: (step, usize::MAX), due: None };
+    let fresh = PossibleState {
+        attempt: 0,
+        expires: None,
+        ..possible.at(JobLocation::Ready(position))
+    };
     let mut becomes = vec![fresh];
-    super::book::add(&mut becomes, World { expires: world.expires, ..fresh });
+    super::reference::add(
+        &mut becomes,
+        PossibleState { expires: possible.expires, ..fresh },
+    );
     becomes
 }
 
-fn purge(world: &World, now: u64) -> World {
-    match world.place {
-        Place::Absent | Place::Refused => *world,
-        _ => world.ended(End::Purged, now),
+fn purge(possible: &PossibleState, now: u64) -> PossibleState {
+    match possible.location {
+        JobLocation::Absent | JobLocation::Refused => *possible,
+        _ => possible.ended(End::Purged, now),
     }
 }

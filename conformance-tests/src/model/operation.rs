@@ -15,7 +15,7 @@ use std::{fmt, str::FromStr};
 pub(crate) struct Operation {
     pub(crate) who: Who,
     pub(crate) act: Act,
-    pub(crate) strike: Option<Strike>,
+    pub(crate) fault: Option<InjectedFault>,
 }
 
 /// Who acts.
@@ -37,10 +37,10 @@ pub(crate) enum Act {
     Push { jobs: Vec<Draft>, token: u8 },
     Repeat { token: u8 },
     Claim { max: u8, lease: u8 },
-    Settle(Vec<Word>),
-    Turn { words: Vec<Word>, max: u8, lease: u8 },
+    Settle(Vec<DraftSettlement>),
+    SettleAndClaim { words: Vec<DraftSettlement>, max: u8, lease: u8 },
     Extend { receipts: Vec<u8>, lease: u8 },
-    Leave,
+    ReleaseWorker,
     Recover { page: u8 },
     Advance(u8),
     Cancel { job: u8 },
@@ -58,16 +58,16 @@ pub(crate) enum Act {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
 
-/// A verdict on one of the actor's receipts.
+/// A disposition on one of the actor's receipts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct DraftSettlement {
     pub(crate) receipt: u8,
-    pub(crate) says: Says,
+    pub(crate) disposition: DispositionKind,
 }
 
-/// A verdict, without its words.
+/// A disposition, without its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum DispositionKind {
     Done,
     Discard,
     Bury,
@@ -77,7 +77,7 @@ pub(crate) enum Says {
 
 /// A fault at a step of the operation, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Strike {
+pub(crate) struct InjectedFault {
     pub(crate) how: How,
     pub(crate) step: u8,
 }
@@ -128,9 +128,9 @@ const FAULTS: [(How, &str); 7] = [
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", name_in(&ACTORS, self.who), self.act)?;
-        match self.strike {
+        match self.fault {
             None => Ok(()),
-            Some(Strike { how, step }) => {
+            Some(InjectedFault { how, step }) => {
                 write!(f, " !{}{step}", name_in(&FAULTS, how))
             }
         }
@@ -149,13 +149,13 @@ impl fmt::Display for Act {
             Self::Repeat { token } => write!(f, "repeat t{token}"),
             Self::Claim { max, lease } => write!(f, "claim {max} l{lease}"),
             Self::Settle(words) => write!(f, "settle {}", list(words)),
-            Self::Turn { words, max, lease } => {
+            Self::SettleAndClaim { words, max, lease } => {
                 write!(f, "turn {} {max} l{lease}", list(words))
             }
             Self::Extend { receipts, lease } => {
                 write!(f, "extend {} l{lease}", list(receipts))
             }
-            Self::Leave => f.write_str("leave"),
+            Self::ReleaseWorker => f.write_str("leave"),
             Self::Recover { page } => write!(f, "recover {page}"),
             Self::Advance(step) => write!(f, "advance {step}"),
             Self::Cancel { job } => write!(f, "cancel {job}"),
@@ -185,15 +185,15 @@ impl fmt::Display for Draft {
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for DraftSettlement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.receipt)?;
-        match self.says {
-            Says::Done => f.write_str("D"),
-            Says::Discard => f.write_str("X"),
-            Says::Bury => f.write_str("B"),
-            Says::GiveBack => f.write_str("G"),
-            Says::Retry(delay) => write!(f, "R{delay}"),
+        match self.disposition {
+            DispositionKind::Done => f.write_str("D"),
+            DispositionKind::Discard => f.write_str("X"),
+            DispositionKind::Bury => f.write_str("B"),
+            DispositionKind::GiveBack => f.write_str("G"),
+            DispositionKind::Retry(delay) => write!(f, "R{delay}"),
         }
     }
 }
@@ -206,15 +206,15 @@ impl FromStr for Operation {
         let mut words = text.split_whitespace();
         let who = words.next().and_then(|word| value_in(&ACTORS, word));
         let mut rest: Vec<_> = words.collect();
-        let strike = match rest.last().and_then(|word| word.strip_prefix('!')) {
+        let fault = match rest.last().and_then(|word| word.strip_prefix('!')) {
             None => None,
             Some(word) => {
                 rest.pop();
-                Some(strike(word).ok_or_else(unknown)?)
+                Some(fault(word).ok_or_else(unknown)?)
             }
         };
         let act = act(&rest).ok_or_else(unknown)?;
-        Ok(Self { who: who.ok_or_else(unknown)?, act, strike })
+        Ok(Self { who: who.ok_or_else(unknown)?, act, fault })
     }
 }
 
@@ -222,10 +222,10 @@ fn value_in<T: Copy>(names: &[(T, &'static str)], text: &str) -> Option<T> {
     names.iter().find(|(_, name)| *name == text).map(|(value, _)| *value)
 }
 
-fn strike(word: &str) -> Option<Strike> {
+fn fault(word: &str) -> Option<InjectedFault> {
     let step = word.find(|symbol: char| symbol.is_ascii_digit())?;
     let (how, step) = word.split_at(step);
-    Some(Strike { how: value_in(&FAULTS, how)?, step: step.parse().ok()? })
+    Some(InjectedFault { how: value_in(&FAULTS, how)?, step: step.parse().ok()? })
 }
 
 fn act(words: &[&str]) -> Option<Act> {
@@ -238,9 +238,9 @@ fn act(words: &[&str]) -> Option<Act> {
         ["claim", max, lease] => {
             Act::Claim { max: max.parse().ok()?, lease: marked(lease, "l")? }
         }
-        ["settle", said] => Act::Settle(items(said, word)?),
-        ["turn", said, max, lease] => Act::Turn {
-            words: items(said, word)?,
+        ["settle", sent] => Act::Settle(items(sent, word)?),
+        ["turn", sent, max, lease] => Act::SettleAndClaim {
+            words: items(sent, word)?,
             max: max.parse().ok()?,
             lease: marked(lease, "l")?,
         },
@@ -248,7 +248,7 @@ fn act(words: &[&str]) -> Option<Act> {
             receipts: items(receipts, |one| one.parse().ok())?,
             lease: marked(lease, "l")?,
         },
-        ["leave"] => Act::Leave,
+        ["leave"] => Act::ReleaseWorker,
         ["recover", page] => Act::Recover { page: page.parse().ok()? },
         ["advance", step] => Act::Advance(step.parse().ok()?),
         ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
@@ -282,15 +282,15 @@ fn draft(text: &str) -> Option<Draft> {
     Some(draft)
 }
 
-fn word(text: &str) -> Option<Word> {
-    let verdict = text.find(|symbol: char| symbol.is_ascii_uppercase())?;
-    let (receipt, verdict) = text.split_at(verdict);
-    let says = match verdict {
-        "D" => Says::Done,
-        "X" => Says::Discard,
-        "B" => Says::Bury,
-        "G" => Says::GiveBack,
-        _ => Says::Retry(marked(verdict, "R")?),
+fn word(text: &str) -> Option<DraftSettlement> {
+    let disposition = text.find(|symbol: char| symbol.is_ascii_uppercase())?;
+    let (receipt, disposition) = text.split_at(disposition);
+    let disposition = match disposition {
+        "D" => DispositionKind::Done,
+        "X" => DispositionKind::Discard,
+        "B" => DispositionKind::Bury,
+        "G" => DispositionKind::GiveBack,
+        _ => DispositionKind::Retry(marked(disposition, "R")?),
     };
-    Some(Word { receipt: receipt.parse().ok()?, says })
+    Some(DraftSettlement { receipt: receipt.parse().ok()?, disposition })
 }

@@ -7,8 +7,8 @@ pub(crate) struct Pinned {
     pub(crate) found: &'static str,
 }
 
-/// All of them, the last found last. Where nothing can be struck they are played
-/// unstruck, and without the options that a backend does not claim.
+/// All of them, the last found last. Where nothing can be hit by a fault they are run
+/// without faults, and without the options that a backend does not support.
 pub(crate) const PINNED: &[Pinned] = &[
     Pinned {
         line: "p push je1; - advance 3; a claim 1 l1; o redrive !loading3",

@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use queue_core::{DuplicateOf, JobId, NewJob, OnDuplicate, PushToken, Pushed};
+use relq_core::{DuplicateOf, JobId, NewJob, OnDuplicate, PushToken, Pushed};
 
 use super::{
-    book::{Book, Call, Job, Knowledge, Verdict, add, is_remembered},
-    world::{Ms, Place, World},
+    possible_state::{JobLocation, Ms, PossibleState},
+    reference::{Call, CheckResult, Job, Knowledge, Reference, add, is_remembered},
 };
-use crate::turn::Turn;
+use crate::ready_order::ReadyPosition;
 
 /// Milliseconds of a duration, as the stores round it.
 pub(crate) fn ms(duration: Duration) -> Ms {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Book {
+impl Reference {
     /// A push that was answered.
     pub(crate) fn pushed(
         &mut self,
         jobs: &[NewJob],
         token: Option<(u8, &PushToken)>,
         answers: &[Pushed],
-    ) -> Verdict {
+    ) -> CheckResult {
         if answers.len() != jobs.len() {
             return Err(format!(
                 "R5: {} answers to {} jobs",
@@ -56,11 +56,11 @@ impl Book {
         }
         for (index, spec) in jobs.iter().enumerate() {
             self.maybe_reschedules(spec);
-            let mut worlds = vec![self.absent(), self.stored(spec, index)];
+            let mut possible_states = vec![self.absent(), self.stored(spec, index)];
             if spec.id.is_some() || spec.unique.is_some() {
-                worlds.push(self.absent().at(Place::Refused));
+                possible_states.push(self.absent().at(JobLocation::Refused));
             }
-            self.add_job(spec, spec.id.clone(), worlds);
+            self.add_job(spec, spec.id.clone(), possible_states);
         }
         if let Some(number) = token {
             self.remember_call(number, jobs, None);
@@ -75,8 +75,8 @@ impl Book {
             return call.call;
         }
         for spec in jobs {
-            let worlds = vec![self.absent()];
-            self.add_job(spec, spec.id.clone(), worlds);
+            let possible_states = vec![self.absent()];
+            self.add_job(spec, spec.id.clone(), possible_states);
         }
         if let Some(number) = token {
             self.remember_call(number, jobs, None);
@@ -94,21 +94,22 @@ impl Book {
             }
             let stored = self.stored(&spec, index);
             index += 1;
-            let is_absent = |world: &World| world.place == Place::Absent;
-            if !self.jobs[at].worlds.iter().any(is_absent) {
+            let is_absent =
+                |possible: &PossibleState| possible.location == JobLocation::Absent;
+            if !self.jobs[at].possible_states.iter().any(is_absent) {
                 continue;
             }
             self.maybe_reschedules(&spec);
-            add(&mut self.jobs[at].worlds, stored);
+            add(&mut self.jobs[at].possible_states, stored);
             if spec.id.is_some() || spec.unique.is_some() {
-                let refused = self.absent().at(Place::Refused);
-                add(&mut self.jobs[at].worlds, refused);
+                let refused = self.absent().at(JobLocation::Refused);
+                add(&mut self.jobs[at].possible_states, refused);
             }
         }
     }
 
     /// R4: a repeated call stores nothing new and gives the first answer.
-    fn repeated(&mut self, number: u8, answers: &[Pushed]) -> Verdict {
+    fn repeated(&mut self, number: u8, answers: &[Pushed]) -> CheckResult {
         let Some(call) = self.calls.get(&number) else { return Ok(()) };
         if let Some(first) = &call.answers {
             if first == answers {
@@ -125,10 +126,12 @@ impl Book {
             if let Pushed::Stored(id) = answer {
                 self.jobs[at].id = Some(id.clone());
             }
-            self.keep(at, "R4: repeated by token", |world| match world.place {
-                Place::Absent => false,
-                Place::Refused => !is_stored,
-                _ => is_stored,
+            self.keep(at, "R4: repeated by token", |possible| {
+                match possible.location {
+                    JobLocation::Absent => false,
+                    JobLocation::Refused => !is_stored,
+                    _ => is_stored,
+                }
             })?;
         }
         if let Some(call) = self.calls.get_mut(&number) {
@@ -143,7 +146,7 @@ impl Book {
         index: usize,
         token: Option<&PushToken>,
         answer: &Pushed,
-    ) -> Verdict {
+    ) -> CheckResult {
         let Pushed::Stored(id) = answer else { return Ok(()) };
         let wanted = job.id.clone().or_else(|| token.map(|token| token.job_id(index)));
         let is_new = || self.jobs.iter().all(|job| job.id.as_ref() != Some(id));
@@ -155,7 +158,12 @@ impl Book {
     }
 
     /// One job's answer: each question in its order (R16).
-    fn answered(&mut self, spec: &NewJob, index: usize, answer: &Pushed) -> Verdict {
+    fn answered(
+        &mut self,
+        spec: &NewJob,
+        index: usize,
+        answer: &Pushed,
+    ) -> CheckResult {
         let by_id = match answer {
             Pushed::Duplicate { existing, by: DuplicateOf::Id } => Some(existing),
             _ => None,
@@ -170,21 +178,23 @@ impl Book {
         }
     }
 
-    fn is_stored(&mut self, spec: &NewJob, index: usize, id: &JobId) -> Verdict {
+    fn is_stored(&mut self, spec: &NewJob, index: usize, id: &JobId) -> CheckResult {
         let now = self.now;
         if let Some(unique) = &spec.unique {
             for at in self.with_key(unique) {
-                self.keep(at, "UNIQUE, R16: stored though the key is held", |world| {
-                    !world.holds_key(now)
-                })?;
+                self.keep(
+                    at,
+                    "UNIQUE, R16: stored though the key is held",
+                    |possible| !possible.holds_key(now),
+                )?;
             }
         }
-        let worlds = vec![self.stored(spec, index)];
-        self.add_job(spec, Some(id.clone()), worlds);
+        let possible_states = vec![self.stored(spec, index)];
+        self.add_job(spec, Some(id.clone()), possible_states);
         Ok(())
     }
 
-    fn refused_by_id(&mut self, spec: &NewJob, existing: &JobId) -> Verdict {
+    fn refused_by_id(&mut self, spec: &NewJob, existing: &JobId) -> CheckResult {
         if spec.id.as_ref() != Some(existing) {
             return Err(format!("R4: a duplicate by the id {existing}, not its own"));
         }
@@ -193,34 +203,37 @@ impl Book {
             .with_id(existing)
             .into_iter()
             .filter(|at| {
-                self.jobs[*at].worlds.iter().any(|world| may_be_known(world, now))
+                self.jobs[*at]
+                    .possible_states
+                    .iter()
+                    .any(|possible| may_be_known(possible, now))
             })
             .collect();
         match known[..] {
             [] => Err(format!("R4: no job of the id {existing} is known any more")),
-            [one] => self.keep(one, "R4", |world| may_be_known(world, now)),
+            [one] => self.keep(one, "R4", |possible| may_be_known(possible, now)),
             _ => Ok(()),
         }
     }
 
-    fn id_was_free(&mut self, spec: &NewJob) -> Verdict {
+    fn id_was_free(&mut self, spec: &NewJob) -> CheckResult {
         let now = self.now;
         let Some(id) = &spec.id else { return Ok(()) };
         for at in self.with_id(id) {
-            self.keep(at, "ENQ-IDEMPOTENT, R4: an id is taken twice", |world| {
-                !is_known(world, now)
+            self.keep(at, "ENQ-IDEMPOTENT, R4: an id is taken twice", |possible| {
+                !is_known(possible, now)
             })?;
         }
         Ok(())
     }
 
-    fn refused_by_key(&mut self, spec: &NewJob, existing: &JobId) -> Verdict {
+    fn refused_by_key(&mut self, spec: &NewJob, existing: &JobId) -> CheckResult {
         let now = self.now;
         let holders = spec.unique.as_ref().map(|unique| self.with_key(unique));
         let mut candidates = holders.unwrap_or_default().into_iter().filter(|at| {
             let job = &self.jobs[*at];
             job.id.as_ref().is_none_or(|id| id == existing)
-                && job.worlds.iter().any(|world| world.may_hold_key(now))
+                && job.possible_states.iter().any(|possible| possible.may_hold_key(now))
         });
         let (holder, other) = (candidates.next(), candidates.next());
         let Some(holder) = holder else {
@@ -231,27 +244,29 @@ impl Book {
             return Ok(());
         }
         self.jobs[holder].id = Some(existing.clone());
-        self.keep(holder, "UNIQUE, R16", |world| world.may_hold_key(now))?;
+        self.keep(holder, "UNIQUE, R16", |possible| possible.may_hold_key(now))?;
         if moves(spec) {
             // A holder that is scheduled was moved: it is not due when it was.
             let due = now + ms(spec.delay);
-            self.keep(holder, "UNIQUE, R16: not moved", |world| match world.place {
-                Place::Scheduled { due: known } => known == due,
-                _ => true,
+            self.keep(holder, "UNIQUE, R16: not moved", |possible| {
+                match possible.location {
+                    JobLocation::Scheduled { due: known } => known == due,
+                    _ => true,
+                }
             })?;
         }
         Ok(())
     }
 
-    /// The worlds of who may hold the key of a push that moves its holder.
+    /// The possible states of who may hold the key of a push that moves its holder.
     fn maybe_reschedules(&mut self, spec: &NewJob) {
         let Some(unique) = spec.unique.as_ref().filter(|_| moves(spec)) else { return };
-        let place = Place::Scheduled { due: self.now + ms(spec.delay) };
+        let location = JobLocation::Scheduled { due: self.now + ms(spec.delay) };
         for at in self.with_key(unique) {
-            let worlds = &mut self.jobs[at].worlds;
-            for world in worlds.clone() {
-                if matches!(world.place, Place::Scheduled { .. }) {
-                    add(worlds, world.at(place));
+            let possible_states = &mut self.jobs[at].possible_states;
+            for possible in possible_states.clone() {
+                if matches!(possible.location, JobLocation::Scheduled { .. }) {
+                    add(possible_states, possible.at(location));
                 }
             }
         }
@@ -262,33 +277,38 @@ impl Book {
         (0..self.jobs.len()).filter(has_it).collect()
     }
 
-    fn with_key(&self, unique: &queue_core::Unique) -> Vec<usize> {
+    fn with_key(&self, unique: &relq_core::Unique) -> Vec<usize> {
         let has_it = |at: &usize| self.jobs[*at].key() == Some(&unique.key);
         (0..self.jobs.len()).filter(has_it).collect()
     }
 
-    fn absent(&self) -> World {
-        World { place: Place::Absent, attempt: 0, expires: None }
+    fn absent(&self) -> PossibleState {
+        PossibleState { location: JobLocation::Absent, attempt: 0, expires: None }
     }
 
-    fn stored(&self, spec: &NewJob, index: usize) -> World {
+    fn stored(&self, spec: &NewJob, index: usize) -> PossibleState {
         let here = (self.step, index);
-        let place = if spec.delay.is_zero() {
-            Place::Ready(Turn::fresh(here))
+        let location = if spec.delay.is_zero() {
+            JobLocation::Ready(ReadyPosition::fresh(here))
         } else {
-            Place::Scheduled { due: self.now + ms(spec.delay) }
+            JobLocation::Scheduled { due: self.now + ms(spec.delay) }
         };
         let expires = spec.expires_in.map(|after| self.now + ms(after));
-        World { place, attempt: 0, expires }
+        PossibleState { location, attempt: 0, expires }
     }
 
-    fn add_job(&mut self, spec: &NewJob, id: Option<JobId>, worlds: Vec<World>) {
+    fn add_job(
+        &mut self,
+        spec: &NewJob,
+        id: Option<JobId>,
+        possible_states: Vec<PossibleState>,
+    ) {
         let (spec, call) = (spec.clone(), self.step);
         self.jobs.push(Job {
             spec,
             id,
             call,
-            worlds,
+            possible_states,
             runs: 0,
             returns: 0,
             passed_over: 0,
@@ -306,7 +326,10 @@ impl Book {
     }
 
     /// What a lost call has in the store is known by the answers of others.
-    pub(crate) fn maybe(&mut self, becomes: impl Fn(&Job, &World) -> Vec<World>) {
+    pub(crate) fn maybe(
+        &mut self,
+        becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
+    ) {
         let kept = self.each(Knowledge::Maybe, "", becomes);
         debug_assert!(kept.is_ok(), "what may not have happened rules nothing out");
     }
@@ -318,16 +341,16 @@ fn moves(spec: &NewJob) -> bool {
 }
 
 /// Whether a job's id counts as known (R4).
-fn is_known(world: &World, now: Ms) -> bool {
-    match world.place {
-        Place::Absent | Place::Refused => false,
-        Place::Gone { end, at } => is_remembered(end, at, now),
+fn is_known(possible: &PossibleState, now: Ms) -> bool {
+    match possible.location {
+        JobLocation::Absent | JobLocation::Refused => false,
+        JobLocation::Gone { end, at } => is_remembered(end, at, now),
         _ => true,
     }
 }
 
 /// After the window it may be forgotten or not.
-fn may_be_known(world: &World, now: Ms) -> bool {
-    is_known(world, now)
-        || matches!(world.place, Place::Gone { end, .. } if end != super::world::End::Purged)
+fn may_be_known(possible: &PossibleState, now: Ms) -> bool {
+    is_known(possible, now)
+        || matches!(possible.location, JobLocation::Gone { end, .. } if end != super::possible_state::End::Purged)
 }

@@ -1,31 +1,34 @@
-//! What `leave` and `recover` do, by the rules.
+//! What `release_worker` and `recover` do, by the rules.
 
-use queue_core::Recovered;
+use relq_core::Recovered;
 
 use super::{
-    book::{Book, Job, Knowledge, Verdict},
-    world::{Place, World},
+    possible_state::{JobLocation, PossibleState},
+    reference::{CheckResult, Job, Knowledge, Reference},
 };
 use crate::{
     class::Class,
-    turn::{LAST, Moment, Turn},
+    ready_order::{LAST, Moment, ReadyPosition},
 };
 
-impl Book {
+impl Reference {
     /// A worker's leaving that was answered with that many jobs (R24).
-    pub(crate) fn left(&mut self, run: usize, jobs: u64) -> Verdict {
+    pub(crate) fn left(&mut self, run: usize, jobs: u64) -> CheckResult {
         let now = self.now;
-        let is_held = |world: &World| world.lease().is_some_and(|it| it.run == run);
-        let is_sure = |world: &World| is_held(world) && world.overdue(now).is_none();
-        let least = self.count(|_, world| is_sure(world)).0;
-        let most = self.count(|_, world| is_held(world)).1;
+        let is_held =
+            |possible: &PossibleState| possible.lease().is_some_and(|it| it.run == run);
+        let is_sure = |possible: &PossibleState| {
+            is_held(possible) && possible.overdue(now).is_none()
+        };
+        let least = self.count(|_, possible| is_sure(possible)).0;
+        let most = self.count(|_, possible| is_held(possible)).1;
         in_range("R24: jobs given back by leaving", jobs, (least, most))?;
         let back = (self.step, 0);
         let class = self.class.clone();
-        self.each(Knowledge::Done, "R24", |_, world| {
-            let mut becomes = given_back(&class, world, run, back);
-            if becomes.is_empty() || world.overdue(now).is_some() {
-                becomes.push(*world);
+        self.each(Knowledge::Done, "R24", |_, possible| {
+            let mut becomes = given_back(&class, possible, run, back);
+            if becomes.is_empty() || possible.overdue(now).is_some() {
+                becomes.push(*possible);
             }
             becomes
         })
@@ -34,18 +37,18 @@ impl Book {
     /// A worker's leaving whose answer was lost.
     pub(crate) fn maybe_left(&mut self, run: usize) {
         let (back, class) = ((self.step, 0), self.class.clone());
-        self.maybe(|_, world| given_back(&class, world, run, back));
+        self.maybe(|_, possible| given_back(&class, possible, run, back));
     }
 
     /// A page of recovery that was answered.
-    pub(crate) fn recovered(&mut self, page: u64, answer: &Recovered) -> Verdict {
+    pub(crate) fn recovered(&mut self, page: u64, answer: &Recovered) -> CheckResult {
         let now = self.now;
-        let ends = |job: &Job, world: &World, is_last: bool| {
-            world.overdue(now).is_some() && job.is_last(world) == is_last
+        let ends = |job: &Job, possible: &PossibleState, is_last: bool| {
+            possible.overdue(now).is_some() && job.is_last(possible) == is_last
         };
-        let back = self.count(|job, world| ends(job, world, false));
-        let buried = self.count(|job, world| ends(job, world, true));
-        let due = self.count(|_, world| is_due(world, now));
+        let back = self.count(|job, possible| ends(job, possible, false));
+        let buried = self.count(|job, possible| ends(job, possible, true));
+        let due = self.count(|_, possible| is_due(possible, now));
         let range = |(surely, maybe)| (if answer.more { 0 } else { surely }, maybe);
         let (requeued, dead) = (u64::from(answer.requeued), u64::from(answer.buried));
         in_range("REAP-ONCE, R12: requeued", requeued, range(back))?;
@@ -53,10 +56,11 @@ impl Book {
         in_range("R14: promoted", u64::from(answer.promoted), range(due))?;
         in_range("R9: recovered by one page", requeued + dead, (0, page))?;
         let (step, more, class) = (self.step, answer.more, self.class.clone());
-        self.each(Knowledge::Done, "R9", |job, world| {
-            let mut becomes = taken_back(&class, job, world, now, step);
-            if becomes.is_empty() || (more && becomes[0].place != world.place) {
-                super::book::add(&mut becomes, *world);
+        self.each(Knowledge::Done, "R9", |job, possible| {
+            let mut becomes = taken_back(&class, job, possible, now, step);
+            if becomes.is_empty() || (more && becomes[0].location != possible.location)
+            {
+                super::reference::add(&mut becomes, *possible);
             }
             becomes
         })
@@ -65,52 +69,64 @@ impl Book {
     /// A page of recovery whose answer was lost.
     pub(crate) fn maybe_recovered(&mut self) {
         let (now, step, class) = (self.now, self.step, self.class.clone());
-        self.maybe(|job, world| taken_back(&class, job, world, now, step));
+        self.maybe(|job, possible| taken_back(&class, job, possible, now, step));
     }
 }
 
-fn given_back(class: &Class, world: &World, run: usize, back: Moment) -> Vec<World> {
-    match world.lease() {
+fn given_back(
+    class: &Class,
+    possible: &PossibleState,
+    run: usize,
+    back: Moment,
+) -> Vec<PossibleState> {
+    match possible.lease() {
         Some(lease) if lease.run == run => {
-            let attempt = world.attempt.saturating_sub(1);
-            vec![World { attempt, ..world.at(lease.back(class, back)) }]
+            let attempt = possible.attempt.saturating_sub(1);
+            vec![PossibleState { attempt, ..possible.at(lease.back(class, back)) }]
         }
         _ => Vec::new(),
     }
 }
 
-fn is_due(world: &World, now: u64) -> bool {
-    matches!(world.place, Place::Scheduled { due } if due <= now)
+fn is_due(possible: &PossibleState, now: u64) -> bool {
+    matches!(possible.location, JobLocation::Scheduled { due } if due <= now)
 }
 
 /// What a reaper makes of what time has ended; nothing of the rest.
 fn taken_back(
     class: &Class,
     job: &Job,
-    world: &World,
+    possible: &PossibleState,
     now: u64,
     step: u32,
-) -> Vec<World> {
-    match world.place {
-        Place::Leased(lease) if lease.until <= now => {
+) -> Vec<PossibleState> {
+    match possible.location {
+        JobLocation::Leased(lease) if lease.until <= now => {
             let back = || lease.back(class, (step, 0));
-            vec![world.at(if job.is_last(world) { Place::Dead } else { back() })]
+            vec![possible.at(if job.is_last(possible) {
+                JobLocation::Dead
+            } else {
+                back()
+            })]
         }
-        Place::Scheduled { due } if due <= now => {
-            let turn =
-                Turn::Back { from: (step, 0), to: (step, usize::MAX), due: Some(due) };
-            vec![world.at(Place::Ready(turn))]
+        JobLocation::Scheduled { due } if due <= now => {
+            let position = ReadyPosition::Back {
+                from: (step, 0),
+                to: (step, usize::MAX),
+                due: Some(due),
+            };
+            vec![possible.at(JobLocation::Ready(position))]
         }
-        Place::Ready(Turn::Back { from, to: LAST, due }) => {
-            let turn = Turn::Back { from, to: (step, usize::MAX), due };
-            vec![world.at(Place::Ready(turn))]
+        JobLocation::Ready(ReadyPosition::Back { from, to: LAST, due }) => {
+            let position = ReadyPosition::Back { from, to: (step, usize::MAX), due };
+            vec![possible.at(JobLocation::Ready(position))]
         }
         _ => Vec::new(),
     }
 }
 
 /// A number that has to lie between two others.
-pub(crate) fn in_range(rule: &str, number: u64, (from, to): (u64, u64)) -> Verdict {
+pub(crate) fn in_range(rule: &str, number: u64, (from, to): (u64, u64)) -> CheckResult {
     if (from..=to).contains(&number) {
         return Ok(());
     }

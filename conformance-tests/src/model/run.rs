@@ -3,19 +3,19 @@
 use std::{cell::Cell, env, sync::Arc};
 
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
-use queue_core::QueueName;
+use relq_core::QueueName;
 use tempfile::TempDir;
 
 use super::{
+    actors::Site,
     operation::Operation,
     pinned::{PINNED, Pinned},
-    play::{Played, Telling, play},
-    stage::Site,
+    runner::{RunCounts, Verbosity, run_sequence},
     strategy::{Faults, sequences},
 };
 use crate::{Profile, Subject, runtime::Panics, server::Server};
 
-/// Sequences that are played when `PROPTEST_CASES` does not say otherwise.
+/// Sequences that are run when `PROPTEST_CASES` does not say otherwise.
 const CASES: u32 = 64;
 
 /// The beginning of all sequences when `PROPTEST_RNG_SEED` does not say otherwise: a
@@ -28,14 +28,14 @@ const SHRINKS: u32 = 1000;
 /// What a replay line sets.
 const REPLAY: &str = "RELQ_REPLAY";
 
-/// What was played.
+/// What was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Sequences.
     pub sequences: u64,
     /// Operations of all of them.
     pub operations: u64,
-    /// Faults that struck them.
+    /// Faults that hit by a fault them.
     pub faults_fired: u64,
 }
 
@@ -58,25 +58,25 @@ pub fn run<S: Subject + Default>(profile: Profile) {
 /// # Errors
 /// What is wrong, and the line that repeats it.
 pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String> {
-    let theatre = Theatre::open(profile, Arc::new(subject))?;
+    let model_run = ModelRun::open(profile, Arc::new(subject))?;
     if let Some(line) = env::var_os(REPLAY) {
         let line = line.into_string().map_err(|_| format!("{REPLAY} is no text"))?;
-        theatre.play(&parse(&line)?, Telling::All)?;
-        return Ok(theatre.summary.get());
+        model_run.run_sequence(&parse(&line)?, Verbosity::All)?;
+        return Ok(model_run.summary.get());
     }
-    PINNED.iter().try_for_each(|pinned| theatre.play_pinned(pinned))?;
-    theatre.play_all()
+    PINNED.iter().try_for_each(|pinned| model_run.run_pinned(pinned))?;
+    model_run.run_all()
 }
 
-/// Where sequences are played, each on a queue of its own.
-struct Theatre {
+/// Where sequences are run, each on a queue of its own.
+struct ModelRun {
     panics: Panics,
     site: Site,
     subject: Arc<dyn Subject>,
     summary: Cell<Summary>,
 }
 
-impl Theatre {
+impl ModelRun {
     fn open(profile: Profile, subject: Arc<dyn Subject>) -> Result<Self, String> {
         let site = match profile {
             Profile::Redis | Profile::Bare => Site::Redis(Server::start()),
@@ -88,21 +88,22 @@ impl Theatre {
         Ok(Self { panics: Panics::default(), site, subject, summary: Cell::default() })
     }
 
-    fn play_pinned(&self, Pinned { line, found }: &Pinned) -> Result<(), String> {
+    fn run_pinned(&self, Pinned { line, found }: &Pinned) -> Result<(), String> {
         let wrong = |wrong| {
             format!("found before ({found}): {wrong}\nreplay: {REPLAY}='{line}'")
         };
-        self.play(&parse(line)?, Telling::Nothing).map_err(wrong)
+        self.run_sequence(&parse(line)?, Verbosity::Nothing).map_err(wrong)
     }
 
-    fn play_all(&self) -> Result<Summary, String> {
+    fn run_all(&self) -> Result<Summary, String> {
         let faults = match self.site {
             Site::Redis(_) => Faults::Some,
             Site::Embedded(_) => Faults::None,
         };
         let mut runner = TestRunner::new(config());
         let judged = runner.run(&sequences(faults), |sequence| {
-            self.play(&sequence, Telling::Nothing).map_err(TestCaseError::fail)
+            self.run_sequence(&sequence, Verbosity::Nothing)
+                .map_err(TestCaseError::fail)
         });
         match judged {
             Ok(()) => Ok(self.summary.get()),
@@ -125,7 +126,7 @@ impl Theatre {
             at -= 1;
             let mut shorter = sequence.clone();
             shorter.remove(at);
-            if let Err(still_wrong) = self.play(&shorter, Telling::Nothing) {
+            if let Err(still_wrong) = self.run_sequence(&shorter, Verbosity::Nothing) {
                 (wrong, sequence) = (still_wrong, shorter);
                 at = sequence.len();
             }
@@ -133,27 +134,31 @@ impl Theatre {
         (wrong, sequence)
     }
 
-    fn play(&self, sequence: &[Operation], telling: Telling) -> Result<(), String> {
+    fn run_sequence(
+        &self,
+        sequence: &[Operation],
+        verbosity: Verbosity,
+    ) -> Result<(), String> {
         let mut summary = self.summary.get();
         summary.sequences += 1;
         let queue = QueueName::new(format!("model-{}", summary.sequences));
         let queue = queue.map_err(|error| error.to_string())?;
         let playing = {
             let subject = Arc::clone(&self.subject);
-            play(&self.site, subject, queue, sequence, telling)
+            run_sequence(&self.site, subject, queue, sequence, verbosity)
         };
-        let played = self.panics.on_this_thread(playing);
-        let played = played.map_err(|error| format!("no runtime: {error}"))?;
+        let ran = self.panics.on_this_thread(playing);
+        let ran = ran.map_err(|error| format!("no runtime: {error}"))?;
         let panics = self.panics.take();
         if !panics.is_empty() {
             return Err(format!("in the background: {panics:?}"));
         }
-        let counted = played.as_ref().copied().unwrap_or_default();
-        let Played { operations, faults_fired } = counted;
+        let counted = ran.as_ref().copied().unwrap_or_default();
+        let RunCounts { operations, faults_fired } = counted;
         summary.operations += operations;
         summary.faults_fired += faults_fired;
         self.summary.set(summary);
-        played.map(drop)
+        ran.map(drop)
     }
 }
 
@@ -187,11 +192,11 @@ mod tests {
         let mut runner = TestRunner::new(config());
 
         let read = runner.run(&sequences(Faults::Some), |sequence| {
-            let told = tell(&sequence);
-            if parse(&told) == Ok(sequence) {
+            let observed = tell(&sequence);
+            if parse(&observed) == Ok(sequence) {
                 return Ok(());
             }
-            Err(TestCaseError::fail(told))
+            Err(TestCaseError::fail(observed))
         });
 
         assert_eq!(read, Ok(()));

@@ -1,30 +1,34 @@
 //! What settlements and heartbeats do, by the rules.
 
-use queue_core::{Extended, Settled};
+use relq_core::{Extended, Settled};
 
 use super::{
-    book::{Book, Job, Knowledge, Verdict, WINDOW},
-    operation::Says,
-    world::{End, Lease, Ms, Place, World},
+    operation::DispositionKind,
+    possible_state::{End, JobLocation, Lease, Ms, PossibleState},
+    reference::{CheckResult, Job, Knowledge, Reference, WINDOW},
 };
 
 /// What is said of which of the told receipts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said {
-    pub(crate) told: usize,
-    pub(crate) says: Says,
+pub(crate) struct SentSettlement {
+    pub(crate) observed: usize,
+    pub(crate) disposition: DispositionKind,
     /// How long until it is tried again.
     pub(crate) after: Ms,
 }
 
-impl Book {
+impl Reference {
     /// A settlement that was answered.
-    pub(crate) fn settled(&mut self, said: &[Said], answers: &[Settled]) -> Verdict {
-        if said.len() != answers.len() {
-            return Err(format!("R7: {answers:?} to {} settlements", said.len()));
+    pub(crate) fn settled(
+        &mut self,
+        sent: &[SentSettlement],
+        answers: &[Settled],
+    ) -> CheckResult {
+        if sent.len() != answers.len() {
+            return Err(format!("R7: {answers:?} to {} settlements", sent.len()));
         }
-        let keep_order = self.is_in_order(said);
-        for (position, (one, answer)) in said.iter().zip(answers).enumerate() {
+        let keep_order = self.is_in_order(sent);
+        for (position, (one, answer)) in sent.iter().zip(answers).enumerate() {
             let back = (self.step, if keep_order { 0 } else { position });
             self.one_settled(*one, *answer, back)?;
         }
@@ -32,14 +36,14 @@ impl Book {
     }
 
     /// A settlement whose answer was lost: each of it may have happened.
-    pub(crate) fn maybe_settled(&mut self, said: &[Said]) {
-        for (position, one) in said.iter().enumerate() {
+    pub(crate) fn maybe_settled(&mut self, sent: &[SentSettlement]) {
+        for (position, one) in sent.iter().enumerate() {
             let (now, back) = (self.now, (self.step, position));
             let class = self.class.clone();
-            self.maybe(|job, world| match world.lease() {
-                Some(lease) if lease.receipt == Some(one.told) => {
-                    let place = lease.back(&class, back);
-                    carried_out(job, world, *one, place, now)
+            self.maybe(|job, possible| match possible.lease() {
+                Some(lease) if lease.receipt == Some(one.observed) => {
+                    let location = lease.back(&class, back);
+                    carried_out(job, possible, *one, location, now)
                 }
                 _ => Vec::new(),
             });
@@ -48,39 +52,39 @@ impl Book {
 
     fn one_settled(
         &mut self,
-        said: Said,
+        sent: SentSettlement,
         answer: Settled,
         back: (u32, usize),
-    ) -> Verdict {
-        let (now, held) = (self.now, self.told[said.told].job);
+    ) -> CheckResult {
+        let (now, held) = (self.now, self.observed[sent.observed].job);
         let payload = self.jobs[held].spec.payload.clone();
         let class = self.class.clone();
         let rule = match answer {
             Settled::Applied => "FENCE-ACK, R7: a lost lease is settled",
             Settled::LeaseLost => "R6: a lease that runs is lost",
         };
-        self.each(Knowledge::Done, rule, |job, world| {
+        self.each(Knowledge::Done, rule, |job, possible| {
             if job.spec.payload != payload {
-                return vec![*world];
+                return vec![*possible];
             }
-            let lease = world.lease().filter(|it| it.receipt == Some(said.told));
+            let lease = possible.lease().filter(|it| it.receipt == Some(sent.observed));
             match (lease, answer) {
                 (Some(lease), Settled::Applied) => {
-                    carried_out(job, world, said, lease.back(&class, back), now)
+                    carried_out(job, possible, sent, lease.back(&class, back), now)
                 }
                 (Some(lease), Settled::LeaseLost) if lease.until > now => Vec::new(),
                 (None, Settled::Applied) => Vec::new(),
-                (_, Settled::LeaseLost) => vec![*world],
+                (_, Settled::LeaseLost) => vec![*possible],
             }
         })
     }
 
     /// Whether jobs of one claim are named in the order of its answer: only then is
     /// their own order the same in every sense (R13).
-    fn is_in_order(&self, said: &[Said]) -> bool {
-        let lease = |said: &Said| self.told[said.told].lease;
+    fn is_in_order(&self, sent: &[SentSettlement]) -> bool {
+        let lease = |sent: &SentSettlement| self.observed[sent.observed].lease;
         let places: Vec<_> =
-            said.iter().map(lease).map(|it| (it.claim, it.index)).collect();
+            sent.iter().map(lease).map(|it| (it.claim, it.index)).collect();
         places.is_sorted()
     }
 
@@ -91,15 +95,15 @@ impl Book {
         named: &[usize],
         until: Ms,
         answers: &[(Extended, Option<Ms>)],
-    ) -> Verdict {
+    ) -> CheckResult {
         if named.len() != answers.len() {
             return Err(format!("R7: {answers:?} to {} receipts", named.len()));
         }
-        for (told, (answer, end)) in named.iter().zip(answers) {
+        for (observed, (answer, end)) in named.iter().zip(answers) {
             if end.is_some_and(|end| end != until) {
                 return Err(format!("R6: extended until {end:?} and not {until}"));
             }
-            self.one_extended(*told, until, *answer)?;
+            self.one_extended(*observed, until, *answer)?;
         }
         self.maybe_unnamed(run, named);
         Ok(())
@@ -112,14 +116,16 @@ impl Book {
             return;
         }
         let (class, back) = (self.class.clone(), (self.step, 0));
-        self.maybe(|_, world| match world.lease() {
+        self.maybe(|_, possible| match possible.lease() {
             Some(lease)
                 if lease.run == run
-                    && lease.receipt.is_none_or(|told| !named.contains(&told)) =>
+                    && lease
+                        .receipt
+                        .is_none_or(|observed| !named.contains(&observed)) =>
             {
-                let counted = world.at(lease.back(&class, back));
-                let attempt = world.attempt.saturating_sub(1);
-                vec![counted, World { attempt, ..counted }]
+                let counted = possible.at(lease.back(&class, back));
+                let attempt = possible.attempt.saturating_sub(1);
+                vec![counted, PossibleState { attempt, ..counted }]
             }
             _ => Vec::new(),
         });
@@ -128,41 +134,49 @@ impl Book {
     /// A heartbeat whose answer was lost.
     pub(crate) fn maybe_extended(&mut self, run: usize, named: &[usize], until: Ms) {
         self.maybe_unnamed(run, named);
-        for told in named {
-            self.maybe(|_, world| match world.lease() {
-                Some(lease) if lease.receipt == Some(*told) => {
-                    vec![world.at(Place::Leased(Lease { until, ..*lease }))]
+        for observed in named {
+            self.maybe(|_, possible| match possible.lease() {
+                Some(lease) if lease.receipt == Some(*observed) => {
+                    vec![possible.at(JobLocation::Leased(Lease { until, ..*lease }))]
                 }
                 _ => Vec::new(),
             });
         }
     }
 
-    fn one_extended(&mut self, told: usize, until: Ms, answer: Extended) -> Verdict {
-        let (now, job) = (self.now, self.told[told].job);
-        self.keep(job, &format!("FENCE-EXTEND, R7: {answer:?}"), |world| {
-            match (world.place, answer) {
-                (Place::Leased(lease), _) if lease.receipt == Some(told) => {
+    fn one_extended(
+        &mut self,
+        observed: usize,
+        until: Ms,
+        answer: Extended,
+    ) -> CheckResult {
+        let (now, job) = (self.now, self.observed[observed].job);
+        self.keep(job, &format!("FENCE-EXTEND, R7: {answer:?}"), |possible| {
+            match (possible.location, answer) {
+                (JobLocation::Leased(lease), _) if lease.receipt == Some(observed) => {
                     match answer {
                         Extended::Until(_) => true,
                         Extended::LeaseLost => lease.until <= now,
                         Extended::Cancelled => false,
                     }
                 }
-                (Place::Gone { end: End::Cancelled(Some((it, ended))), at }, _)
-                    if it == told =>
-                {
+                (
+                    JobLocation::Gone { end: End::Cancelled(Some((it, ended))), at },
+                    _,
+                ) if it == observed => {
                     let is_known = now < ended.max(at) + WINDOW;
                     answer == Extended::Cancelled
                         || (answer == Extended::LeaseLost && !is_known)
                 }
-                (Place::Gone { end: End::Purged, .. }, Extended::Cancelled) => false,
+                (JobLocation::Gone { end: End::Purged, .. }, Extended::Cancelled) => {
+                    false
+                }
                 (_, answer) => answer == Extended::LeaseLost,
             }
         })?;
         if let Extended::Until(_) = answer {
-            for world in &mut self.jobs[job].worlds {
-                if let Place::Leased(lease) = &mut world.place {
+            for possible in &mut self.jobs[job].possible_states {
+                if let JobLocation::Leased(lease) = &mut possible.location {
                     lease.until = until;
                 }
             }
@@ -171,23 +185,27 @@ impl Book {
     }
 }
 
-/// What a verdict makes of a leased job; `back` is where it stands when it comes back.
+/// What a disposition makes of a leased job; `back` is where it stands when it comes back.
 fn carried_out(
     job: &Job,
-    world: &World,
-    said: Said,
-    back: Place,
+    possible: &PossibleState,
+    sent: SentSettlement,
+    back: JobLocation,
     now: Ms,
-) -> Vec<World> {
-    vec![match said.says {
-        Says::Done => world.ended(End::Finished, now),
-        Says::Discard => world.ended(End::Discarded, now),
-        Says::Bury => world.at(Place::Dead),
-        Says::Retry(_) if job.is_last(world) => world.at(Place::Dead),
-        Says::Retry(_) => world.at(Place::Scheduled { due: now + said.after }),
-        Says::GiveBack => {
-            let attempt = world.attempt.saturating_sub(1);
-            World { attempt, ..world.at(back) }
+) -> Vec<PossibleState> {
+    vec![match sent.disposition {
+        DispositionKind::Done => possible.ended(End::Finished, now),
+        DispositionKind::Discard => possible.ended(End::Discarded, now),
+        DispositionKind::Bury => possible.at(JobLocation::Dead),
+        DispositionKind::Retry(_) if job.is_last(possible) => {
+            possible.at(JobLocation::Dead)
+        }
+        DispositionKind::Retry(_) => {
+            possible.at(JobLocation::Scheduled { due: now + sent.after })
+        }
+        DispositionKind::GiveBack => {
+            let attempt = possible.attempt.saturating_sub(1);
+            PossibleState { attempt, ..possible.at(back) }
         }
     }]
 }

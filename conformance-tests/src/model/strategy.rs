@@ -2,7 +2,9 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use super::operation::{Act, Draft, How, Operation, Says, Strike, Who, Word};
+use super::operation::{
+    Act, DispositionKind, Draft, DraftSettlement, How, InjectedFault, Operation, Who,
+};
 
 /// The longest sequence. A short one shows a bug as well, but fewer of them.
 const LONGEST: usize = 60;
@@ -10,7 +12,7 @@ const LONGEST: usize = 60;
 /// One fault for so many operations of a sequence with faults.
 const FAULT_SHARE: f64 = 0.15;
 
-/// Whether a backend can be struck.
+/// Whether a backend can be hit by a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Faults {
     None,
@@ -23,22 +25,22 @@ pub(crate) fn sequences(faults: Faults) -> BoxedStrategy<Vec<Operation>> {
     match faults {
         Faults::None => calm,
         Faults::Some => {
-            let struck = operation(option::weighted(FAULT_SHARE, strike()).boxed());
-            prop_oneof![1 => calm, 3 => vec(struck, 1..=LONGEST)].boxed()
+            let faulty = operation(option::weighted(FAULT_SHARE, fault()).boxed());
+            prop_oneof![1 => calm, 3 => vec(faulty, 1..=LONGEST)].boxed()
         }
     }
 }
 
-fn operation(strike: BoxedStrategy<Option<Strike>>) -> BoxedStrategy<Operation> {
-    (act(), strike)
-        .prop_map(|((who, act), strike)| {
-            let strike = strike.filter(|_| who != Who::Nobody);
-            Operation { who, act, strike }
+fn operation(fault: BoxedStrategy<Option<InjectedFault>>) -> BoxedStrategy<Operation> {
+    (act(), fault)
+        .prop_map(|((who, act), fault)| {
+            let fault = fault.filter(|_| who != Who::Nobody);
+            Operation { who, act, fault }
         })
         .boxed()
 }
 
-fn strike() -> impl Strategy<Value = Strike> {
+fn fault() -> impl Strategy<Value = InjectedFault> {
     let how = select(vec![
         How::Before,
         How::After,
@@ -49,7 +51,7 @@ fn strike() -> impl Strategy<Value = Strike> {
         How::OutOfMemory,
     ]);
     let step = prop_oneof![5 => Just(1), 2 => Just(2), 1 => Just(3)];
-    (how, step).prop_map(|(how, step)| Strike { how, step })
+    (how, step).prop_map(|(how, step)| InjectedFault { how, step })
 }
 
 fn act() -> impl Strategy<Value = (Who, Act)> {
@@ -78,32 +80,35 @@ fn draft() -> impl Strategy<Value = Draft> {
 
 fn by_worker() -> impl Strategy<Value = (Who, Act)> {
     let claim = (1..=4u8, 1..=2u8).prop_map(|(max, lease)| Act::Claim { max, lease });
-    let turn = (words(), 1..=3u8, 1..=2u8).prop_map(|(words, max, lease)| Act::Turn {
-        words,
-        max,
-        lease,
-    });
+    let position = (words(), 1..=3u8, 1..=2u8)
+        .prop_map(|(words, max, lease)| Act::SettleAndClaim { words, max, lease });
     let extend = (vec(0..=4u8, 1..=3), 1..=2u8)
         .prop_map(|(receipts, lease)| Act::Extend { receipts, lease });
     let act = prop_oneof![
         7 => claim,
         6 => words().prop_map(Act::Settle),
-        3 => turn,
+        3 => position,
         2 => extend,
-        1 => Just(Act::Leave),
+        1 => Just(Act::ReleaseWorker),
     ];
     (select(vec![Who::WorkerA, Who::WorkerB]), act)
 }
 
-fn words() -> impl Strategy<Value = Vec<Word>> {
-    let says = prop_oneof![
-        4 => Just(Says::Done),
-        2 => (0..=2u8).prop_map(Says::Retry),
-        1 => Just(Says::Bury),
-        1 => Just(Says::GiveBack),
-        1 => Just(Says::Discard),
+fn words() -> impl Strategy<Value = Vec<DraftSettlement>> {
+    let disposition = prop_oneof![
+        4 => Just(DispositionKind::Done),
+        2 => (0..=2u8).prop_map(DispositionKind::Retry),
+        1 => Just(DispositionKind::Bury),
+        1 => Just(DispositionKind::GiveBack),
+        1 => Just(DispositionKind::Discard),
     ];
-    vec((0..=4u8, says).prop_map(|(receipt, says)| Word { receipt, says }), 1..=3)
+    vec(
+        (0..=4u8, disposition).prop_map(|(receipt, disposition)| DraftSettlement {
+            receipt,
+            disposition,
+        }),
+        1..=3,
+    )
 }
 
 fn recover() -> impl Strategy<Value = (Who, Act)> {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use queue_core::Error;
+use relq_core::Error;
 use tokio::time::sleep;
 
 use super::{

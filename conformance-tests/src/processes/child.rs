@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use queue_core::Clock as _;
+use relq_core::Clock as _;
 
 use super::{
     Embedded, Side,
@@ -100,7 +100,7 @@ fn last_word() -> MutexGuard<'static, ()> {
 
 fn stand_still() -> ! {
     let _last = last_word();
-    say("struck");
+    say("hit by a fault");
     loop {
         thread::park();
     }

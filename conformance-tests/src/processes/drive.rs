@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     runtime::block_on,
-    steps::{Again, Outcome, Parts, SCENARIOS, Scenario, Tally},
+    steps::{Again, Atomicity, SCENARIOS, Scenario, StoreContents, Tally},
 };
 
 /// What is done in a store that does not exist yet, too.
@@ -37,7 +37,7 @@ pub fn every_step(subject: Embedded) -> Tally {
     if child::is_child() {
         child::live(subject);
     }
-    block_on(strike_all(subject))
+    block_on(inject_all(subject))
 }
 
 /// Strikes the backend at every step of one act: for a report.
@@ -46,7 +46,7 @@ pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
     let acts = SCENARIOS.iter().enumerate().filter(|(_, act)| act.name == name);
     for (index, act) in acts {
         for store in stores(act) {
-            tally.add(strike(subject, index, *store).await);
+            tally.add(inject(subject, index, *store).await);
         }
     }
     tally
@@ -60,7 +60,7 @@ fn stores(act: &Scenario) -> &'static [Store] {
     }
 }
 
-async fn strike_all(subject: Embedded) -> Tally {
+async fn inject_all(subject: Embedded) -> Tally {
     // A run spends most of its time waiting for the disk and for its child.
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let room = Arc::new(Semaphore::new(4 * cores));
@@ -73,7 +73,7 @@ async fn strike_all(subject: Embedded) -> Tally {
             let room = room.clone();
             runs.spawn(async move {
                 let _permit = room.acquire().await;
-                strike(subject, index, *store).await
+                inject(subject, index, *store).await
             });
         }
     }
@@ -82,11 +82,11 @@ async fn strike_all(subject: Embedded) -> Tally {
     tally
 }
 
-async fn strike(subject: Embedded, index: usize, store: Store) -> Tally {
+async fn inject(subject: Embedded, index: usize, store: Store) -> Tally {
     let mut tally = Tally::default();
     let mut start = match Start::prepare(subject, index).await {
         Ok(start) => start,
-        Err(need) => return Tally::unclaimed(SCENARIOS[index].name, need),
+        Err(need) => return Tally::unsupported(SCENARIOS[index].name, need),
     };
     if store == Store::New {
         start.forget();
@@ -161,10 +161,13 @@ async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
     }
 }
 
-fn happens_at_one_moment(start: &Start, moments: &[Outcome]) -> bool {
+fn happens_at_one_moment(start: &Start, moments: &[StoreContents]) -> bool {
     let promise = &start.promise;
     let repeats = start.scenario.again == Again::ByAnyone;
-    if promise.parts == Parts::EachByItself || !start.scenario.is_steady || repeats {
+    if promise.atomicity == Atomicity::EachByItself
+        || !start.scenario.is_steady
+        || repeats
+    {
         return true;
     }
     moments.is_sorted_by_key(|found| *found == promise.done)

@@ -7,16 +7,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError, mpsc},
 };
 
-use queue_core::{Error, Happened};
+use relq_core::{Effect, Error};
 use tokio::{sync::watch, time::timeout};
 
 use super::{
     act::{Count, LIMIT, act},
     killed::Ran,
     order::Spot,
-    start::{Start, Trouble},
+    start::{Start, VictimFault},
 };
-use crate::steps::{Knowledge, Outcome, Stage, bring_back, settle_up};
+use crate::steps::{Knowledge, StoreContents, Survivors, bring_back, settle_up};
 
 /// Freezes an actor at a spot and lets it go on once others have recovered.
 pub(super) async fn run(start: &Start, spot: Spot) -> Ran {
@@ -33,7 +33,7 @@ async fn freeze(
     folder: &Path,
     spot: Spot,
     frozen: &watch::Sender<bool>,
-) -> Result<Outcome, String> {
+) -> Result<StoreContents, String> {
     let clock = start.clock();
     let (thaw, thawed) = mpsc::channel::<()>();
     let (cold, thawed) = (frozen.clone(), Arc::new(Mutex::new(thawed)));
@@ -54,22 +54,22 @@ async fn freeze(
         _ = &mut acting => return Err("it did not freeze".to_owned()),
         _ = is_frozen.wait_for(|it| *it) => {}
     }
-    let stage = start.survivors(folder, &clock).await?;
-    let is_alone = take_over(&stage).await?;
+    let survivors = start.survivors(folder, &clock).await?;
+    let is_alone = take_over(&survivors).await?;
     drop(thaw);
     let said = acting.await;
-    bring_back(&stage).await?;
-    let found = settle_up(&stage, &start.held).await?;
+    bring_back(&survivors).await?;
+    let found = settle_up(&survivors, &start.held).await?;
     let known = known(start, is_alone, said)?;
-    start.judge(found, (Vec::new(), known, Trouble::Some))
+    start.judge(found, (Vec::new(), known, VictimFault::Some))
 }
 
 /// Others recover what the victim holds. Where it keeps the store locked, they are
 /// told so, at once (R21); answers whether that was so.
-async fn take_over(stage: &Stage) -> Result<bool, String> {
-    match stage.hand.resume().await {
-        Ok(()) => bring_back(stage).await.map(|()| false),
-        Err(error @ Error::Unavailable { .. }) if error.happened() == Happened::No => {
+async fn take_over(survivors: &Survivors) -> Result<bool, String> {
+    match survivors.healthy.resume().await {
+        Ok(()) => bring_back(survivors).await.map(|()| false),
+        Err(error @ Error::Unavailable { .. }) if error.effect() == Effect::No => {
             Ok(true)
         }
         Err(error) => Err(format!("not told truly: {}", error.full_message())),

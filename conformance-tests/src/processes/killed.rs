@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use queue_core::Clock as _;
+use relq_core::Clock as _;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, ChildStdout},
@@ -20,11 +20,14 @@ use super::{
     act::LIMIT,
     child::{CHILD, SAYS},
     order::{self, Order, Spot},
-    start::{Start, Trouble},
+    start::{Start, VictimFault},
 };
 use crate::{
     fault::VirtualClock,
-    steps::{Again, Knowledge, Outcome, Sight, Stage, Victim, bring_back, settle_up},
+    steps::{
+        Again, Knowledge, StoreContents, Survivors, Victim, VictimObserver, bring_back,
+        settle_up,
+    },
 };
 
 /// What became of a run.
@@ -32,15 +35,15 @@ pub(super) struct Ran {
     /// The labels of the child's steps, when they were counted.
     pub(super) steps: Vec<String>,
     pub(super) fired: bool,
-    pub(super) found: Result<Outcome, String>,
+    pub(super) found: Result<StoreContents, String>,
 }
 
 /// What was heard of a child.
 #[derive(Debug, Default)]
-struct Heard {
+struct ChildOutput {
     steps: Vec<String>,
     ran: Vec<Bytes>,
-    struck: bool,
+    injected: bool,
     answer: Option<Result<(), String>>,
 }
 
@@ -49,15 +52,15 @@ pub(super) async fn run(start: &Start, spot: Option<Spot>) -> Ran {
     let folder = start.lay_out();
     let clock = start.clock();
     let acted = timeout(LIMIT, have_acted(start, folder.path(), &clock, spot)).await;
-    let (heard, early) = match acted {
+    let (output, early) = match acted {
         Ok(Ok(acted)) => acted,
         Ok(Err(error)) => return Ran::failed(format!("the child: {error}")),
         Err(_) => return Ran::failed(format!("the act hangs for {LIMIT:?}")),
     };
     // Whoever opens it now finds it as the dead left it.
     drop(early);
-    let found = judge(start, folder.path(), &clock, (spot, &heard)).await;
-    Ran { steps: heard.steps, fired: heard.struck, found }
+    let found = judge(start, folder.path(), &clock, (spot, &output)).await;
+    Ran { steps: output.steps, fired: output.injected, found }
 }
 
 impl Ran {
@@ -71,31 +74,31 @@ async fn have_acted(
     folder: &Path,
     clock: &VirtualClock,
     spot: Option<Spot>,
-) -> io::Result<(Heard, Option<Stage>)> {
+) -> io::Result<(ChildOutput, Option<Survivors>)> {
     let (scenario, elapsed) = (start.index, start.elapsed);
     Order { scenario, elapsed, held: start.held.clone(), spot }.write(folder)?;
     // Only where something is done meanwhile does anybody else have the file open.
     let is_alone = start.scenario.is_steady || start.scenario.is_worker;
-    let stage = match is_alone {
+    let survivors = match is_alone {
         true => None,
         false => Some(start.survivors(folder, clock).await.map_err(io::Error::other)?),
     };
     let mut child = spawn(start, folder)?;
     let (asleep, gone) = (watch::Sender::new(false), watch::Sender::new(false));
     let (held, gone_too) = (once(&asleep), once(&gone));
-    let sight = Sight { held, gone: gone_too, room: Box::pin(async {}) };
+    let observer = VictimObserver { held, gone: gone_too, room: Box::pin(async {}) };
     let listening = async {
-        let heard = listen(&mut child, clock, &asleep).await;
+        let output = listen(&mut child, clock, &asleep).await;
         gone.send_replace(true);
-        heard
+        output
     };
     let meanwhile = async {
-        if let Some(stage) = &stage {
-            (start.scenario.meanwhile)(stage, sight).await;
+        if let Some(survivors) = &survivors {
+            (start.scenario.meanwhile)(survivors, observer).await;
         }
     };
-    let (heard, ()) = tokio::join!(listening, meanwhile);
-    Ok((heard?, stage))
+    let (output, ()) = tokio::join!(listening, meanwhile);
+    Ok((output?, survivors))
 }
 
 /// This program once more, as a child that dies with its parent's interest in it.
@@ -111,32 +114,32 @@ pub(super) fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     tokio::process::Command::from(command).kill_on_drop(true).spawn()
 }
 
-/// Hears the child to its end, and brings that about where it is struck.
+/// Hears the child to its end, and brings that about where it is hit by a fault.
 async fn listen(
     child: &mut Child,
     clock: &VirtualClock,
     asleep: &watch::Sender<bool>,
-) -> io::Result<Heard> {
-    let mut heard = Heard::default();
+) -> io::Result<ChildOutput> {
+    let mut output = ChildOutput::default();
     let out: ChildStdout = child.stdout.take().expect("it is piped");
     let mut lines = BufReader::new(out).lines();
     while let Some(line) = lines.next_line().await? {
         let Some(said) = line.strip_prefix(SAYS) else { continue };
         match said.split_once(' ').unwrap_or((said, "")) {
-            ("step", label) => heard.steps.push(label.to_owned()),
-            ("ran", payload) => heard.ran.push(order::bytes(payload).into()),
+            ("step", label) => output.steps.push(label.to_owned()),
+            ("ran", payload) => output.ran.push(order::bytes(payload).into()),
             ("asleep", _) => drop(asleep.send_replace(true)),
             ("elapsed", ms) => go_on_to(clock, ms),
-            ("struck", _) => {
-                heard.struck = true;
+            ("hit by a fault", _) => {
+                output.injected = true;
                 child.start_kill()?;
             }
-            ("done", _) => heard.answer = Some(Ok(())),
-            (_, error) => heard.answer = Some(Err(error.to_owned())),
+            ("done", _) => output.answer = Some(Ok(())),
+            (_, error) => output.answer = Some(Err(error.to_owned())),
         }
     }
-    end(child.wait().await?, &heard)?;
-    Ok(heard)
+    end(child.wait().await?, &output)?;
+    Ok(output)
 }
 
 fn go_on_to(clock: &VirtualClock, ms: &str) {
@@ -144,16 +147,16 @@ fn go_on_to(clock: &VirtualClock, ms: &str) {
     clock.advance(elapsed.saturating_sub(clock.elapsed()));
 }
 
-/// A child that was struck was killed, and another ended well.
-fn end(status: ExitStatus, heard: &Heard) -> io::Result<()> {
-    let is_right = match heard.struck {
-        true => status.code() != Some(0) && heard.answer.is_none(),
-        false => status.success() && heard.answer.is_some(),
+/// A child that was hit by a fault was killed, and another ended well.
+fn end(status: ExitStatus, output: &ChildOutput) -> io::Result<()> {
+    let is_right = match output.injected {
+        true => status.code() != Some(0) && output.answer.is_none(),
+        false => status.success() && output.answer.is_some(),
     };
     if is_right {
         return Ok(());
     }
-    Err(io::Error::other(format!("it ended by {status}: {heard:?}")))
+    Err(io::Error::other(format!("it ended by {status}: {output:?}")))
 }
 
 fn once(happened: &watch::Sender<bool>) -> crate::steps::BoxFuture<'static, ()> {
@@ -168,32 +171,37 @@ async fn judge(
     start: &Start,
     folder: &Path,
     clock: &VirtualClock,
-    (spot, heard): (Option<Spot>, &Heard),
-) -> Result<Outcome, String> {
-    let stage = start.survivors(folder, clock).await?;
-    let known = match &heard.answer {
+    (spot, output): (Option<Spot>, &ChildOutput),
+) -> Result<StoreContents, String> {
+    let survivors = start.survivors(folder, clock).await?;
+    let known = match &output.answer {
         Some(Ok(())) => Knowledge::Done,
         Some(Err(error)) => return Err(format!("the act failed: {error}")),
-        None if start.scenario.again == Again::ByAnyone => again(start, &stage).await?,
+        None if start.scenario.again == Again::ByAnyone => {
+            again(start, &survivors).await?
+        }
         // Before its first step nobody can have done anything.
         None if spot.is_some_and(|spot| spot == Spot::FIRST) => Knowledge::Undone,
         None => Knowledge::Unknown,
     };
-    bring_back(&stage).await?;
-    let found = settle_up(&stage, &start.held).await?;
-    let trouble = spot.map_or(Trouble::None, |_| Trouble::Some);
-    start.judge(found, (heard.ran.clone(), known, trouble))
+    bring_back(&survivors).await?;
+    let found = settle_up(&survivors, &start.held).await?;
+    let fault_of_victim = spot.map_or(VictimFault::None, |_| VictimFault::Some);
+    start.judge(found, (output.ran.clone(), known, fault_of_victim))
 }
 
 /// What may be repeated is repeated by a survivor, and then it is done.
-pub(super) async fn again(start: &Start, stage: &Stage) -> Result<Knowledge, String> {
+pub(super) async fn again(
+    start: &Start,
+    survivors: &Survivors,
+) -> Result<Knowledge, String> {
     let victim = Victim {
-        queue: stage.hand.queue.clone(),
-        clock: stage.clock.clone(),
+        queue: survivors.healthy.queue.clone(),
+        clock: survivors.clock.clone(),
         part: start.part(),
     };
     let repeated = (start.scenario.act)(victim).await;
     let said =
-        |error: queue_core::Error| format!("the repetition: {}", error.full_message());
+        |error: relq_core::Error| format!("the repetition: {}", error.full_message());
     repeated.map(|()| Knowledge::Done).map_err(said)
 }

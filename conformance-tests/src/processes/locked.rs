@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use queue_core::Error;
+use relq_core::Error;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::Child,
@@ -20,11 +20,11 @@ use super::{
     killed::{self, spawn},
     order::{Order, Spot},
     refused::{known, with_others},
-    start::{Start, Trouble},
+    start::{Start, VictimFault},
 };
 use crate::{
     fault::VirtualClock,
-    steps::{Outcome, Part, SCENARIOS, bring_back, settle_up},
+    steps::{Part, SCENARIOS, StoreContents, bring_back, settle_up},
 };
 
 /// What is written while the store is locked.
@@ -48,7 +48,10 @@ impl Holder {
 }
 
 /// Has an actor act on a locked store, and judges what it says and what is left.
-pub(super) async fn run(start: &Start, holder: Holder) -> Result<Outcome, String> {
+pub(super) async fn run(
+    start: &Start,
+    holder: Holder,
+) -> Result<StoreContents, String> {
     let folder = start.lay_out();
     let found = timeout(LIMIT, lock_out(start, folder.path(), holder)).await;
     found.unwrap_or_else(|_| Err(format!("it hangs for {LIMIT:?}")))
@@ -58,7 +61,7 @@ async fn lock_out(
     start: &Start,
     folder: &Path,
     holder: Holder,
-) -> Result<Outcome, String> {
+) -> Result<StoreContents, String> {
     let clock = start.clock();
     let part = start.part();
     let ran = part.ran.clone();
@@ -67,11 +70,11 @@ async fn lock_out(
     if start.scenario.name == WRITES && said.is_ok() {
         return Err("the store is not locked".to_owned());
     }
-    let stage = start.survivors(folder, &clock).await?;
-    let known = known(start, &stage, is_told, said).await?;
-    bring_back(&stage).await?;
-    let found = settle_up(&stage, &start.held).await?;
-    start.judge(found, (ran.payloads(), known, Trouble::Some))
+    let survivors = start.survivors(folder, &clock).await?;
+    let known = known(start, &survivors, is_told, said).await?;
+    bring_back(&survivors).await?;
+    let found = settle_up(&survivors, &start.held).await?;
+    start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
 /// What the victim says while that child keeps the store locked.
@@ -117,7 +120,7 @@ async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, Str
     let out = child.stdout.take().expect("it is piped");
     let mut lines = BufReader::new(out).lines();
     while let Some(line) = lines.next_line().await.map_err(said)? {
-        if line.strip_prefix(SAYS) == Some("struck") {
+        if line.strip_prefix(SAYS) == Some("hit by a fault") {
             return Ok(child);
         }
     }

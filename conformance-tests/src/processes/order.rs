@@ -2,14 +2,14 @@
 
 use std::{fs, io, path::Path, str::FromStr, time::Duration};
 
-use queue_core::{Delivery, JobId, Receipt};
+use relq_core::{Delivery, JobId, Receipt};
 
 use super::Side;
 use crate::steps::LEASE;
 
 const FILE: &str = "order";
 
-/// Where a victim is struck: at which of its steps, from 0, and on which side.
+/// Where a victim is hit by a fault: at which of its steps, from 0, and on which side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) step: usize,

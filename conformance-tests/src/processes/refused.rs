@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use queue_core::{Error, Happened, RetryAdvice};
+use relq_core::{Effect, Error, RetryAdvice};
 use tokio::time::timeout;
 
 use super::{
@@ -16,12 +16,13 @@ use super::{
     act::{Count, LIMIT, act, pump},
     killed::{Ran, again},
     order::Spot,
-    start::{Start, Trouble},
+    start::{Start, VictimFault},
 };
 use crate::{
     fault::VirtualClock,
     steps::{
-        Again, BoxFuture, Knowledge, Outcome, Sight, Stage, bring_back, settle_up,
+        Again, BoxFuture, Knowledge, StoreContents, Survivors, VictimObserver,
+        bring_back, settle_up,
     },
 };
 
@@ -38,7 +39,7 @@ async fn refuse(
     folder: &Path,
     (spot, refusal): (Spot, Refusal),
     fired: Arc<AtomicBool>,
-) -> Result<Outcome, String> {
+) -> Result<StoreContents, String> {
     let (clock, count) = (start.clock(), Count::default());
     let watch = count.watch(move |at, _| {
         if at != spot {
@@ -60,11 +61,11 @@ async fn refuse(
     let said =
         timeout(LIMIT, with_others(start, (folder, &clock), room, patient)).await;
     let said = said.map_err(|_| format!("the act hangs for {LIMIT:?}"))??;
-    let stage = start.survivors(folder, &clock).await?;
-    let known = known(start, &stage, refusal.is_told, said).await?;
-    bring_back(&stage).await?;
-    let found = settle_up(&stage, &start.held).await?;
-    start.judge(found, (ran.payloads(), known, Trouble::Some))
+    let survivors = start.survivors(folder, &clock).await?;
+    let known = known(start, &survivors, refusal.is_told, said).await?;
+    bring_back(&survivors).await?;
+    let found = settle_up(&survivors, &start.held).await?;
+    start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
 /// While others do what the scenario has them do.
@@ -77,10 +78,10 @@ pub(super) async fn with_others<T>(
     if start.scenario.is_steady || start.scenario.is_worker {
         return Ok(acting.await);
     }
-    let stage = start.survivors(folder, clock).await?;
+    let survivors = start.survivors(folder, clock).await?;
     let (waiting, end) = (clock.clone(), tokio::sync::watch::Sender::new(false));
     let mut ended = end.subscribe();
-    let sight = Sight {
+    let observer = VictimObserver {
         held: Box::pin(async move { waiting.asleep(1).await }),
         gone: Box::pin(async move {
             // An error means that all is over, too.
@@ -93,7 +94,8 @@ pub(super) async fn with_others<T>(
         end.send_replace(true);
         done
     };
-    let (done, ()) = tokio::join!(acting, (start.scenario.meanwhile)(&stage, sight));
+    let (done, ()) =
+        tokio::join!(acting, (start.scenario.meanwhile)(&survivors, observer));
     Ok(done)
 }
 
@@ -101,7 +103,7 @@ pub(super) async fn with_others<T>(
 /// be repeated is repeated.
 pub(super) async fn known(
     start: &Start,
-    stage: &Stage,
+    survivors: &Survivors,
     is_told: fn(&Error) -> bool,
     said: Result<(), Error>,
 ) -> Result<Knowledge, String> {
@@ -111,10 +113,10 @@ pub(super) async fn known(
     }
     let is_safe = error.retry_advice() == RetryAdvice::Safe;
     if is_safe && start.scenario.is_steady && start.scenario.again != Again::Never {
-        return again(start, stage).await;
+        return again(start, survivors).await;
     }
-    Ok(match error.happened() {
-        Happened::No => Knowledge::Undone,
-        Happened::Maybe | Happened::Yes => Knowledge::Unknown,
+    Ok(match error.effect() {
+        Effect::No => Knowledge::Undone,
+        Effect::Maybe | Effect::Yes => Knowledge::Unknown,
     })
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use queue_core::{
+use relq_core::{
     Capability, Clock as _, Delivery, Environment, Error, Queue, QueueName,
     RetryAdvice, WorkerId,
 };
@@ -20,8 +20,8 @@ use crate::{
     environment::SeededRandomness,
     fault::VirtualClock,
     steps::{
-        ELSEWHERE, End, Found, Hand, Knowledge, Outcome, Part, Promise, SCENARIOS,
-        Scenario, Stage,
+        ELSEWHERE, End, Found, HealthyActor, Knowledge, Part, Promise, SCENARIOS,
+        Scenario, StoreContents, Survivors,
     },
 };
 
@@ -43,7 +43,7 @@ pub(super) enum Seed {
 
 /// Whether anything happened to the victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum VictimFault {
     None,
     Some,
 }
@@ -61,25 +61,25 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Prepares a scenario, or says what it needs that the backend does not claim.
+    /// Prepares a scenario, or says what it needs that the backend does not support.
     pub(super) async fn prepare(subject: Embedded, index: usize) -> Result<Self, Need> {
         let scenario = &SCENARIOS[index];
         let folder = folder();
         let clock = VirtualClock::new();
-        let hand = hand(subject, folder.path(), &clock, Seed::Preparing).await;
-        let hand = hand.expect("the hand opens an empty folder");
-        let is_missing = |need: &&Need| !need.is_met_by(hand.capabilities());
+        let healthy = healthy(subject, folder.path(), &clock, Seed::Preparing).await;
+        let healthy = healthy.expect("the hand opens an empty folder");
+        let is_missing = |need: &&Need| !need.is_met_by(healthy.capabilities());
         if let Some(need) = scenario.needs.iter().find(is_missing) {
             return Err(*need);
         }
         // Made now: a victim that stands still may keep the store locked later.
-        let elsewhere = elsewhere(subject, &hand, folder.path(), &clock).await;
+        let elsewhere = elsewhere(subject, &healthy, folder.path(), &clock).await;
         let elsewhere = elsewhere.expect("the hand opens another queue");
-        let stage = Stage { clock, hand, elsewhere };
-        let scene = (scenario.prepare)(&stage, &victim()).await;
+        let survivors = Survivors { clock, healthy, elsewhere };
+        let scene = (scenario.prepare)(&survivors, &victim()).await;
         let files = files(&store(folder.path())).expect("the folder can be read");
         let (held, promise) = (scene.held, scene.promise);
-        let elapsed = stage.clock.elapsed();
+        let elapsed = survivors.clock.elapsed();
         Ok(Self { subject, scenario, index, held, promise, elapsed, files })
     }
 
@@ -114,11 +114,11 @@ impl Start {
     pub(super) fn judge(
         &self,
         mut found: Found,
-        (ran, known, trouble): (Vec<Bytes>, Knowledge, Trouble),
-    ) -> Result<Outcome, String> {
-        ran.into_iter().for_each(|one| found.outcome.add(one, End::Ran));
-        let promise = self.promise.bearing(trouble == Trouble::Some);
-        promise.judge(&found, known).map(|()| found.outcome)
+        (ran, known, fault_of_victim): (Vec<Bytes>, Knowledge, VictimFault),
+    ) -> Result<StoreContents, String> {
+        ran.into_iter().for_each(|one| found.promise.add(one, End::Ran));
+        let promise = self.promise.bearing(fault_of_victim == VictimFault::Some);
+        promise.judge(&found, known).map(|()| found.promise)
     }
 
     /// The time of the store as it was prepared.
@@ -132,10 +132,10 @@ impl Start {
         &self,
         folder: &Path,
         clock: &VirtualClock,
-    ) -> Result<(Hand, Option<Hand>), Error> {
-        let hand = hand(self.subject, folder, clock, Seed::Survivor).await?;
-        let elsewhere = elsewhere(self.subject, &hand, folder, clock).await?;
-        Ok((hand, elsewhere))
+    ) -> Result<(HealthyActor, Option<HealthyActor>), Error> {
+        let healthy = healthy(self.subject, folder, clock, Seed::Survivor).await?;
+        let elsewhere = elsewhere(self.subject, &healthy, folder, clock).await?;
+        Ok((healthy, elsewhere))
     }
 
     /// Those who take over.
@@ -143,12 +143,12 @@ impl Start {
         &self,
         folder: &Path,
         clock: &VirtualClock,
-    ) -> Result<Stage, String> {
+    ) -> Result<Survivors, String> {
         let began = Instant::now();
         loop {
             match self.survivor(folder, clock).await {
-                Ok((hand, elsewhere)) => {
-                    return Ok(Stage { clock: clock.clone(), hand, elsewhere });
+                Ok((healthy, elsewhere)) => {
+                    return Ok(Survivors { clock: clock.clone(), healthy, elsewhere });
                 }
                 // Whoever has just left the store may still be closing it.
                 Err(error)
@@ -162,29 +162,29 @@ impl Start {
     }
 }
 
-async fn hand(
+async fn healthy(
     subject: Embedded,
     folder: &Path,
     clock: &VirtualClock,
     seed: Seed,
-) -> Result<Hand, Error> {
+) -> Result<HealthyActor, Error> {
     let queue = open(subject, folder, clock, seed, None).await?;
-    Ok(Hand { queue, worker: worker("hand") })
+    Ok(HealthyActor { queue, worker: worker("hand") })
 }
 
 /// The hand on the other queue of the store, if it is of use there.
 async fn elsewhere(
     subject: Embedded,
-    hand: &Hand,
+    healthy: &HealthyActor,
     folder: &Path,
     clock: &VirtualClock,
-) -> Result<Option<Hand>, Error> {
-    if !hand.capabilities().claims(Capability::Batches) {
+) -> Result<Option<HealthyActor>, Error> {
+    if !healthy.capabilities().supports(Capability::Batches) {
         return Ok(None);
     }
     let site = Site { queue: ELSEWHERE, folder, clock };
     let queue = open_on(subject, site, Seed::Elsewhere, None).await?;
-    Ok(Some(Hand { queue, worker: hand.worker.clone() }))
+    Ok(Some(HealthyActor { queue, worker: healthy.worker.clone() }))
 }
 
 /// Opens an actor on the folder of a run.

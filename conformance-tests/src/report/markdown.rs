@@ -23,7 +23,8 @@ const ALL: &str = "**all**";
 
 const MATRIX: &str = "matrix";
 const SUMMARY: &str = "summary";
-const SUMMARY_HEADS: [&str; 5] = ["backend", "cases", "passed", "failed", "unclaimed"];
+const SUMMARY_HEADS: [&str; 5] =
+    ["backend", "cases", "passed", "failed", "unsupported"];
 
 impl Report {
     /// A Markdown table of what is the same in each run: how many steps a waiting
@@ -114,8 +115,8 @@ impl Report {
 }
 
 fn cells(counts: &Counts) -> [String; 4] {
-    let Counts { cases, passed, failed, unclaimed, .. } = *counts;
-    [cases, passed, failed, unclaimed].map(|count| count.to_string())
+    let Counts { cases, passed, failed, unsupported, .. } = *counts;
+    [cases, passed, failed, unsupported].map(|count| count.to_string())
 }
 
 /// How many promises were kept; of how many, when not of all; and how many were broken.
@@ -147,19 +148,19 @@ fn between_marks(text: &str, section: &str) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Judged, Verdict};
+    use crate::report::{CaseResult, Judged};
 
-    fn judged(id: &str, verdict: Verdict) -> Judged {
+    fn judged(id: &str, result: CaseResult) -> Judged {
         let (id, rules) = (id.to_owned(), &["R1"][..]);
-        Judged { id, rules, verdict, steps: 2, faults_fired: 3, played: None }
+        Judged { id, rules, result, steps: 2, faults_fired: 3, played: None }
     }
 
     fn report(backend: &'static str) -> Report {
         let cases = vec![
-            judged("a::kept", Verdict::Passed),
-            judged("b::broken", Verdict::Failed("job 7 is lost".to_owned())),
-            judged("b::kept", Verdict::Passed),
-            judged("c::refused", Verdict::Unclaimed),
+            judged("a::kept", CaseResult::Passed),
+            judged("b::broken", CaseResult::Failed("job 7 is lost".to_owned())),
+            judged("b::kept", CaseResult::Passed),
+            judged("c::refused", CaseResult::Unsupported),
         ];
         Report { backend, cases }
     }
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn each_topic_is_counted() {
-        let expected = "| mine | cases | passed | failed | unclaimed |\n\
+        let expected = "| mine | cases | passed | failed | unsupported |\n\
                         |---|--:|--:|--:|--:|\n\
                         | a | 1 | 1 | 0 | 0 |\n\
                         | b | 2 | 1 | 1 | 0 |\n\
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_summary_keeps_the_rows_of_the_others() {
-        let heads = "| backend | cases | passed | failed | unclaimed |\n\
+        let heads = "| backend | cases | passed | failed | unsupported |\n\
                      |---|--:|--:|--:|--:|\n";
         let with = |mine: &str| format!("{heads}| x | 1 | 1 | 0 | 0 |\n{mine}");
         let mine = "| mine | 4 | 2 | 1 | 1 |\n";

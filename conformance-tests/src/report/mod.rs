@@ -3,26 +3,26 @@
 //! [`judge`] runs every case that concerns a kind of store, every act of
 //! [depth 1](crate::steps) for one on Redis, or for an embedded one that says how its
 //! [processes](crate::processes) are killed, and the [model](crate::model), and answers
-//! with a verdict on each.
+//! with a result of each.
 
-mod gather;
 mod grid;
+mod judge;
 mod markdown;
 mod table;
 
 use std::collections::BTreeSet;
 
-pub use gather::{Chosen, judge};
+pub use judge::{Chosen, judge};
 
 use crate::model::Summary;
 
 /// What became of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CaseResult {
     /// The promise was kept.
     Passed,
-    /// The backend does not claim what the case needs, and refuses it cleanly.
-    Unclaimed,
+    /// The backend does not support what the case needs, and refuses it cleanly.
+    Unsupported,
     /// The promise was broken, in these words.
     Failed(String),
 }
@@ -35,12 +35,12 @@ pub struct Judged {
     /// The rules that it judges.
     pub rules: &'static [&'static str],
     /// What became of it.
-    pub verdict: Verdict,
+    pub result: CaseResult,
     /// Steps of its act.
     pub steps: u64,
     /// Faults that fired at them.
     pub faults_fired: u64,
-    /// What the model played, if this is its verdict.
+    /// What the model played, if this is its result.
     pub played: Option<Summary>,
 }
 
@@ -69,8 +69,8 @@ pub struct Counts {
     pub passed: usize,
     /// Promises broken.
     pub failed: usize,
-    /// Options not claimed, and refused.
-    pub unclaimed: usize,
+    /// Options not supported, and refused.
+    pub unsupported: usize,
     /// Steps of all acts.
     pub steps: u64,
     /// Faults that fired.
@@ -110,10 +110,10 @@ impl Counts {
     fn of<'a>(cases: impl Iterator<Item = &'a Judged>) -> Self {
         cases.fold(Self::default(), |mut counts, case| {
             counts.cases += 1;
-            match case.verdict {
-                Verdict::Passed => counts.passed += 1,
-                Verdict::Failed(_) => counts.failed += 1,
-                Verdict::Unclaimed => counts.unclaimed += 1,
+            match case.result {
+                CaseResult::Passed => counts.passed += 1,
+                CaseResult::Failed(_) => counts.failed += 1,
+                CaseResult::Unsupported => counts.unsupported += 1,
             }
             counts.steps += case.steps;
             counts.faults_fired += case.faults_fired;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Counts, Judged, Report, Verdict};
+use super::{CaseResult, Counts, Judged, Report};
 use crate::model::Summary;
 
 /// All counts of each topic, the whole at the end, then each failure with its words.
@@ -11,7 +11,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{:<16} {:>6} {:>7} {:>7} {:>10} {:>7} {:>7}",
-            self.backend, "cases", "passed", "failed", "unclaimed", "steps", "faults"
+            self.backend, "cases", "passed", "failed", "unsupported", "steps", "faults"
         )?;
         for (topic, counts) in self.topics() {
             line(f, topic, &counts)?;
@@ -21,7 +21,7 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "\nthe model played {sequences} sequences of {operations} operations, \
-                 struck by {faults_fired} faults"
+                 hit by a fault by {faults_fired} faults"
             )?;
         }
         self.failures().try_for_each(|(case, words)| {
@@ -32,10 +32,10 @@ impl fmt::Display for Report {
 }
 
 fn line(f: &mut fmt::Formatter<'_>, topic: &str, counts: &Counts) -> fmt::Result {
-    let Counts { cases, passed, failed, unclaimed, steps, faults_fired } = counts;
+    let Counts { cases, passed, failed, unsupported, steps, faults_fired } = counts;
     writeln!(
         f,
-        "{topic:<16} {cases:>6} {passed:>7} {failed:>7} {unclaimed:>10} {steps:>7} \
+        "{topic:<16} {cases:>6} {passed:>7} {failed:>7} {unsupported:>10} {steps:>7} \
          {faults_fired:>7}"
     )
 }
@@ -43,8 +43,8 @@ fn line(f: &mut fmt::Formatter<'_>, topic: &str, counts: &Counts) -> fmt::Result
 impl Report {
     /// The cases that failed, with what was said.
     pub fn failures(&self) -> impl Iterator<Item = (&Judged, &str)> {
-        self.cases.iter().filter_map(|case| match &case.verdict {
-            Verdict::Failed(words) => Some((case, words.as_str())),
+        self.cases.iter().filter_map(|case| match &case.result {
+            CaseResult::Failed(words) => Some((case, words.as_str())),
             _ => None,
         })
     }
@@ -59,16 +59,16 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn judged(id: &str, verdict: Verdict) -> Judged {
+    fn judged(id: &str, result: CaseResult) -> Judged {
         let (id, rules) = (id.to_owned(), &["R1"][..]);
-        Judged { id, rules, verdict, steps: 2, faults_fired: 3, played: None }
+        Judged { id, rules, result, steps: 2, faults_fired: 3, played: None }
     }
 
     fn report() -> Report {
         let cases = vec![
-            judged("a::kept", Verdict::Passed),
-            judged("a::broken", Verdict::Failed("job 7 is lost".to_owned())),
-            judged("b::refused", Verdict::Unclaimed),
+            judged("a::kept", CaseResult::Passed),
+            judged("a::broken", CaseResult::Failed("job 7 is lost".to_owned())),
+            judged("b::refused", CaseResult::Unsupported),
         ];
         Report { backend: "mine", cases }
     }
@@ -88,15 +88,17 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_played_is_told() {
+    fn what_the_model_ran_is_reported() {
         let played = Some(Summary { sequences: 66, operations: 1900, faults_fired: 7 });
         let mut report = report();
-        report.cases.push(Judged { played, ..judged("model::all", Verdict::Passed) });
+        report
+            .cases
+            .push(Judged { played, ..judged("model::all", CaseResult::Passed) });
 
         let text = report.to_string();
 
         assert!(
-            text.contains("66 sequences of 1900 operations, struck by 7"),
+            text.contains("66 sequences of 1900 operations, hit by a fault by 7"),
             "{text}"
         );
     }

@@ -132,7 +132,7 @@ impl Server {
 
     #[cfg(not(feature = "containers"))]
     fn in_container(_: &[&str]) -> Self {
-        panic!("RELQ_TEST_SERVER=docker needs --features conformance-tests/containers");
+        panic!("RELQ_TEST_SERVER=docker needs --features relq-conformance/containers");
     }
 
     /// The URL to reach it by.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use queue_core::{
+use relq_core::{
     BatchId, BatchQueue, BatchStatus, NewBatch, NewJob, OnComplete, Queue, QueueName,
 };
 
@@ -28,9 +28,9 @@ pub(super) fn plain(pieces: &[&'static str]) -> Vec<NewJob> {
     pieces.iter().copied().map(NewJob::new).collect()
 }
 
-/// The batches of a backend that claims them.
+/// The batches of a backend that supports them.
 pub(super) fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
-    queue.batch_queue().expect("the backend claims batches")
+    queue.batch_queue().expect("the backend supports batches")
 }
 
 /// Makes a batch of these pieces and seals it.

@@ -2,14 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use queue_core::{
-    BatchPriority, Change, Extended, NewBatch, Outcome, Receipt, Verdict, Which,
+use relq_core::{
+    BatchOutcome, BatchPriority, Change, Disposition, Extended, NewBatch, Receipt,
+    Selection,
 };
 
 use super::{
     batch::{batches, named, plain, status, telling},
     calls::say,
-    stage::{LEASE, ask, eventually, many, token, worker_id},
+    fixture::{LEASE, ask, eventually, many, token, worker_id},
     tape::Tape,
 };
 
@@ -34,7 +35,7 @@ async fn submit(tape: &mut Tape<'_>, new: &NewBatch, pieces: &[&'static str]) {
     tape.mark("seal").await;
 }
 
-async fn is_over(tape: &Tape<'_>, id: &str, outcome: Outcome) {
+async fn is_over(tape: &Tape<'_>, id: &str, outcome: BatchOutcome) {
     assert_eq!(status(&*tape.queue, id).await.outcome(), Some(outcome));
 }
 
@@ -42,7 +43,7 @@ async fn is_over(tape: &Tape<'_>, id: &str, outcome: Outcome) {
 async fn empty(tape: &mut Tape<'_>) {
     let brief = telling("empty", 1).retention(NewBatch::MIN_RETENTION);
     submit(tape, &brief, &[]).await;
-    is_over(tape, "empty", Outcome::Done).await;
+    is_over(tape, "empty", BatchOutcome::Done).await;
 }
 
 /// Pieces end in each way.
@@ -52,30 +53,36 @@ async fn work(tape: &mut Tape<'_>) {
     let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
     tape.queue.extend(&worker_id(), &receipts, LEASE * 2).await.expect("extended");
     tape.mark("extend pieces").await;
-    let again = Verdict::Retry { after: Duration::ZERO, error: "again".into() };
-    tape.settle(&[say(&receipts[0], Verdict::Done), say(&receipts[1], again)]).await;
-    let held = tape.claim(1).await;
-    let turn =
-        tape.queue.turn(&[say(&held[0].receipt, Verdict::Discard)], &ask(2)).await;
-    let held = turn.claimed.expect("claimed");
-    assert_eq!(held.len(), 2, "each slot is free");
-    tape.mark("turn on pieces").await;
-    let dead = Verdict::Dead { error: "never".into() };
-    tape.settle(&[say(&held[0].receipt, Verdict::Done), say(&held[1].receipt, dead)])
+    let again = Disposition::Retry { after: Duration::ZERO, error: "again".into() };
+    tape.settle(&[say(&receipts[0], Disposition::Done), say(&receipts[1], again)])
         .await;
-    is_over(tape, "worked", Outcome::Failed).await;
-    tape.queue.redrive(&Which::All).await.expect("redriven");
+    let held = tape.claim(1).await;
+    let both = tape
+        .queue
+        .settle_and_claim(&[say(&held[0].receipt, Disposition::Discard)], &ask(2))
+        .await;
+    let held = both.claimed.expect("claimed");
+    assert_eq!(held.len(), 2, "each slot is free");
+    tape.mark("settle_and_claim on pieces").await;
+    let dead = Disposition::Dead { error: "never".into() };
+    tape.settle(&[
+        say(&held[0].receipt, Disposition::Done),
+        say(&held[1].receipt, dead),
+    ])
+    .await;
+    is_over(tape, "worked", BatchOutcome::Failed).await;
+    tape.queue.redrive(&Selection::All).await.expect("redriven");
     tape.mark("redrive of a piece").await;
     let held = tape.claim(1).await;
-    tape.settle(&[say(&held[0].receipt, Verdict::Done)]).await;
+    tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
 }
 
 /// A worker leaves, and a lease ends.
 async fn come_back(tape: &mut Tape<'_>) {
     submit(tape, &telling("returned", 1), &["left", "lost"]).await;
     tape.claim(1).await;
-    tape.queue.leave(&worker_id()).await.expect("left");
-    tape.mark("leave with a piece").await;
+    tape.queue.release_worker(&worker_id()).await.expect("left");
+    tape.mark("release with a piece").await;
     let mut brief = ask(1);
     brief.lease = Duration::from_millis(1);
     tape.queue.claim(&brief).await.expect("claimed");
@@ -89,9 +96,9 @@ async fn come_back(tape: &mut Tape<'_>) {
     tape.mark("recover a piece").await;
     for _ in 0..2 {
         let held = tape.claim(1).await;
-        tape.settle(&[say(&held[0].receipt, Verdict::Done)]).await;
+        tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
     }
-    is_over(tape, "returned", Outcome::Done).await;
+    is_over(tape, "returned", BatchOutcome::Done).await;
 }
 
 /// What waits is dropped, and what is leased by its worker's next heartbeat.
@@ -108,7 +115,7 @@ async fn call_off(tape: &mut Tape<'_>) {
     let told = queue.extend(&worker_id(), &receipts, LEASE).await.expect("extended");
     assert_eq!(told, [Extended::Cancelled]);
     tape.mark("extend a cancelled piece").await;
-    is_over(tape, "cancelled", Outcome::Cancelled).await;
+    is_over(tape, "cancelled", BatchOutcome::Cancelled).await;
 }
 
 /// The record of the first goes when its time is over.

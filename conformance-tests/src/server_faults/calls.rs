@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use queue_core::{Capability, Delivery, NewJob, Receipt, Settlement, Verdict, Which};
+use relq_core::{
+    Capability, Delivery, Disposition, NewJob, Receipt, Selection, Settlement,
+};
 
 use super::{
     batch_calls,
-    stage::{
+    fixture::{
         LEASE, ask, eventually, job_id, many, push_plain, token, with_options,
         worker_id,
     },
@@ -29,13 +31,13 @@ async fn push(tape: &mut Tape<'_>) {
     push_plain(&*tape.queue, &["a", "b", "c", "d", "e", "f"]).await;
     tape.mark("push").await;
     let mut jobs = with_options(&*tape.queue);
-    if tape.queue.capabilities().claims(Capability::Delay) {
+    if tape.queue.capabilities().supports(Capability::Delay) {
         jobs.push(NewJob::new("soon").delay(Duration::from_millis(1)));
     }
     let token = token(&*tape.queue, "token");
     tape.queue.push(&jobs, token.as_ref()).await.expect("pushed");
     tape.mark("push of options").await;
-    let command = tape.stage.subject.plain_push(&tape.stage.queue, b"bare");
+    let command = tape.fixture.subject.plain_push(&tape.fixture.queue, b"bare");
     let words: Vec<_> = command.iter().map(Vec::as_slice).collect();
     tape.recorded.server.command(&words);
     tape.mark("a client's push").await;
@@ -46,20 +48,21 @@ async fn work(tape: &mut Tape<'_>, held: &[Delivery]) {
     let [first, second, third, fourth, rest @ ..] = &receipts[..] else {
         panic!("six jobs are ready");
     };
-    tape.settle(&[say(first, Verdict::Done)]).await;
+    tape.settle(&[say(first, Disposition::Done)]).await;
     tape.settle(&[
-        say(second, Verdict::Retry { after: LEASE, error: "again".into() }),
-        say(third, Verdict::Dead { error: "never".into() }),
-        say(fourth, Verdict::Discard),
+        say(second, Disposition::Retry { after: LEASE, error: "again".into() }),
+        say(third, Disposition::Dead { error: "never".into() }),
+        say(fourth, Disposition::Discard),
     ])
     .await;
     tape.queue.extend(&worker_id(), rest, LEASE * 2).await.expect("extended");
     tape.mark("extend").await;
-    let turn = tape.queue.turn(&[say(&rest[0], Verdict::Done)], &ask(1)).await;
-    assert!(turn.settled.is_ok() && turn.claimed.is_ok());
-    tape.mark("turn").await;
-    tape.queue.leave(&worker_id()).await.expect("left");
-    tape.mark("leave").await;
+    let both =
+        tape.queue.settle_and_claim(&[say(&rest[0], Disposition::Done)], &ask(1)).await;
+    assert!(both.settled.is_ok() && both.claimed.is_ok());
+    tape.mark("settle_and_claim").await;
+    tape.queue.release_worker(&worker_id()).await.expect("left");
+    tape.mark("release worker").await;
 }
 
 /// A lease ends and is recovered; a job that was delayed becomes ready.
@@ -78,7 +81,7 @@ async fn time_passes(tape: &mut Tape<'_>) {
 }
 
 async fn operate(tape: &mut Tape<'_>) {
-    tape.queue.redrive(&Which::All).await.expect("redriven");
+    tape.queue.redrive(&Selection::All).await.expect("redriven");
     tape.mark("redrive").await;
     tape.queue.pause().await.expect("paused");
     tape.mark("pause").await;
@@ -87,15 +90,15 @@ async fn operate(tape: &mut Tape<'_>) {
     tape.queue.cancel(&job_id("mine")).await.expect("answered");
     tape.mark("cancel").await;
     let held = tape.claim(2).await;
-    let dead = Verdict::Dead { error: "never".into() };
+    let dead = Disposition::Dead { error: "never".into() };
     let dead: Vec<_> = held.iter().map(|one| say(&one.receipt, dead.clone())).collect();
     tape.settle(&dead).await;
-    tape.queue.purge_dead(&Which::All).await.expect("purged");
+    tape.queue.purge_dead(&Selection::All).await.expect("purged");
     tape.mark("purge_dead").await;
     tape.queue.purge().await.expect("purged");
     tape.mark("purge").await;
 }
 
-pub(super) fn say(receipt: &Receipt, verdict: Verdict) -> Settlement {
-    Settlement::new(receipt.clone(), verdict)
+pub(super) fn say(receipt: &Receipt, disposition: Disposition) -> Settlement {
+    Settlement::new(receipt.clone(), disposition)
 }

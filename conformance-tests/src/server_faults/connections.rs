@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::{Stage, clients, eventually, is_waited_at, push_plain};
+use super::fixture::{FaultFixture, clients, eventually, is_waited_at, push_plain};
 use crate::server::Server;
 
 const LEASE: Duration = Duration::from_secs(3);
@@ -11,10 +11,12 @@ const LEASE: Duration = Duration::from_secs(3);
 const MANY: usize = 20;
 
 /// R21: whichever connection of an idle worker is killed, the next job is worked.
-pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(stage: &Stage) {
+pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(
+    fixture: &FaultFixture,
+) {
     let server = Server::start();
-    let queue = stage.connect(&server).await;
-    let worker = stage.work(&server, LEASE).await;
+    let queue = fixture.connect(&server).await;
+    let worker = fixture.work(&server, LEASE).await;
     worker.works(&*queue).await;
     // A new connection has a higher id, so that each is killed in its turn.
     let mut last = 0;
@@ -36,9 +38,9 @@ pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(stage: &Stag
 }
 
 /// R21: a call on a broken connection fails, and one of the next is well again.
-pub(super) async fn a_killed_connection_heals(stage: &Stage) {
+pub(super) async fn a_killed_connection_heals(fixture: &FaultFixture) {
     let server = Server::start();
-    let queue = stage.connect(&server).await;
+    let queue = fixture.connect(&server).await;
     push_plain(&*queue, &["a"]).await;
     server.command(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]);
 

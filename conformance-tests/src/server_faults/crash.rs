@@ -1,16 +1,16 @@
 //! A server that is killed.
 
-use queue_core::{Error, NewJob, ReliableQueueExt, Settled};
+use relq_core::{Error, NewJob, ReliableQueueExt, Settled};
 
-use super::stage::{Stage, eventually, fill_with_a_batch, places};
+use super::fixture::{FaultFixture, eventually, fill_with_a_batch, places};
 use crate::server::Server;
 
 /// R1, R21: with its file synced on each write, a killed server has lost nothing, and
 /// a lease from before is settled after.
-pub(super) async fn a_killed_server_comes_back_with_every_job(stage: &Stage) {
+pub(super) async fn a_killed_server_comes_back_with_every_job(fixture: &FaultFixture) {
     let mut server =
         Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let queue = stage.connect(&server).await;
+    let queue = fixture.connect(&server).await;
     let leased = fill_with_a_batch(&*queue).await;
     let before = places(&*queue).await;
     server.kill();

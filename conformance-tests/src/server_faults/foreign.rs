@@ -5,15 +5,15 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Error, NewJob, Queue, Settlement, Verdict};
+use relq_core::{Disposition, Error, NewJob, Queue, Settlement};
 
 use super::{
     calls,
-    script_calls::{ScriptCall, State},
-    stage::{
-        Stage, ask, eventually, fill, is_sound, many, push_plain, token, with_options,
-        worker_id,
+    fixture::{
+        FaultFixture, ask, eventually, fill, is_sound, many, push_plain, token,
+        with_options, worker_id,
     },
+    script_calls::{ScriptCall, State},
     tape::Tape,
 };
 use crate::{room::strings, server::Server};
@@ -21,13 +21,13 @@ use crate::{room::strings, server::Server};
 /// R19, R21: a foreign key in the way is a clear error, and changes nothing: once it is
 /// away, every job that was there is delivered.
 pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
-    stage: &Stage,
+    fixture: &FaultFixture,
 ) {
-    let keys = keys_in_use(stage).await;
+    let keys = keys_in_use(fixture).await;
     assert!(keys.len() >= 5, "only {keys:?}");
     let mut judged = 0;
     for key in keys {
-        judged += usize::from(is_told(stage, &key).await);
+        judged += usize::from(is_told(fixture, &key).await);
     }
     assert!(judged >= 5, "only {judged} keys could be judged");
 }
@@ -35,14 +35,18 @@ pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
 /// R21, R23: a script that meets a key of another type fails before its first write, or
 /// does not mind. Each script that any call sends is tried on each key that it declares and
 /// on each key that the queue has, in the state that it met.
-pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(stage: &Stage) {
-    fails_whole(stage, put_another_type).await;
+pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
+    fixture: &FaultFixture,
+) {
+    fails_whole(fixture, put_another_type).await;
 }
 
 /// R3, R23: the same of an element, field or member that is marked as relq's and cannot be
 /// read, in each place of each key.
-pub(super) async fn every_script_fails_whole_on_a_malformed_entry(stage: &Stage) {
-    fails_whole(stage, put_malformed).await;
+pub(super) async fn every_script_fails_whole_on_a_malformed_entry(
+    fixture: &FaultFixture,
+) {
+    fails_whole(fixture, put_malformed).await;
 }
 
 /// In so many states each script is tried.
@@ -54,11 +58,11 @@ type Spoil = fn(&Server, key: &[u8], way: usize) -> bool;
 /// How many ways of spoiling one key are tried.
 const WAYS: usize = 4;
 
-async fn fails_whole(stage: &Stage, spoil: Spoil) {
-    let mut tape = Tape::start(stage).await;
+async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
+    let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;
     let scratch = Server::start();
-    let _loads_scripts = stage.connect(&scratch).await;
+    let _loads_scripts = fixture.connect(&scratch).await;
     let (mut tried, mut spoilt) = (BTreeMap::<&[u8], usize>::new(), 0);
     let mut wrong = BTreeSet::new();
     for pair in tape.marks.windows(2) {
@@ -150,19 +154,19 @@ fn name_of(answer: &[u8]) -> String {
 }
 
 /// The keys that a queue has for its structures, without those that hold a job.
-async fn keys_in_use(stage: &Stage) -> Vec<String> {
+async fn keys_in_use(fixture: &FaultFixture) -> Vec<String> {
     let server = Server::start();
-    fill(&*stage.connect(&server).await).await;
-    let part = format!("{{{}}}:", stage.queue);
+    fill(&*fixture.connect(&server).await).await;
+    let part = format!("{{{}}}:", fixture.queue);
     let keys = keys(&server).into_iter();
     keys.filter(|key| key.starts_with(&part)).collect()
 }
 
 /// Answers whether the key could be put in the way: not where it is in use, so that to
-/// take it away is to take jobs away. A doorbell's token stands for no job.
-async fn is_told(stage: &Stage, key: &str) -> bool {
+/// take it away is to take jobs away. A notifier's token stands for no job.
+async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
     let server = Server::start();
-    let queue = stage.connect(&server).await;
+    let queue = fixture.connect(&server).await;
     push_plain(&*queue, &["x"]).await;
     if keys(&server).iter().any(|used| used == key) && !key.ends_with(":wake") {
         return false;
@@ -176,7 +180,7 @@ async fn is_told(stage: &Stage, key: &str) -> bool {
     }
     assert!(!errors.is_empty(), "nobody minds {key}");
     server.command(&[b"DEL", key.as_bytes()]);
-    queue.leave(&worker_id()).await.expect("answered");
+    queue.release_worker(&worker_id()).await.expect("answered");
     eventually(&format!("the job behind {key}"), async || {
         let found = queue.claim(&ask(9)).await.expect("claimed");
         found.iter().any(|one| one.payload == "x")
@@ -192,7 +196,7 @@ async fn errors(queue: &dyn Queue) -> Vec<Error> {
     let pushed = queue.push(&with_options(queue), token.as_ref()).await;
     let plain = queue.push(&[NewJob::new("y")], None).await;
     let claimed = queue.claim(&ask(1)).await;
-    let again = || Verdict::Retry { after: Duration::ZERO, error: "again".into() };
+    let again = || Disposition::Retry { after: Duration::ZERO, error: "again".into() };
     let held = claimed.iter().flatten().map(|one| one.receipt.clone());
     let back: Vec<_> = held.map(|held| Settlement::new(held, again())).collect();
     let settled = queue.settle(&back).await;

@@ -2,24 +2,26 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
-use queue_core::{
-    Cancelled, Capability, Error, Extended, Happened, JobState, NewJob, Outcome, Queue,
-    Receipt, ReliableQueueExt, Settled,
+use relq_core::{
+    BatchOutcome, Cancelled, Capability, Effect, Error, Extended, JobState, NewJob,
+    Queue, Receipt, ReliableQueueExt, Settled,
 };
 
 use super::{
     batch::{batches, elsewhere, named, plain, status, submit, telling},
-    stage::{
-        LEASE, Stage, ask, eventually, fill, is_sound, many, payloads, recover_all,
-        take, worker_id,
+    fixture::{
+        FaultFixture, LEASE, ask, eventually, fill, is_sound, many, payloads,
+        recover_all, take, worker_id,
     },
 };
 use crate::server::Server;
 
 /// OOM-DRAIN, R21: it refuses new jobs whole, and still works off the old.
-pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
+pub(super) async fn a_full_server_is_drained_and_refuses_pushes(
+    fixture: &FaultFixture,
+) {
     let server = Server::start();
-    let queue = stage.connect(&server).await;
+    let queue = fixture.connect(&server).await;
     let leased = fill(&*queue).await;
     let ready = queue.stats().await.expect("answered").ready;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
@@ -44,7 +46,7 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
         let settled = queue.ack(&one.receipt).await.expect("answered");
         assert_eq!(settled, Settled::Applied);
     }
-    let left = queue.leave(&worker_id()).await.expect("answered");
+    let left = queue.release_worker(&worker_id()).await.expect("answered");
     assert_eq!(left.jobs, taken.len() as u64);
     is_sound(&*queue).await;
     let patient = ask(1).wait(LEASE);
@@ -59,15 +61,17 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(stage: &Stage) {
 
 /// OOM-DRAIN, R1, R23: of a server that takes not one job more, a worker of any number of
 /// slots gets every job out: none is left behind, and none runs twice.
-pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(stage: &Stage) {
+pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(
+    fixture: &FaultFixture,
+) {
     for slots in [1, 16, 64].map(|slots| NonZeroU32::new(slots).expect("not zero")) {
         let server = Server::start();
-        let queue = stage.connect(&server).await;
+        let queue = fixture.connect(&server).await;
         server.command(&[b"CONFIG", b"SET", b"maxmemory", b"20mb"]);
         let stored = fill_to_the_brim(&*queue).await;
         assert!(stored > 500, "there is room for {stored} jobs");
 
-        let worker = stage.work_with(&server, slots).await;
+        let worker = fixture.work_with(&server, slots).await;
         let (mut finished, mut left) = (0, stored);
         while left > 0 {
             eventually("the end of another job", async || {
@@ -105,14 +109,17 @@ async fn fill_to_the_brim(queue: &dyn Queue) -> u64 {
 
 /// OOM-DRAIN, B5, R21: it refuses new batches and pieces whole, works off those that it
 /// has, and tells of their completions, another queue as soon as there is room.
-pub(super) async fn a_full_server_completes_batches(stage: &Stage) {
+pub(super) async fn a_full_server_completes_batches(fixture: &FaultFixture) {
     let server = Server::start();
-    let queue = stage.connect(&server).await;
+    let queue = fixture.connect(&server).await;
     if queue.batch_queue().is_none() {
-        assert!(!queue.capabilities().claims(Capability::Batches), "they are claimed");
-        return println!("unclaimed: {:?}", Capability::Batches);
+        assert!(
+            !queue.capabilities().supports(Capability::Batches),
+            "they are claimed"
+        );
+        return println!("unsupported: {:?}", Capability::Batches);
     }
-    let told = stage.connect_to(&server, &elsewhere()).await;
+    let told = fixture.connect_to(&server, &elsewhere()).await;
     submit(&*queue, &telling("stored", 2), &["one", "two", "three"]).await;
     let open = batches(&*queue).create(&telling("open", 1)).await;
     open.expect("there is room");
@@ -124,7 +131,7 @@ pub(super) async fn a_full_server_completes_batches(stage: &Stage) {
             let settled = queue.ack(&one.receipt).await.expect("answered");
             assert_eq!(settled, Settled::Applied);
         }
-        status(&*queue, "stored").await.outcome() == Some(Outcome::Done)
+        status(&*queue, "stored").await.outcome() == Some(BatchOutcome::Done)
     })
     .await;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"0"]);
@@ -140,18 +147,18 @@ async fn refuses_batches(queue: &dyn Queue) {
     let added = batches.add(&named("open"), &plain(&["refused"]), None).await;
     for error in [made.expect_err("no room"), added.expect_err("no room")] {
         assert!(matches!(error, Error::Full { .. }), "{}", error.full_message());
-        assert_eq!(error.happened(), Happened::No);
+        assert_eq!(error.effect(), Effect::No);
     }
     assert_eq!(status(queue, "open").await.total, 0);
 }
 
 /// New jobs are refused whole, in each way in which they are pushed.
 async fn refuses(queue: &dyn Queue) {
-    let has_delays = queue.capabilities().claims(Capability::Delay);
+    let has_delays = queue.capabilities().supports(Capability::Delay);
     let later = has_delays.then(|| NewJob::new("refused later").delay(LEASE));
     for job in std::iter::once(NewJob::new("refused")).chain(later) {
         let error = queue.push_one(job).await.expect_err("there is no room");
         assert!(matches!(error, Error::Full { .. }), "{}", error.full_message());
-        assert_eq!(error.happened(), Happened::No);
+        assert_eq!(error.effect(), Effect::No);
     }
 }

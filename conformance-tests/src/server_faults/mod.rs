@@ -5,11 +5,11 @@
 //! This is a whole `tests/server_faults.rs`:
 //!
 //! ```text
-//! conformance_tests::server_faults!(MySubject);
+//! relq_conformance::server_faults!(MySubject);
 //! ```
 //!
-//! Time is real here and no gate is between: a server is killed, promoted and filled,
-//! and none of it needs to be struck at a chosen command. The cut of power is complete:
+//! Time is real here and no proxy is between: a server is killed, promoted and filled,
+//! and none of it needs to be hit by a fault at a chosen command. The cut of power is complete:
 //! it plays one call of each kind that writes, those on batches among them, and starts a
 //! server on every prefix of the file of writes that ends with a command. An outage is tried in
 //! two lengths, and each connection of an idle worker is killed once.
@@ -20,6 +20,7 @@ mod batch_calls;
 mod calls;
 mod connections;
 mod crash;
+mod fixture;
 mod foreign;
 mod memory;
 mod outages;
@@ -27,13 +28,12 @@ mod power;
 mod replica;
 mod script_calls;
 mod scripts;
-mod stage;
 mod tape;
 
 use std::pin::Pin;
 
 use crate::{Subject, runtime::block_on};
-use stage::Stage;
+use fixture::FaultFixture;
 
 /// Stays on the thread that plays it.
 type Play<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
@@ -41,7 +41,7 @@ type Play<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 /// A fault, by its name, and what is played and judged.
 struct Fault {
     name: &'static str,
-    play: for<'a> fn(&'a Stage) -> Play<'a>,
+    play: for<'a> fn(&'a FaultFixture) -> Play<'a>,
 }
 
 /// Hands the list of all faults to another macro.
@@ -84,7 +84,7 @@ macro_rules! list {
     ([] $($topic:ident { $($name:ident)* })*) => {
         const FAULTS: &[Fault] = &[$($(Fault {
             name: concat!(stringify!($topic), "::", stringify!($name)),
-            play: |stage| Box::pin($topic::$name(stage)),
+            play: |fixture| Box::pin($topic::$name(fixture)),
         },)*)*];
     };
 }
@@ -123,5 +123,5 @@ macro_rules! __fault_tests {
 pub fn run<S: Subject + Default>(name: &str) {
     let fault = FAULTS.iter().find(|fault| fault.name == name);
     let fault = fault.unwrap_or_else(|| panic!("there is no fault {name}"));
-    block_on((fault.play)(&Stage::of(S::default())));
+    block_on((fault.play)(&FaultFixture::of(S::default())));
 }

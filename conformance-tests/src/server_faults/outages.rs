@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::{Stage, eventually, is_waited_at};
+use super::fixture::{FaultFixture, eventually, is_waited_at};
 use crate::server::Server;
 
 /// Claims wait for a third of it.
@@ -10,19 +10,19 @@ const LEASE: Duration = Duration::from_millis(1500);
 const WAIT: Duration = Duration::from_millis(500);
 
 /// R21: an idle worker outlives a server that was killed and is away for so long.
-pub(super) async fn an_outage_shorter_than_a_wait_is_outlived(stage: &Stage) {
-    worker_outlives(stage, WAIT / 5).await;
+pub(super) async fn an_outage_shorter_than_a_wait_is_outlived(fixture: &FaultFixture) {
+    worker_outlives(fixture, WAIT / 5).await;
 }
 
 /// R21: the same for longer than its claims wait.
-pub(super) async fn an_outage_longer_than_a_wait_is_outlived(stage: &Stage) {
-    worker_outlives(stage, WAIT * 3).await;
+pub(super) async fn an_outage_longer_than_a_wait_is_outlived(fixture: &FaultFixture) {
+    worker_outlives(fixture, WAIT * 3).await;
 }
 
-async fn worker_outlives(stage: &Stage, outage: Duration) {
+async fn worker_outlives(fixture: &FaultFixture, outage: Duration) {
     let mut server = Server::start_with(&["--appendonly", "yes"]);
-    let queue = stage.connect(&server).await;
-    let worker = stage.work(&server, LEASE).await;
+    let queue = fixture.connect(&server).await;
+    let worker = fixture.work(&server, LEASE).await;
     worker.works(&*queue).await;
     eventually("a waiting claim", async || is_waited_at(&server)).await;
 

@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use queue_core::{BatchState, BatchStatus, Queue};
+use relq_core::{BatchState, BatchStatus, Queue};
 
 use super::{
     append_only_file::{Recorded, ends},
     calls,
-    stage::{Places, Stage, recover_all},
+    fixture::{FaultFixture, Places, recover_all},
     tape::{Mark, Tape, look, told_elsewhere},
 };
 use crate::server::Server;
 
 /// R1, R5: whatever prefix of the writes is left, all that was answered is there, and
 /// each job is where it was before or after the call under way.
-pub(super) async fn every_aof_prefix(stage: &Stage) {
-    let mut tape = Tape::start(stage).await;
+pub(super) async fn every_aof_prefix(fixture: &FaultFixture) {
+    let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;
     let writes = tape.recorded.writes();
 
@@ -24,11 +24,11 @@ pub(super) async fn every_aof_prefix(stage: &Stage) {
     assert!(cuts.len() > 50, "only {} writes were recorded", cuts.len());
     for cut in cuts {
         let after = tape.recorded.after_cut(&writes[..cut]);
-        let queue = stage.connect(&after.server).await;
-        let found = look(stage, &after.server, &*queue).await;
+        let queue = fixture.connect(&after.server).await;
+        let found = look(fixture, &after.server, &*queue).await;
         judge(&tape.marks, cut, &found, &after);
         if !found.batches.is_empty() {
-            each_completion_is_told(stage, &after.server, &*queue).await;
+            each_completion_is_told(fixture, &after.server, &*queue).await;
         }
     }
 }
@@ -96,9 +96,13 @@ fn is_between(
 
 /// B5: a batch that has completed has told so, at the latest when somebody recovers,
 /// and one that has not has not.
-async fn each_completion_is_told(stage: &Stage, server: &Server, queue: &dyn Queue) {
+async fn each_completion_is_told(
+    fixture: &FaultFixture,
+    server: &Server,
+    queue: &dyn Queue,
+) {
     recover_all(queue).await;
-    let places = look(stage, server, queue).await;
+    let places = look(fixture, server, queue).await;
     for status in places.batches.values() {
         let completion = told_elsewhere(status.id.as_str());
         let is_told = places.jobs.contains_key(&completion);

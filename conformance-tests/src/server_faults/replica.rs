@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use queue_core::{JobState, Settled, Settlement, Verdict};
+use relq_core::{Disposition, JobState, Settled, Settlement};
 
 use super::{
     batch::{submit, telling},
-    stage::{Stage, ask, eventually, payloads, places, push_plain, take},
+    fixture::{FaultFixture, ask, eventually, payloads, places, push_plain, take},
 };
 use crate::server::Server;
 
@@ -27,10 +27,10 @@ async fn replica_of(master: &Server) -> Server {
 
 /// R1, R7: what the replica has heard of goes on at it as if nothing had been: jobs
 /// are kept, and leases held by receipts of the old master are settled.
-pub(super) async fn a_promoted_replica_goes_on(stage: &Stage) {
+pub(super) async fn a_promoted_replica_goes_on(fixture: &FaultFixture) {
     let mut master = Server::start_on_tcp();
     let replica = replica_of(&master).await;
-    let queue = stage.connect(&master).await;
+    let queue = fixture.connect(&master).await;
     push_plain(&*queue, &["a", "b", "c"]).await;
     let mut held = take(&*queue, 3).await;
     if queue.batch_queue().is_some() {
@@ -45,10 +45,10 @@ pub(super) async fn a_promoted_replica_goes_on(stage: &Stage) {
     master.kill();
     replica.command(&[b"REPLICAOF", b"NO", b"ONE"]);
 
-    let queue = stage.connect(&replica).await;
+    let queue = fixture.connect(&replica).await;
     assert_eq!(places(&*queue).await, before);
     let done =
-        held.iter().map(|one| Settlement::new(one.receipt.clone(), Verdict::Done));
+        held.iter().map(|one| Settlement::new(one.receipt.clone(), Disposition::Done));
     let settled = queue.settle(&done.collect::<Vec<_>>()).await.expect("answered");
     assert!(settled.iter().all(|one| *one == Settled::Applied), "{settled:?}");
     let ready = before.jobs.values().filter(|(state, _)| *state == JobState::Ready);
@@ -59,16 +59,16 @@ pub(super) async fn a_promoted_replica_goes_on(stage: &Stage) {
 }
 
 /// R21: a queue whose server was demoted and promoted again goes on by itself.
-pub(super) async fn a_master_that_comes_back_is_used_again(stage: &Stage) {
+pub(super) async fn a_master_that_comes_back_is_used_again(fixture: &FaultFixture) {
     let master = Server::start_on_tcp();
-    let queue = stage.connect(&master).await;
+    let queue = fixture.connect(&master).await;
     push_plain(&*queue, &["a"]).await;
     // Port 1 listens nowhere, so that no data is copied from there.
     master.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
 
     let refused = queue.claim(&ask(1)).await.expect_err("a replica only reads");
-    assert_eq!(refused.happened(), queue_core::Happened::No, "{refused}");
-    assert_eq!(refused.retry_advice(), queue_core::RetryAdvice::Safe, "{refused}");
+    assert_eq!(refused.effect(), relq_core::Effect::No, "{refused}");
+    assert_eq!(refused.retry_advice(), relq_core::RetryAdvice::Safe, "{refused}");
 
     master.command(&[b"REPLICAOF", b"NO", b"ONE"]);
     eventually("a claim", async || {

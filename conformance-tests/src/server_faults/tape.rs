@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use queue_core::{Delivery, Queue, Settlement};
+use relq_core::{Delivery, Queue, Settlement};
 
 use super::{
     append_only_file::Recorded,
     batch::elsewhere,
+    fixture::{FaultFixture, Places, ask, places},
     script_calls::{Monitor, ScriptCall, State},
-    stage::{Places, Stage, ask, places},
 };
 use crate::server::Server;
 
@@ -28,7 +28,7 @@ const TURNS: usize = 20;
 
 /// Makes calls, and notes what is so after each.
 pub(super) struct Tape<'a> {
-    pub(super) stage: &'a Stage,
+    pub(super) fixture: &'a FaultFixture,
     pub(super) recorded: Recorded,
     pub(super) queue: Arc<dyn Queue>,
     pub(super) marks: Vec<Mark>,
@@ -36,21 +36,21 @@ pub(super) struct Tape<'a> {
 }
 
 impl<'a> Tape<'a> {
-    pub(super) async fn start(stage: &'a Stage) -> Self {
+    pub(super) async fn start(fixture: &'a FaultFixture) -> Self {
         let recorded = Recorded::start();
         let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
         let (call, places) = ("the start", Places::default());
         let (state, scripts) = (State::of(&recorded.server), Vec::new());
         let nothing = Mark { call, end: 0, places, digest, state, scripts };
-        let queue = stage.connect(&recorded.server).await;
+        let queue = fixture.connect(&recorded.server).await;
         let monitor = Monitor::start(&recorded.server);
-        let mut tape = Self { stage, recorded, queue, marks: vec![nothing], monitor };
+        let mut tape = Self { fixture, recorded, queue, marks: vec![nothing], monitor };
         tape.mark("connect").await;
         tape
     }
 
     pub(super) async fn mark(&mut self, call: &'static str) {
-        let places = look(self.stage, &self.recorded.server, &*self.queue).await;
+        let places = look(self.fixture, &self.recorded.server, &*self.queue).await;
         let digest = self.recorded.server.command(&[b"DEBUG", b"DIGEST"]);
         let end = self.recorded.writes().len();
         let state = State::of(&self.recorded.server);
@@ -83,10 +83,14 @@ async fn take_some(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
 }
 
 /// Where all is: what is in the other queue, too, if batches may tell it something.
-pub(super) async fn look(stage: &Stage, server: &Server, queue: &dyn Queue) -> Places {
+pub(super) async fn look(
+    fixture: &FaultFixture,
+    server: &Server,
+    queue: &dyn Queue,
+) -> Places {
     let mut here = places(queue).await;
     if queue.batch_queue().is_some() {
-        let there = places(&*stage.connect_to(server, &elsewhere()).await).await;
+        let there = places(&*fixture.connect_to(server, &elsewhere()).await).await;
         let there = there.jobs.into_iter();
         here.jobs.extend(there.map(|(payload, is)| (told_elsewhere(&payload), is)));
     }

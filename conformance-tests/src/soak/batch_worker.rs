@@ -2,14 +2,14 @@
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use queue_core::{Environment, QueueName};
-use queue_worker::{Failure, JobContext, Worker};
+use relq_core::{Environment, QueueName};
+use relq_worker::{Failure, JobContext, Worker};
 
 use super::{
     child,
     record::{Kind, Recorder},
 };
-use crate::Outcome;
+use crate::SuiteResult;
 
 /// Handlers at once, and so how many jobs a kill can have repeated.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self) -> Outcome<()> {
+    pub(crate) async fn run(self) -> SuiteResult<()> {
         let end = child::told_to_end();
         let environment = Environment::default();
         let queue = child::connect(&self.queue, &environment).await?;

@@ -19,16 +19,16 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{
-    BatchId, BatchPriority, BatchQueue, BatchStatus, Clock, Environment, NewBatch,
-    NewJob, OnComplete, Outcome as Ended, Queue, QueueName, Timestamp,
+use relq_core::{
+    BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchStatus, Clock, Environment,
+    NewBatch, NewJob, OnComplete, Queue, QueueName, Timestamp,
 };
 use tempfile::TempDir;
 
 use super::{
     batch_runs::Runs, batch_worker, child::Process, record, site::Site, unless_away,
 };
-use crate::{Outcome, backend::Backend};
+use crate::{SuiteResult, backend::Backend};
 
 /// Between two looks at the batches.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -98,13 +98,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self) -> Outcome<bool> {
+    pub(crate) async fn run(self) -> SuiteResult<bool> {
         let folder = TempDir::with_prefix("relq-batches-")?;
         let site = Site::open(self.backend, folder.path())?;
         let name = QueueName::new("soak")?;
         let queue = relq::connect(site.url(), &name).await?;
-        let crew = Crew::new(site.url(), name, folder.path().to_owned());
-        let mut soak = Soak { site, queue, crew, wrong: Vec::new() };
+        let processes = Processes::new(site.url(), name, folder.path().to_owned());
+        let mut soak = Soak { site, queue, processes, wrong: Vec::new() };
         let kills = soak.play(usize::from(self.workers.get())).await?;
         soak.judge(kills).await?;
         for wrong in &soak.wrong {
@@ -120,7 +120,7 @@ impl Args {
 }
 
 /// Worker processes, and where each writes.
-struct Crew {
+struct Processes {
     url: String,
     queue: QueueName,
     folder: PathBuf,
@@ -128,13 +128,13 @@ struct Crew {
     records: Vec<PathBuf>,
 }
 
-impl Crew {
+impl Processes {
     fn new(url: &str, queue: QueueName, folder: PathBuf) -> Self {
         let (running, records) = (Vec::new(), Vec::new());
         Self { url: url.to_owned(), queue, folder, running, records }
     }
 
-    fn start(&mut self) -> Outcome<()> {
+    fn start(&mut self) -> SuiteResult<()> {
         let records = self.folder.join(format!("{}.records", self.records.len()));
         let arguments = [("--records", records.as_ref())];
         let command = "soak-batch-worker";
@@ -145,7 +145,7 @@ impl Crew {
     }
 
     /// Kills the one that has run longest, and starts another.
-    fn kill_one(&mut self) -> Outcome<()> {
+    fn kill_one(&mut self) -> SuiteResult<()> {
         self.running.remove(0).kill()?;
         self.start()
     }
@@ -161,22 +161,22 @@ struct Kills {
 struct Soak {
     site: Site,
     queue: Arc<dyn Queue>,
-    crew: Crew,
+    processes: Processes,
     wrong: Vec<String>,
 }
 
 impl Soak {
-    fn batches(&self) -> Outcome<&dyn BatchQueue> {
+    fn batches(&self) -> SuiteResult<&dyn BatchQueue> {
         self.queue.batch_queue().ok_or_else(|| "the backend has no batches".into())
     }
 
     /// Plays until both batches have completed and their jobs have run.
-    async fn play(&mut self, workers: usize) -> Outcome<Kills> {
+    async fn play(&mut self, workers: usize) -> SuiteResult<Kills> {
         for request in &REQUESTS {
             self.submit(request).await?;
         }
         for _ in 0..workers {
-            self.crew.start()?;
+            self.processes.start()?;
         }
         let environment = Environment::default();
         let clock = environment.clock();
@@ -193,13 +193,17 @@ impl Soak {
                 next = passed + KILL_EVERY;
             }
         }
-        for worker in self.crew.running.drain(..) {
+        for worker in self.processes.running.drain(..) {
             worker.end()?;
         }
         Ok(kills)
     }
 
-    async fn kill_one(&mut self, kills: &mut Kills, clock: &dyn Clock) -> Outcome<()> {
+    async fn kill_one(
+        &mut self,
+        kills: &mut Kills,
+        clock: &dyn Clock,
+    ) -> SuiteResult<()> {
         let is_servers_turn = (kills.workers + kills.servers) % SERVER_IN == 1;
         match self.site.server() {
             Some(server) if is_servers_turn => {
@@ -209,14 +213,14 @@ impl Soak {
                 kills.servers += 1;
             }
             _ => {
-                self.crew.kill_one()?;
+                self.processes.kill_one()?;
                 kills.workers += 1;
             }
         }
         Ok(())
     }
 
-    async fn submit(&self, request: &Request) -> Outcome<()> {
+    async fn submit(&self, request: &Request) -> SuiteResult<()> {
         let batch = BatchId::new(request.name)?;
         let told = NewJob::new(request.completion.to_string());
         let level = BatchPriority::new(request.level).ok_or("a level above all")?;
@@ -236,7 +240,7 @@ impl Soak {
     }
 
     /// Looks at both batches, and at nothing else: nobody waits for their ends.
-    async fn have_all_ended(&mut self) -> Outcome<bool> {
+    async fn have_all_ended(&mut self) -> SuiteResult<bool> {
         let mut all = true;
         for request in &REQUESTS {
             let Some(status) = self.status(request).await? else { return Ok(false) };
@@ -257,17 +261,17 @@ impl Soak {
     }
 
     /// `None` when the store is away for a moment.
-    async fn status(&self, request: &Request) -> Outcome<Option<BatchStatus>> {
+    async fn status(&self, request: &Request) -> SuiteResult<Option<BatchStatus>> {
         let known = self.batches()?.batch(&BatchId::new(request.name)?).await;
         let Some(known) = unless_away(known)? else { return Ok(None) };
         known.map(Some).ok_or_else(|| format!("{} is gone", request.name).into())
     }
 
-    async fn judge(&mut self, kills: Kills) -> Outcome<()> {
+    async fn judge(&mut self, kills: Kills) -> SuiteResult<()> {
         let mut ends: Vec<Timestamp> = Vec::new();
         for request in &REQUESTS {
             let status = self.status(request).await?.ok_or("the store is away")?;
-            let is_done = status.outcome() == Some(Ended::Done);
+            let is_done = status.outcome() == Some(BatchOutcome::Done);
             if !is_done || status.done != request.pieces {
                 self.wrong.push(format!("B5: {status:?}"));
             }
@@ -288,7 +292,7 @@ impl Soak {
     }
 
     /// Each piece ended once, and so did the job of each completion (B2, B5).
-    async fn judge_counters(&mut self) -> Outcome<()> {
+    async fn judge_counters(&mut self) -> SuiteResult<()> {
         let stats = self.queue.stats().await?;
         let jobs: u64 = REQUESTS.iter().map(|request| request.pieces + 1).sum();
         if stats.finished != jobs || stats.dead + stats.discarded != 0 {
@@ -300,9 +304,9 @@ impl Soak {
     }
 
     /// Each job ran to its end, and more often for a kill alone (R6).
-    fn judge_records(&mut self, kills: u64) -> Outcome<()> {
+    fn judge_records(&mut self, kills: u64) -> SuiteResult<()> {
         let mut runs = Runs::default();
-        for records in &self.crew.records {
+        for records in &self.processes.records {
             record::read(records)?.into_iter().for_each(|one| runs.add(one));
         }
         let jobs = REQUESTS.iter().flat_map(|request| {

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use queue_core::{Environment, Queue, QueueName};
+use relq_core::{Environment, Queue, QueueName};
 
-use crate::Outcome;
+use crate::SuiteResult;
 
 /// How children get the URL; not as an argument, which all users can read.
 const URL: &str = "RELQ_SOAK_URL";
@@ -29,7 +29,7 @@ impl Process {
         url: &str,
         queue: &QueueName,
         arguments: &[(&str, &OsStr)],
-    ) -> Outcome<Self> {
+    ) -> SuiteResult<Self> {
         let mut child = Command::new(std::env::current_exe()?);
         child.arg(command).args(["--queue", queue.as_str()]);
         for (name, value) in arguments {
@@ -40,20 +40,20 @@ impl Process {
     }
 
     /// Ends it with SIGKILL.
-    pub(super) fn kill(mut self) -> Outcome<()> {
+    pub(super) fn kill(mut self) -> SuiteResult<()> {
         self.0.kill()?;
         self.0.wait()?;
         Ok(())
     }
 
     /// Lets it end what it is at.
-    pub(super) fn end(mut self) -> Outcome<ExitStatus> {
+    pub(super) fn end(mut self) -> SuiteResult<ExitStatus> {
         drop(self.0.stdin.take());
         Ok(self.0.wait()?)
     }
 
     /// Complains when it ended by itself.
-    pub(super) fn check(&mut self) -> Outcome<()> {
+    pub(super) fn check(&mut self) -> SuiteResult<()> {
         match self.0.try_wait()? {
             None => Ok(()),
             Some(status) => Err(format!("a process ended by itself: {status}").into()),
@@ -65,7 +65,7 @@ impl Process {
 pub(super) async fn connect(
     queue: &QueueName,
     environment: &Environment,
-) -> Outcome<Arc<dyn Queue>> {
+) -> SuiteResult<Arc<dyn Queue>> {
     let url = std::env::var(URL)?;
     let give_up = environment.clock().elapsed() + PATIENCE;
     loop {

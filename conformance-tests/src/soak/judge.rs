@@ -2,17 +2,17 @@
 
 use std::{collections::HashMap, num::NonZeroU32, path::PathBuf};
 
-use queue_core::{JobState, JobView, PeekRequest, Queue};
+use relq_core::{JobState, JobView, PeekRequest, Queue};
 use serde::Serialize;
 
 use super::{
-    crew::Evidence,
-    plan::{self, Course},
+    kill_schedule::Kills,
+    plan::{self, HandlerPlan},
+    processes::Evidence,
     record::{self, Kind, Record},
-    strikes::Kills,
     worker::SLOTS,
 };
-use crate::Outcome;
+use crate::SuiteResult;
 
 /// Problems told one by one; more are counted.
 const TOLD: usize = 20;
@@ -84,7 +84,7 @@ impl Judgement {
     }
 
     /// Compares with what the queue says of itself, and sums up.
-    pub(super) async fn compare_with(&mut self, queue: &dyn Queue) -> Outcome<()> {
+    pub(super) async fn compare_with(&mut self, queue: &dyn Queue) -> SuiteResult<()> {
         for view in dead_jobs(queue).await? {
             self.bury(&view);
         }
@@ -200,7 +200,7 @@ impl Judgement {
                 self.dead += 1;
                 // Its attempts were checked: a job that could succeed had them all
                 // cut short, which no soak is long enough for.
-                if plan::course(number) != Course::NeverSucceeds {
+                if plan::plan(number) != HandlerPlan::NeverSucceeds {
                     self.problem(format!("job {number} is dead and could succeed"));
                 }
             }
@@ -241,7 +241,7 @@ impl Judgement {
     }
 }
 
-async fn dead_jobs(queue: &dyn Queue) -> Outcome<Vec<JobView>> {
+async fn dead_jobs(queue: &dyn Queue) -> SuiteResult<Vec<JobView>> {
     let page = NonZeroU32::new(500).expect("not zero");
     let mut ask = PeekRequest::new(JobState::Dead, page);
     let mut dead = Vec::new();

@@ -19,30 +19,30 @@ mod batch_runs;
 mod batch_worker;
 mod batches;
 mod child;
-mod crew;
 mod judge;
+mod kill_schedule;
 mod plan;
+mod processes;
 mod producer;
 mod record;
 mod report;
 mod site;
-mod strikes;
 mod worker;
 
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
-use queue_core::{Environment, Error, Queue, QueueName, RetryAdvice};
+use relq_core::{Environment, Error, Queue, QueueName, RetryAdvice};
 use tempfile::TempDir;
 
-use crate::{Outcome, backend::Backend};
+use crate::{SuiteResult, backend::Backend};
 pub(crate) use batch_worker::Args as BatchWorkerArgs;
 pub(crate) use batches::Args as BatchArgs;
-use crew::Crew;
 use judge::{Judgement, TooFew};
+use kill_schedule::KillSchedule;
+use processes::Processes;
 pub(crate) use producer::Args as ProducerArgs;
 use report::Report;
 use site::Site;
-use strikes::Strikes;
 pub(crate) use worker::Args as WorkerArgs;
 
 /// Between two looks at processes and queue.
@@ -75,7 +75,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self) -> Outcome<bool> {
+    pub(crate) async fn run(self) -> SuiteResult<bool> {
         let folder = TempDir::with_prefix("relq-soak-")?;
         let site = Site::open(self.backend, folder.path())?;
         let soak = Soak::open(site).await?;
@@ -98,40 +98,40 @@ struct Soak {
 }
 
 impl Soak {
-    async fn open(site: Site) -> Outcome<Self> {
+    async fn open(site: Site) -> SuiteResult<Self> {
         let name = QueueName::new("soak")?;
         let queue = relq::connect(site.url(), &name).await?;
         Ok(Self { site, name, queue, environment: Environment::default() })
     }
 
-    async fn play(mut self, args: &Args, folder: &TempDir) -> Outcome<Report> {
+    async fn play(mut self, args: &Args, folder: &TempDir) -> SuiteResult<Report> {
         let workers = usize::from(args.workers.get());
         let (url, name) = (self.site.url().to_owned(), self.name.clone());
-        let mut crew = Crew::start(workers, &url, &name, folder.path())?;
-        let mut strikes = Strikes::new(self.environment.clone());
+        let mut processes = Processes::start(workers, &url, &name, folder.path())?;
+        let mut kill_schedule = KillSchedule::new(self.environment.clone());
         let length = Duration::from_secs(args.seconds.get());
         let end = self.environment.clock().elapsed() + length;
         while self.environment.clock().elapsed() < end {
             self.environment.clock().sleep(LOOK_EVERY).await;
-            crew.check()?;
-            strikes.strike_if_due(&mut crew, &mut self.site).await?;
+            processes.check()?;
+            kill_schedule.kill_if_due(&mut processes, &mut self.site).await?;
         }
-        crew.end_producers()?;
-        self.drain(&mut crew).await?;
-        let evidence = crew.end_workers()?;
-        let mut judgement = Judgement::of(&evidence, strikes.count());
+        processes.end_producers()?;
+        self.drain(&mut processes).await?;
+        let evidence = processes.end_workers()?;
+        let mut judgement = Judgement::of(&evidence, kill_schedule.count());
         judgement.compare_with(&*self.queue).await?;
         judgement.refuse_too_few(TooFew::of(self.site.has_server()));
         Ok(Report::new(args.backend, args.seconds, judgement))
     }
 
     /// Waits until the workers have left nothing to do.
-    async fn drain(&self, crew: &mut Crew) -> Outcome<()> {
+    async fn drain(&self, processes: &mut Processes) -> SuiteResult<()> {
         let clock = self.environment.clock();
         let (mut ended, mut since) = (0, clock.elapsed());
         loop {
             clock.sleep(LOOK_EVERY).await;
-            crew.check()?;
+            processes.check()?;
             let now = clock.elapsed();
             if let Some(stats) = unless_away(self.queue.stats().await)? {
                 if stats.unfinished() == 0 {
@@ -150,7 +150,7 @@ impl Soak {
 }
 
 /// `None` when the store is away for a moment.
-fn unless_away<T>(answer: Result<T, Error>) -> Outcome<Option<T>> {
+fn unless_away<T>(answer: Result<T, Error>) -> SuiteResult<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.retry_advice() == RetryAdvice::Safe => Ok(None),

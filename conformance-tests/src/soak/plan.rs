@@ -3,7 +3,7 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{Bytes, Capabilities, Capability, NewJob, Priority, UniqueKey};
+use relq_core::{Bytes, Capabilities, Capability, NewJob, Priority, UniqueKey};
 
 /// Attempts of a job that never succeeds.
 const ATTEMPTS_OF_THE_HOPELESS: NonZeroU16 = NonZeroU16::new(2).expect("not zero");
@@ -13,7 +13,7 @@ const DIGITS: usize = 18;
 
 /// How a job's attempts end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum HandlerPlan {
     /// The first so many fail, the next succeeds.
     SucceedsAfter(u32),
     /// All fail, until it is buried.
@@ -21,31 +21,31 @@ pub(super) enum Course {
 }
 
 /// How the attempts of job `number` end.
-pub(super) fn course(number: u64) -> Course {
+pub(super) fn plan(number: u64) -> HandlerPlan {
     match number % 20 {
-        0 | 1 => Course::SucceedsAfter(1),
-        2 => Course::SucceedsAfter(2),
-        3 => Course::NeverSucceeds,
-        _ => Course::SucceedsAfter(0),
+        0 | 1 => HandlerPlan::SucceedsAfter(1),
+        2 => HandlerPlan::SucceedsAfter(2),
+        3 => HandlerPlan::NeverSucceeds,
+        _ => HandlerPlan::SucceedsAfter(0),
     }
 }
 
-/// Job `number` as it is pushed, with the options that the backend claims.
+/// Job `number` as it is pushed, with the options that the backend supports.
 pub(super) fn job(number: u64, capabilities: &Capabilities) -> NewJob {
-    let claims = |option| capabilities.claimed.contains(&option);
+    let supports = |option| capabilities.supported.contains(&option);
     let mut job = NewJob::new(payload(number));
-    if course(number) == Course::NeverSucceeds {
+    if plan(number) == HandlerPlan::NeverSucceeds {
         job = job.max_attempts(ATTEMPTS_OF_THE_HOPELESS);
     }
-    if number.is_multiple_of(7) && claims(Capability::Delay) {
+    if number.is_multiple_of(7) && supports(Capability::Delay) {
         job = job.delay(Duration::from_millis(number * 37 % 1500));
     }
-    if number.is_multiple_of(5) && claims(Capability::Priority) {
+    if number.is_multiple_of(5) && supports(Capability::Priority) {
         let told_apart = &capabilities.priorities;
         let level = priority(number).clamp(*told_apart.start(), *told_apart.end());
         job = job.priority(level);
     }
-    if number.is_multiple_of(11) && claims(Capability::Unique) {
+    if number.is_multiple_of(11) && supports(Capability::Unique) {
         job = job.unique(key(number));
     }
     job

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use queue_core::{
+use relq_core::{
     Environment, Error, NewJob, PushToken, Pushed, Queue, QueueName, RetryAdvice,
 };
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
@@ -11,7 +11,7 @@ use super::{
     child, plan,
     record::{self, Kind, Recorder},
 };
-use crate::Outcome;
+use crate::SuiteResult;
 
 /// Numbers that one producer may give away.
 const SHARE: u64 = 1_000_000_000_000;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self) -> Outcome<()> {
+    pub(crate) async fn run(self) -> SuiteResult<()> {
         let mut end = child::told_to_end();
         let (mut next, unanswered) = self.read_on()?;
         let environment = Environment::default();
@@ -66,7 +66,7 @@ impl Args {
     }
 
     /// The next number to give away, and the call that a predecessor died in.
-    fn read_on(&self) -> Outcome<(u64, Option<Call>)> {
+    fn read_on(&self) -> SuiteResult<(u64, Option<Call>)> {
         let (mut next, mut unanswered) = (self.number * SHARE, None);
         for record in record::read(&self.records)? {
             match record.kind {
@@ -111,13 +111,13 @@ struct Producer {
 }
 
 impl Producer {
-    fn mean(&self, call: &Call) -> Outcome<()> {
+    fn mean(&self, call: &Call) -> SuiteResult<()> {
         let count = u32::try_from(call.count)?;
         Ok(self.recorder.write(Kind::Meant, call.first, count)?)
     }
 
     /// Pushes until it is answered, and writes the answers down.
-    async fn push(&self, call: &Call) -> Outcome<()> {
+    async fn push(&self, call: &Call) -> SuiteResult<()> {
         let capabilities = self.queue.capabilities();
         let jobs: Vec<_> =
             call.numbers().map(|number| plan::job(number, capabilities)).collect();
@@ -136,7 +136,7 @@ impl Producer {
         &self,
         jobs: &[NewJob],
         token: &PushToken,
-    ) -> Outcome<Vec<Pushed>> {
+    ) -> SuiteResult<Vec<Pushed>> {
         let give_up = self.environment.clock().elapsed() + PATIENCE;
         loop {
             match self.queue.push(jobs, Some(token)).await {
@@ -147,7 +147,7 @@ impl Producer {
     }
 
     /// Waits while there is more to do than the workers can.
-    async fn wait_for_room(&self) -> Outcome<()> {
+    async fn wait_for_room(&self) -> SuiteResult<()> {
         let give_up = self.environment.clock().elapsed() + PATIENCE;
         loop {
             match self.queue.stats().await {
@@ -159,7 +159,7 @@ impl Producer {
     }
 
     /// Waits a little when the call can be made again, as it can with its token.
-    async fn bear(&self, error: &Error, give_up: Duration) -> Outcome<()> {
+    async fn bear(&self, error: &Error, give_up: Duration) -> SuiteResult<()> {
         let clock = self.environment.clock();
         if error.retry_advice() == RetryAdvice::Never || clock.elapsed() > give_up {
             return Err(error.full_message().into());

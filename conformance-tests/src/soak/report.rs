@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::judge::Judgement;
-use crate::{Outcome, backend::Backend};
+use crate::{SuiteResult, backend::Backend};
 
 /// The outcome of a soak.
 #[derive(Serialize, Debug)]
@@ -34,7 +34,7 @@ impl Report {
         *lost == 0 && *invented == 0 && problems.is_empty()
     }
 
-    pub(super) fn print(&self, as_json: bool) -> Outcome<()> {
+    pub(super) fn print(&self, as_json: bool) -> SuiteResult<()> {
         let mut out = io::stdout().lock();
         if as_json {
             writeln!(out, "{}", serde_json::to_string_pretty(self)?)?;

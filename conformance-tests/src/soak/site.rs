@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use conformance_tests::server::Server;
+use relq_conformance::server::Server;
 
-use crate::{Outcome, backend::Backend};
+use crate::{SuiteResult, backend::Backend};
 
 /// A store of the soak's own; gone when this is dropped.
 pub(super) struct Site {
@@ -14,7 +14,7 @@ pub(super) struct Site {
 
 impl Site {
     /// A server that syncs every write, or a file in `folder`.
-    pub(super) fn open(backend: Backend, folder: &Path) -> Outcome<Self> {
+    pub(super) fn open(backend: Backend, folder: &Path) -> SuiteResult<Self> {
         match backend {
             Backend::Sqlite => {
                 let file = folder.join("soak.db");

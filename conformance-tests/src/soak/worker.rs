@@ -2,15 +2,15 @@
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use queue_core::{Environment, QueueName};
-use queue_worker::{Failure, JobContext, Worker};
+use relq_core::{Environment, QueueName};
+use relq_worker::{Failure, JobContext, Worker};
 
 use super::{
     child,
-    plan::{self, Course},
+    plan::{self, HandlerPlan},
     record::{Kind, Recorder},
 };
-use crate::Outcome;
+use crate::SuiteResult;
 
 /// Handlers at once, and so how many jobs a kill can have repeated.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
@@ -37,32 +37,34 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self) -> Outcome<()> {
+    pub(crate) async fn run(self) -> SuiteResult<()> {
         let end = child::told_to_end();
         let environment = Environment::default();
         let queue = child::connect(&self.queue, &environment).await?;
-        let hand =
-            Arc::new(Hand { recorder: Recorder::open(&self.records)?, environment });
+        let soak_handler = Arc::new(SoakHandler {
+            recorder: Recorder::open(&self.records)?,
+            environment,
+        });
         let worker = Worker::new(queue)
             .concurrency(SLOTS)
             .lease(LEASE)
             .reap_every(REAP_EVERY)
             .stop_on(async { drop(end.await) });
         let running = worker.run(move |job| {
-            let hand = Arc::clone(&hand);
-            async move { hand.work(&job).await }
+            let soak_handler = Arc::clone(&soak_handler);
+            async move { soak_handler.work(&job).await }
         });
         Box::pin(running).await?;
         Ok(())
     }
 }
 
-struct Hand {
+struct SoakHandler {
     recorder: Recorder,
     environment: Environment,
 }
 
-impl Hand {
+impl SoakHandler {
     async fn work(&self, job: &JobContext) -> Result<(), Failure> {
         let attempt = job.attempt();
         let Some(number) = plan::number(job.payload()) else {
@@ -71,8 +73,8 @@ impl Hand {
         };
         self.recorder.write(Kind::Start, number, attempt)?;
         self.environment.clock().sleep(self.draw(LONGEST_JOB)).await;
-        match plan::course(number) {
-            Course::SucceedsAfter(failures) if attempt > failures => {
+        match plan::plan(number) {
+            HandlerPlan::SucceedsAfter(failures) if attempt > failures => {
                 Ok(self.recorder.write(Kind::End, number, attempt)?)
             }
             _ => {

@@ -1,15 +1,15 @@
-//! What is done while it is struck: every call of a worker's and an operator's.
+//! What is done while it is hit by a fault: every call of a worker's and an operator's.
 
 use std::{num::NonZeroU32, time::Duration};
 
-use queue_core::{
-    Clock, Error, JobState, NewJob, OnDuplicate, PeekRequest, PushToken,
-    ReliableQueueExt, Settlement, Verdict, Which,
+use relq_core::{
+    Clock, Disposition, Error, JobState, NewJob, OnDuplicate, PeekRequest, PushToken,
+    ReliableQueueExt, Selection, Settlement,
 };
 
 use super::{
     BoxFuture,
-    crew::{DELAY, LEASE, Sight, Stage, ask},
+    actors::{DELAY, LEASE, Survivors, VictimObserver, ask},
     scenes::{id, key, options, retry},
     victim::Victim,
 };
@@ -63,17 +63,17 @@ pub(super) async fn claim_in_vain(victim: Victim) -> Done {
 
 /// Pushes once the victim's claim has given up.
 pub(super) fn push_after_a_while<'a>(
-    crew: &'a Stage,
-    victim: Sight<'a>,
+    actors: &'a Survivors,
+    victim: VictimObserver<'a>,
 ) -> BoxFuture<'a, ()> {
     // The time that the victim takes to connect is not to count: a push that came before
     // its claim waits would be claimed at once.
     let given_up = async move {
         tokio::select! {
             () = victim.held => {}
-            () = crew.clock.asleep(1) => {}
+            () = actors.clock.asleep(1) => {}
         }
-        crew.clock.sleep(BRIEFLY + Duration::from_millis(1)).await;
+        actors.clock.sleep(BRIEFLY + Duration::from_millis(1)).await;
     };
     Box::pin(async move {
         tokio::select! {
@@ -81,23 +81,23 @@ pub(super) fn push_after_a_while<'a>(
             () = given_up => {}
         }
         victim.room.await;
-        crew.hand.store_plain(&["a"]).await;
+        actors.healthy.store_plain(&["a"]).await;
     })
 }
 
 /// Pushes once the victim's claim waits at the server, or cannot any more.
 pub(super) fn push_once_held<'a>(
-    crew: &'a Stage,
-    victim: Sight<'a>,
+    actors: &'a Survivors,
+    victim: VictimObserver<'a>,
 ) -> BoxFuture<'a, ()> {
     Box::pin(async move {
         tokio::select! {
             () = victim.held => {}
             () = victim.gone => {}
-            () = crew.clock.asleep(1) => {}
+            () = actors.clock.asleep(1) => {}
         }
         victim.room.await;
-        crew.hand.store_plain(&["a"]).await;
+        actors.healthy.store_plain(&["a"]).await;
     })
 }
 
@@ -105,29 +105,29 @@ pub(super) async fn settle_done(victim: Victim) -> Done {
     let done: Vec<_> = victim
         .held
         .iter()
-        .map(|one| Settlement::new(one.receipt.clone(), Verdict::Done))
+        .map(|one| Settlement::new(one.receipt.clone(), Disposition::Done))
         .collect();
     victim.queue.settle(&done).await.map(drop)
 }
 
 pub(super) async fn settle_mixed(victim: Victim) -> Done {
-    let verdicts = [
-        Verdict::Done,
+    let dispositions = [
+        Disposition::Done,
         retry(DELAY),
-        Verdict::Dead { error: "no".to_owned() },
-        Verdict::Discard,
-        Verdict::GiveBack,
+        Disposition::Dead { error: "no".to_owned() },
+        Disposition::Discard,
+        Disposition::GiveBack,
     ];
     let receipts = victim.held.iter().map(|one| one.receipt.clone());
     let mixed: Vec<_> =
-        receipts.zip(verdicts).map(|(r, v)| Settlement::new(r, v)).collect();
+        receipts.zip(dispositions).map(|(r, v)| Settlement::new(r, v)).collect();
     victim.queue.settle(&mixed).await.map(drop)
 }
 
-pub(super) async fn turn(victim: Victim) -> Done {
-    let done = [Settlement::new(victim.held[0].receipt.clone(), Verdict::Done)];
-    let turn = victim.queue.turn(&done, &ask(&victim.worker, 1)).await;
-    turn.settled.map(drop)
+pub(super) async fn settle_and_claim(victim: Victim) -> Done {
+    let done = [Settlement::new(victim.held[0].receipt.clone(), Disposition::Done)];
+    let both = victim.queue.settle_and_claim(&done, &ask(&victim.worker, 1)).await;
+    both.settled.map(drop)
 }
 
 pub(super) async fn extend(victim: Victim) -> Done {
@@ -135,8 +135,8 @@ pub(super) async fn extend(victim: Victim) -> Done {
     victim.queue.extend(&victim.worker, &held, LEASE).await.map(drop)
 }
 
-pub(super) async fn leave(victim: Victim) -> Done {
-    victim.queue.leave(&victim.worker).await.map(drop)
+pub(super) async fn release_worker(victim: Victim) -> Done {
+    victim.queue.release_worker(&victim.worker).await.map(drop)
 }
 
 pub(super) async fn recover(victim: Victim) -> Done {
@@ -145,11 +145,11 @@ pub(super) async fn recover(victim: Victim) -> Done {
 }
 
 pub(super) async fn redrive(victim: Victim) -> Done {
-    victim.queue.redrive(&Which::All).await.map(drop)
+    victim.queue.redrive(&Selection::All).await.map(drop)
 }
 
 pub(super) async fn purge_dead(victim: Victim) -> Done {
-    victim.queue.purge_dead(&Which::All).await.map(drop)
+    victim.queue.purge_dead(&Selection::All).await.map(drop)
 }
 
 pub(super) async fn purge(victim: Victim) -> Done {
@@ -174,7 +174,7 @@ pub(super) async fn look(victim: Victim) -> Done {
 }
 
 pub(super) async fn redrive_one(victim: Victim) -> Done {
-    victim.queue.redrive(&Which::Only(vec![id("mine")])).await.map(drop)
+    victim.queue.redrive(&Selection::Only(vec![id("mine")])).await.map(drop)
 }
 
 pub(super) async fn push_that_moves(victim: Victim) -> Done {

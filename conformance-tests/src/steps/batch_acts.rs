@@ -1,8 +1,8 @@
-//! What is done with batches while it is struck.
+//! What is done with batches while it is hit by a fault.
 
 use std::{num::NonZeroU32, time::Duration};
 
-use queue_core::{Added, BatchPriority, BatchQueue, Change, Error, NewJob, PushToken};
+use relq_core::{Added, BatchPriority, BatchQueue, Change, Error, NewJob, PushToken};
 
 use super::{
     batch_scenes::{batch, telling},
@@ -12,7 +12,7 @@ use super::{
 type Done = Result<(), Error>;
 
 fn batches(victim: &Victim) -> &dyn BatchQueue {
-    victim.queue.batch_queue().expect("the backend claims batches")
+    victim.queue.batch_queue().expect("the backend supports batches")
 }
 
 /// All that a producer does, which it may repeat from the start (B10).

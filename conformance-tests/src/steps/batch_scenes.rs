@@ -3,14 +3,14 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 
-use queue_core::{
-    Added, BatchId, BatchQueue, NewBatch, NewJob, OnComplete, QueueName, Verdict,
+use relq_core::{
+    Added, BatchId, BatchQueue, Disposition, NewBatch, NewJob, OnComplete, QueueName,
     WorkerId,
 };
 
 use super::{
-    crew::{ELSEWHERE, Hand, PAST_ALL, Stage},
-    outcome::{End, Outcome},
+    actors::{ELSEWHERE, HealthyActor, PAST_ALL, Survivors},
+    promise::{End, StoreContents},
     scenes::{Scene, id},
 };
 
@@ -23,9 +23,9 @@ pub(super) fn telling() -> NewBatch {
     NewBatch::new(batch()).on_complete(OnComplete::new(NewJob::new("complete")))
 }
 
-impl Hand {
+impl HealthyActor {
     fn batches(&self) -> &dyn BatchQueue {
-        self.queue.batch_queue().expect("the backend claims batches")
+        self.queue.batch_queue().expect("the backend supports batches")
     }
 
     /// Makes an open batch of these pieces.
@@ -53,146 +53,161 @@ impl Hand {
     }
 }
 
-pub(super) async fn nothing_then_a_batch(_: &Stage, _: &WorkerId) -> Scene {
-    Scene::of(Outcome::default(), Outcome::delivered(["a", "b", "c", "complete"]))
+pub(super) async fn nothing_then_a_batch(_: &Survivors, _: &WorkerId) -> Scene {
+    Scene::of(
+        StoreContents::default(),
+        StoreContents::delivered(["a", "b", "c", "complete"]),
+    )
 }
 
-pub(super) async fn open_batch(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.open(&telling(), &[]).await;
-    Scene::of(Outcome::default(), Outcome::delivered(["a", "b", "c"]))
+pub(super) async fn open_batch(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.open(&telling(), &[]).await;
+    Scene::of(StoreContents::default(), StoreContents::delivered(["a", "b", "c"]))
 }
 
-pub(super) async fn batch_to_seal(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.open(&telling(), &["a".into(), "b".into()]).await;
-    let done = Outcome::delivered(["a", "b", "complete"]);
-    Scene::of(Outcome::delivered(["a", "b"]), done)
+pub(super) async fn batch_to_seal(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.open(&telling(), &["a".into(), "b".into()]).await;
+    let done = StoreContents::delivered(["a", "b", "complete"]);
+    Scene::of(StoreContents::delivered(["a", "b"]), done)
 }
 
-pub(super) async fn ended_batch_to_seal(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.open(&telling(), &["a".into()]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    crew.hand.say(&held, &Verdict::Done).await;
-    Scene::of(Outcome::default(), Outcome::delivered(["complete"]))
+pub(super) async fn ended_batch_to_seal(
+    actors: &Survivors,
+    victim: &WorkerId,
+) -> Scene {
+    actors.healthy.open(&telling(), &["a".into()]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.say(&held, &Disposition::Done).await;
+    Scene::of(StoreContents::default(), StoreContents::delivered(["complete"]))
 }
 
-pub(super) async fn limited_batch(crew: &Stage, _: &WorkerId) -> Scene {
+pub(super) async fn limited_batch(actors: &Survivors, _: &WorkerId) -> Scene {
     let new = telling().limit(NonZeroU32::new(2));
-    crew.hand.submit(&new, &["a", "b", "c"]).await;
-    Scene::unchanged(Outcome::delivered(["a", "b", "c", "complete"]))
+    actors.healthy.submit(&new, &["a", "b", "c"]).await;
+    Scene::unchanged(StoreContents::delivered(["a", "b", "c", "complete"]))
 }
 
-pub(super) async fn last_pieces_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a", "b"]).await;
-    let held = crew.hand.claim_for(victim, 2).await;
-    let undone = Outcome::delivered(["a", "b", "complete"]);
-    Scene::of(undone, Outcome::delivered(["complete"])).held(held)
+pub(super) async fn last_pieces_held(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.submit(&telling(), &["a", "b"]).await;
+    let held = actors.healthy.claim_for(victim, 2).await;
+    let undone = StoreContents::delivered(["a", "b", "complete"]);
+    Scene::of(undone, StoreContents::delivered(["complete"])).held(held)
 }
 
 /// Its completion goes to another queue.
 pub(super) async fn last_piece_held_of_elsewhere(
-    crew: &Stage,
+    actors: &Survivors,
     victim: &WorkerId,
 ) -> Scene {
     let elsewhere = QueueName::new(ELSEWHERE).expect("the name is valid");
     let on_complete = OnComplete::new(NewJob::new("complete")).queue(elsewhere);
-    crew.hand.submit(&NewBatch::new(batch()).on_complete(on_complete), &["a"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    let undone = Outcome::delivered(["a", "complete"]);
-    Scene::of(undone, Outcome::delivered(["complete"])).held(held)
+    actors
+        .healthy
+        .submit(&NewBatch::new(batch()).on_complete(on_complete), &["a"])
+        .await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    let undone = StoreContents::delivered(["a", "complete"]);
+    Scene::of(undone, StoreContents::delivered(["complete"])).held(held)
 }
 
-pub(super) async fn five_pieces_held(crew: &Stage, victim: &WorkerId) -> Scene {
+pub(super) async fn five_pieces_held(actors: &Survivors, victim: &WorkerId) -> Scene {
     let pieces = ["done", "retry", "dead", "discard", "back"];
-    crew.hand.submit(&telling(), &pieces).await;
-    let mut held = crew.hand.claim_for(victim, 5).await;
-    // In the order of the verdicts, whatever that of the claim.
+    actors.healthy.submit(&telling(), &pieces).await;
+    let mut held = actors.healthy.claim_for(victim, 5).await;
+    // In the order of the dispositions, whatever that of the claim.
     held.sort_by_key(|one| pieces.iter().position(|piece| one.payload == piece));
-    let undone = Outcome::delivered(pieces).and(End::Delivered, ["complete"]);
-    let done = Outcome::delivered(["retry", "back", "complete"]);
+    let undone = StoreContents::delivered(pieces).and(End::Delivered, ["complete"]);
+    let done = StoreContents::delivered(["retry", "back", "complete"]);
     Scene::of(undone, done.and(End::Dead, ["dead"])).held(held).in_parts()
 }
 
 /// One of two pieces is held, and there is no slot for the other.
-pub(super) async fn one_slot_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling().limit(NonZeroU32::new(1)), &["a", "b"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    let undone = Outcome::delivered(["a", "b", "complete"]);
+pub(super) async fn one_slot_held(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.submit(&telling().limit(NonZeroU32::new(1)), &["a", "b"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    let undone = StoreContents::delivered(["a", "b", "complete"]);
     let done = undone.clone().without(&held[0].payload);
     Scene::of(undone, done).held(held)
 }
 
-pub(super) async fn pieces_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 2).await;
-    Scene::unchanged(Outcome::delivered(["a", "b", "c", "complete"])).held(held)
+pub(super) async fn pieces_held(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.submit(&telling(), &["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 2).await;
+    Scene::unchanged(StoreContents::delivered(["a", "b", "c", "complete"])).held(held)
 }
 
 /// One of its pieces is held.
-pub(super) async fn batch_to_cancel(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    let undone = Outcome::delivered(["a", "b", "c", "complete"]);
-    Scene::of(undone, Outcome::delivered(["complete"])).held(held)
+pub(super) async fn batch_to_cancel(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.submit(&telling(), &["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    let undone = StoreContents::delivered(["a", "b", "c", "complete"]);
+    Scene::of(undone, StoreContents::delivered(["complete"])).held(held)
 }
 
-pub(super) async fn batch_to_purge(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    let undone = Outcome::delivered(["a", "b", "c", "complete"]);
-    Scene::of(undone, Outcome::default()).held(held).in_parts()
+pub(super) async fn batch_to_purge(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.submit(&telling(), &["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    let undone = StoreContents::delivered(["a", "b", "c", "complete"]);
+    Scene::of(undone, StoreContents::default()).held(held).in_parts()
 }
 
 /// A worker that holds pieces of a batch that somebody cancelled.
-pub(super) async fn cancelled_pieces_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a", "b"]).await;
-    let held = crew.hand.claim_for(victim, 2).await;
-    crew.hand.call_off(&batch()).await;
-    Scene::unchanged(Outcome::delivered(["complete"])).held(held)
+pub(super) async fn cancelled_pieces_held(
+    actors: &Survivors,
+    victim: &WorkerId,
+) -> Scene {
+    actors.healthy.submit(&telling(), &["a", "b"]).await;
+    let held = actors.healthy.claim_for(victim, 2).await;
+    actors.healthy.call_off(&batch()).await;
+    Scene::unchanged(StoreContents::delivered(["complete"])).held(held)
 }
 
 /// One of the dead worker's pieces was on its last attempt.
-pub(super) async fn pieces_overdue(crew: &Stage, _: &WorkerId) -> Scene {
+pub(super) async fn pieces_overdue(actors: &Survivors, _: &WorkerId) -> Scene {
     let last = NewJob::new("b").max_attempts(NonZeroU16::MIN);
-    crew.hand.open(&telling(), &["a".into(), last]).await;
-    crew.hand.seal(&batch()).await;
-    crew.hand.claim_for(&gone(), 2).await;
-    crew.clock.advance(PAST_ALL);
-    Scene::unchanged(Outcome::delivered(["a", "complete"]).and(End::Dead, ["b"]))
+    actors.healthy.open(&telling(), &["a".into(), last]).await;
+    actors.healthy.seal(&batch()).await;
+    actors.healthy.claim_for(&gone(), 2).await;
+    actors.clock.advance(PAST_ALL);
+    Scene::unchanged(StoreContents::delivered(["a", "complete"]).and(End::Dead, ["b"]))
 }
 
 /// The last pieces of a cancelled batch died with their worker.
-pub(super) async fn cancelled_pieces_overdue(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a", "b"]).await;
-    crew.hand.claim_for(&gone(), 2).await;
-    crew.hand.call_off(&batch()).await;
-    crew.clock.advance(PAST_ALL);
-    Scene::unchanged(Outcome::delivered(["complete"]))
+pub(super) async fn cancelled_pieces_overdue(
+    actors: &Survivors,
+    _: &WorkerId,
+) -> Scene {
+    actors.healthy.submit(&telling(), &["a", "b"]).await;
+    actors.healthy.claim_for(&gone(), 2).await;
+    actors.healthy.call_off(&batch()).await;
+    actors.clock.advance(PAST_ALL);
+    Scene::unchanged(StoreContents::delivered(["complete"]))
 }
 
 /// A record that was kept for as long as it asked to be.
-pub(super) async fn old_record(crew: &Stage, victim: &WorkerId) -> Scene {
+pub(super) async fn old_record(actors: &Survivors, victim: &WorkerId) -> Scene {
     let new = NewBatch::new(batch()).retention(NewBatch::MIN_RETENTION);
-    crew.hand.submit(&new, &["a", "b"]).await;
-    let held = crew.hand.claim_for(victim, 2).await;
-    crew.hand.say(&held, &Verdict::Done).await;
-    crew.clock.advance(PAST_ALL);
-    Scene::unchanged(Outcome::default())
+    actors.healthy.submit(&new, &["a", "b"]).await;
+    let held = actors.healthy.claim_for(victim, 2).await;
+    actors.healthy.say(&held, &Disposition::Done).await;
+    actors.clock.advance(PAST_ALL);
+    Scene::unchanged(StoreContents::default())
 }
 
-pub(super) async fn piece_to_cancel(crew: &Stage, _: &WorkerId) -> Scene {
+pub(super) async fn piece_to_cancel(actors: &Survivors, _: &WorkerId) -> Scene {
     let go = NewJob::new("go").id(id("mine"));
-    crew.hand.open(&telling(), &[go, "stay".into()]).await;
-    crew.hand.seal(&batch()).await;
-    let undone = Outcome::delivered(["go", "stay", "complete"]);
-    Scene::of(undone, Outcome::delivered(["stay", "complete"]))
+    actors.healthy.open(&telling(), &[go, "stay".into()]).await;
+    actors.healthy.seal(&batch()).await;
+    let undone = StoreContents::delivered(["go", "stay", "complete"]);
+    Scene::of(undone, StoreContents::delivered(["stay", "complete"]))
 }
 
-pub(super) async fn dead_piece(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.submit(&telling(), &["a"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    crew.hand.say(&held, &Verdict::Dead { error: "no".to_owned() }).await;
-    let undone = Outcome::delivered(["complete"]).and(End::Dead, ["a"]);
-    Scene::of(undone, Outcome::delivered(["a", "complete"]))
+pub(super) async fn dead_piece(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.submit(&telling(), &["a"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.say(&held, &Disposition::Dead { error: "no".to_owned() }).await;
+    let undone = StoreContents::delivered(["complete"]).and(End::Dead, ["a"]);
+    Scene::of(undone, StoreContents::delivered(["a", "complete"]))
 }
 
 fn gone() -> WorkerId {

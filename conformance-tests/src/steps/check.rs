@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One check of a struck run. A failure says which ones were not passed, each by its
+/// One check of a hit by a fault run. A failure says which ones were not passed, each by its
 /// name and a colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub enum Check {
     /// A task in the background panicked: what it is for is not done any more (R21).
     Panic,
     /// The same act sends other commands the second time: then the suite has not
-    /// struck every step.
+    /// hit by a fault every step.
     Deterministic,
     /// A fault that was planned did not fire: then its run has proved nothing.
     FaultFired,

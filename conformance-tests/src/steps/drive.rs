@@ -2,37 +2,37 @@
 
 use std::{io, sync::Arc};
 
-use queue_core::{Capability, Environment, QueueName, WorkerId};
+use relq_core::{Capability, Environment, QueueName, WorkerId};
 
 use super::{
     Check, Tally,
-    crew::{Crew, ELSEWHERE, Hand, Sight, Stage},
-    faults::{FULL, Struck, faults},
+    actors::{Actors, ELSEWHERE, HealthyActor, Survivors, VictimObserver},
+    faults::{FULL, InjectedFault, faults},
     judge::{Late, take_over},
     known::{known, settled},
-    outcome::{End, Knowledge},
+    promise::{End, Knowledge},
     scenarios::{SCENARIOS, Scenario},
     scenes::Scene,
-    victim::{Heard, Part, act},
+    victim::{Part, VictimAnswer, act},
 };
 use crate::{
     Subject,
     environment::SeededRandomness,
-    fault::{Address, Endpoint, Fate, Gate, StepRecord, VirtualClock},
+    fault::{Address, Endpoint, Fate, FaultProxy, StepRecord, VirtualClock},
     runtime::Panics,
 };
 
 const QUEUE: &str = "jobs";
 const VICTIM: &str = "victim";
 
-/// How often an act is struck once more for what slipped past.
+/// How often an act is hit by a fault once more for what slipped past.
 const ROUNDS: u32 = 20;
 
 /// Strikes a backend in each act, on the server at `server`, which is emptied for
 /// each run.
 ///
 /// # Errors
-/// When the operating system does not give what the gate needs, or the server does
+/// When the operating system does not give what the proxy needs, or the server does
 /// not answer.
 pub async fn every_step(
     server: impl Into<Address>,
@@ -51,44 +51,44 @@ pub(crate) async fn one_act(
     subject: Arc<dyn Subject>,
     scenario: &Scenario,
 ) -> io::Result<Tally> {
-    let crew = crew(server, subject).await?;
-    let capabilities = crew.hand.capabilities();
+    let actors = actors(server, subject).await?;
+    let capabilities = actors.healthy.capabilities();
     let missing = scenario.needs.iter().find(|need| !need.is_met_by(capabilities));
     match missing {
-        None => strike(&crew, scenario).await,
-        Some(need) => Ok(Tally::unclaimed(scenario.name, *need)),
+        None => inject(&actors, scenario).await,
+        Some(need) => Ok(Tally::unsupported(scenario.name, *need)),
     }
 }
 
-pub(super) async fn crew(
+pub(super) async fn actors(
     server: Address,
     subject: Arc<dyn Subject>,
-) -> io::Result<Crew> {
+) -> io::Result<Actors> {
     let clock = VirtualClock::new();
-    let gate = Gate::start(server, clock.clone())?;
-    subject.prepare(&gate).await?;
-    let endpoint = gate.actor("hand")?;
+    let proxy = FaultProxy::start(server, clock.clone())?;
+    subject.prepare(&proxy).await?;
+    let endpoint = proxy.actor("hand")?;
     let random = Arc::new(SeededRandomness::new(1));
     let environment = Environment::new(Arc::new(clock.clone()), random);
     let opened = subject.connect(endpoint.url(), &queue(), &environment).await;
     let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
-    let hand = Hand { queue, worker: worker("hand") };
-    let mut stage = Stage { clock, hand, elsewhere: None };
-    if stage.hand.capabilities().claims(Capability::Batches) {
+    let healthy = HealthyActor { queue, worker: worker("hand") };
+    let mut survivors = Survivors { clock, healthy, elsewhere: None };
+    if survivors.healthy.capabilities().supports(Capability::Batches) {
         let name = QueueName::new(ELSEWHERE).expect("the name is valid");
         let opened = subject.connect(endpoint.url(), &name, &environment).await;
         let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
-        stage.elsewhere = Some(Hand { queue, worker: worker("hand") });
+        survivors.elsewhere = Some(HealthyActor { queue, worker: worker("hand") });
     }
-    Ok(Crew { gate, environment, subject, stage, panics: Panics::here() })
+    Ok(Actors { proxy, environment, subject, survivors, panics: Panics::here() })
 }
 
-async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
+async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
     let mut tally = Tally::default();
     let mut run = 0;
-    let first = one_run(crew, scenario, None, run, &mut tally).await?;
+    let first = one_run(actors, scenario, None, run, &mut tally).await?;
     run += 1;
-    let second = one_run(crew, scenario, None, run, &mut tally).await?;
+    let second = one_run(actors, scenario, None, run, &mut tally).await?;
     if labels(&first) != labels(&second) && scenario.is_steady {
         let (first, second) = (labels(&first), labels(&second));
         let name = scenario.name;
@@ -100,10 +100,10 @@ async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
     tally.steps += first.len() as u64;
     for step in &first {
         let is_blocking = step.command.starts_with('B');
-        for struck in faults(is_blocking) {
+        for injected in faults(is_blocking) {
             run += 1;
-            let at = Some((step.step, &struck));
-            let seen = one_run(crew, scenario, at, run, &mut tally).await?;
+            let at = Some((step.step, &injected));
+            let seen = one_run(actors, scenario, at, run, &mut tally).await?;
             // On a busy machine a claim that waits looks again more often, so that
             // the first run may have had more steps than the others.
             if !scenario.is_steady && seen.len() < step.step as usize {
@@ -114,15 +114,15 @@ async fn strike(crew: &Crew, scenario: &Scenario) -> io::Result<Tally> {
     let is_each_time = |step: &&StepRecord| is_among(&second, step);
     let each_time = first.iter().filter(is_each_time).map(StepRecord::label);
     let each_time: Vec<_> = each_time.collect();
-    strike_the_rest(crew, scenario, &first, &each_time, run, &mut tally).await?;
+    inject_the_rest(actors, scenario, &first, &each_time, run, &mut tally).await?;
     Ok(tally)
 }
 
 /// COVERAGE: where the order of the steps changes from run to run, a command may have
-/// slipped past a fault. It is struck until each was seen with `before` and `after`; of
+/// slipped past a fault. It is hit by a fault until each was seen with `before` and `after`; of
 /// an act whose steps vary, each that it sent in both of its runs without a fault.
-async fn strike_the_rest(
-    crew: &Crew,
+async fn inject_the_rest(
+    actors: &Actors,
     scenario: &Scenario,
     steps: &[StepRecord],
     each_time: &[String],
@@ -134,19 +134,21 @@ async fn strike_the_rest(
         return Ok(());
     }
     let is_done = |tally: &Tally| {
-        let is_all_struck = each_time.iter().all(|label| tally.covers(label));
+        let is_all_hit = each_time.iter().all(|label| tally.covers(label));
         let is_enough = !scenario.is_steady || tally.is_covered();
-        !tally.coverage.is_empty() && is_all_struck && is_enough
+        !tally.coverage.is_empty() && is_all_hit && is_enough
     };
     for _ in 0..ROUNDS {
         // At each place: which command comes there is not the same each time.
         for step in steps {
-            for death in faults(false).iter().filter(|struck| struck.is_plain_death()) {
+            for death in
+                faults(false).iter().filter(|injected| injected.is_plain_death())
+            {
                 if is_done(tally) {
                     return Ok(());
                 }
                 run += 1;
-                one_run(crew, scenario, Some((step.step, death)), run, tally).await?;
+                one_run(actors, scenario, Some((step.step, death)), run, tally).await?;
             }
         }
     }
@@ -171,38 +173,40 @@ pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
 
 /// One run: prepare, act, take over, judge. Answers the victim's steps.
 pub(super) async fn one_run(
-    crew: &Crew,
+    actors: &Actors,
     scenario: &Scenario,
-    strike: Option<(u32, &Struck)>,
+    inject: Option<(u32, &InjectedFault)>,
     run: u32,
     tally: &mut Tally,
 ) -> io::Result<Vec<StepRecord>> {
-    crew.gate.tell(&["FLUSHALL"]).await?;
+    actors.proxy.tell(&["FLUSHALL"]).await?;
     if !scenario.is_new {
-        crew.stage.write_again().await;
+        actors.survivors.write_again().await;
     }
     let name = format!("{VICTIM}-{run}");
-    let (victim, endpoint) = (worker(&name), crew.gate.actor(&name)?);
-    let scene = (scenario.prepare)(crew, &victim).await;
-    if let Some((step, struck)) = strike {
-        crew.gate.plan(&name, step, struck.fault.clone());
+    let (victim, endpoint) = (worker(&name), actors.proxy.actor(&name)?);
+    let scene = (scenario.prepare)(actors, &victim).await;
+    if let Some((step, injected)) = inject {
+        actors.proxy.plan(&name, step, injected.fault.clone());
     }
     let part =
         Part { worker: victim, held: scene.held.clone(), ran: scene.ran.clone() };
-    let struck = strike.map(|(_, struck)| struck);
-    let heard = have_acted(crew, scenario, &endpoint, (part.clone(), struck)).await?;
-    let steps = steps_of(crew, &name);
-    let known = known(&heard, struck, &steps);
-    let known = settled(crew, scenario, (part, struck, &heard), known).await;
-    let judged = judged(crew, &scene, struck, known).await;
-    let replay = replay(scenario, strike);
+    let injected = inject.map(|(_, injected)| injected);
+    let answer_of_victim =
+        have_acted(actors, scenario, &endpoint, (part.clone(), injected)).await?;
+    let steps = steps_of(actors, &name);
+    let known = known(&answer_of_victim, injected, &steps);
+    let known =
+        settled(actors, scenario, (part, injected, &answer_of_victim), known).await;
+    let judged = judged(actors, &scene, injected, known).await;
+    let replay = replay(scenario, inject);
     if let Err(wrong) = judged {
-        tally.failures.push(format!("{replay}: {wrong}; heard {heard:?}"));
+        tally.failures.push(format!("{replay}: {wrong}; heard {answer_of_victim:?}"));
     }
-    for panic in crew.panics.take() {
+    for panic in actors.panics.take() {
         tally.failures.push(format!("{replay}: {}: {panic}", Check::Panic));
     }
-    if !count(tally, strike, &steps) && scenario.is_steady {
+    if !count(tally, inject, &steps) && scenario.is_steady {
         tally
             .failures
             .push(format!("{replay}: {}: the fault did not fire", Check::FaultFired));
@@ -212,78 +216,79 @@ pub(super) async fn one_run(
 
 /// Has the victim act, and others do what they do meanwhile; then it is gone.
 async fn have_acted(
-    crew: &Crew,
+    actors: &Actors,
     scenario: &Scenario,
     endpoint: &Endpoint,
-    (part, struck): (Part, Option<&Struck>),
-) -> io::Result<Heard> {
+    (part, injected): (Part, Option<&InjectedFault>),
+) -> io::Result<VictimAnswer> {
     let queue = queue();
-    let is_full = struck.is_some_and(|struck| struck.name == FULL);
+    let is_full = injected.is_some_and(|injected| injected.name == FULL);
     let acting = async {
-        let heard = act(crew, &queue, endpoint, part, scenario.act).await;
-        crew.gate.kill(endpoint).await;
-        heard
+        let answer_of_victim = act(actors, &queue, endpoint, part, scenario.act).await;
+        actors.proxy.kill(endpoint).await;
+        answer_of_victim
     };
     let room = async move {
         if is_full {
             // Nor is it filled any more: others would be refused.
-            crew.gate.heal().await.expect("nothing is frozen");
-            make_room(crew).await.expect("the server takes it");
+            actors.proxy.heal().await.expect("nothing is frozen");
+            make_room(actors).await.expect("the server takes it");
         }
     };
-    let sight = Sight::of(endpoint, Box::pin(room));
-    let (heard, ()) = tokio::join!(acting, (scenario.meanwhile)(crew, sight));
+    let observer = VictimObserver::of(endpoint, Box::pin(room));
+    let (answer_of_victim, ()) =
+        tokio::join!(acting, (scenario.meanwhile)(actors, observer));
     if is_full {
-        make_room(crew).await?;
+        make_room(actors).await?;
     }
-    Ok(heard)
+    Ok(answer_of_victim)
 }
 
-async fn make_room(crew: &Crew) -> io::Result<()> {
-    crew.gate.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
+async fn make_room(actors: &Actors) -> io::Result<()> {
+    actors.proxy.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
 }
 
 /// Lets the survivors take over, and holds what they find against the promise.
 async fn judged(
-    crew: &Crew,
+    actors: &Actors,
     scene: &Scene,
-    struck: Option<&Struck>,
+    injected: Option<&InjectedFault>,
     known: Result<Knowledge, String>,
 ) -> Result<(), String> {
-    let late = struck.map_or(Late::AtOnce, |struck| struck.late);
-    let found = take_over(crew, &scene.held, late).await;
+    let late = injected.map_or(Late::AtOnce, |injected| injected.late);
+    let found = take_over(actors, &scene.held, late).await;
     let (known, mut found) = (known?, found?);
     for payload in scene.ran.payloads() {
-        found.outcome.add(payload, End::Ran);
+        found.promise.add(payload, End::Ran);
     }
-    scene.promise.bearing(struck.is_some()).judge(&found, known)
+    scene.promise.bearing(injected.is_some()).judge(&found, known)
 }
 
-fn steps_of(crew: &Crew, name: &str) -> Vec<StepRecord> {
-    crew.gate.steps().into_iter().filter(|step| step.actor == name).collect()
+fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
+    actors.proxy.steps().into_iter().filter(|step| step.actor == name).collect()
 }
 
 /// Counts what fired; answers whether what was planned did.
 fn count(
     tally: &mut Tally,
-    strike: Option<(u32, &Struck)>,
+    inject: Option<(u32, &InjectedFault)>,
     steps: &[StepRecord],
 ) -> bool {
-    let Some((_, struck)) = strike else { return true };
-    let fired = steps.iter().find(|step| matches!(step.fate, Fate::Struck(_)));
+    let Some((_, injected)) = inject else { return true };
+    let fired = steps.iter().find(|step| matches!(step.fate, Fate::Injected(_)));
     if let Some(step) = fired {
         tally.runs += 1;
         tally.faults_fired += 1;
-        tally.coverage.entry(step.label()).or_default().insert(struck.name);
+        tally.coverage.entry(step.label()).or_default().insert(injected.name);
     }
     fired.is_some()
 }
 
-fn replay(scenario: &Scenario, strike: Option<(u32, &Struck)>) -> String {
-    match strike {
+fn replay(scenario: &Scenario, inject: Option<(u32, &InjectedFault)>) -> String {
+    match inject {
         None => scenario.name.to_owned(),
-        Some((step, struck)) => {
-            format!("{}, step {step}, {}", scenario.name, struck.name)
+        Some((step, injected)) => {
+            format!("{}, step {step}, {}", scenario.name, injected.name)
         }
     }
 }

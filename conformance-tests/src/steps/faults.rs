@@ -1,18 +1,18 @@
-//! What a step can be struck with.
+//! What a step can be hit with.
 
 use super::judge::Late;
 use crate::fault::{Behind, Fault, When};
 
-/// What is struck, and how: what a replay line names.
+/// What is hit by a fault, and how: what a replay line names.
 #[derive(Debug, Clone)]
-pub struct Struck {
+pub struct InjectedFault {
     pub(super) fault: Fault,
     pub(super) late: Late,
     pub(super) name: &'static str,
     pub(super) kills: bool,
 }
 
-impl Struck {
+impl InjectedFault {
     /// Whether the actor dies right before the step, or right after it.
     pub(super) fn is_plain_death(&self) -> bool {
         ["before", "after"].contains(&self.name)
@@ -22,10 +22,11 @@ impl Struck {
 /// The server is full when the step comes to it.
 pub(super) const FULL: &str = "out of memory";
 
-/// Every fault that a step can be struck with.
-pub(super) fn faults(is_blocking: bool) -> Vec<Struck> {
-    let kill = |fault, late, name| Struck { fault, late, name, kills: true };
-    let live = |fault, name| Struck { fault, late: Late::AtOnce, name, kills: false };
+/// Every fault that a step can be hit with.
+pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
+    let kill = |fault, late, name| InjectedFault { fault, late, name, kills: true };
+    let live =
+        |fault, name| InjectedFault { fault, late: Late::AtOnce, name, kills: false };
     let mut faults = vec![
         kill(Fault::Before, Late::AtOnce, "before"),
         kill(Fault::After(Behind::Dropped), Late::AtOnce, "after"),

@@ -3,14 +3,15 @@
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
-use queue_core::{
-    BatchState, Delivery, Error, JobState, PeekRequest, Settled, Settlement, Verdict,
+use relq_core::{
+    BatchState, Delivery, Disposition, Error, JobState, PeekRequest, Settled,
+    Settlement,
 };
 
 use super::{
     Check,
-    crew::{Crew, Hand, PAST_ALL, Stage, ask},
-    outcome::{End, Found},
+    actors::{Actors, HealthyActor, PAST_ALL, Survivors, ask},
+    promise::{End, Found},
 };
 
 /// How often the survivors claim at most.
@@ -31,21 +32,21 @@ pub(crate) enum Late {
 /// What is wrong is noted and the rest is judged all the same, so that each check
 /// speaks for itself. An error is what ends the run: the survivors cannot go on.
 pub(crate) async fn take_over(
-    crew: &Crew,
+    actors: &Actors,
     stale: &[Delivery],
     late: Late,
 ) -> Result<Found, String> {
     let mut wrong = Vec::new();
-    crew.gate.heal().await.map_err(|error| format!("the gate: {error}"))?;
+    actors.proxy.heal().await.map_err(|error| format!("the proxy: {error}"))?;
     if late == Late::AtOnce {
-        release(crew).await?;
+        release(actors).await?;
     }
-    note(bring_back(crew).await, &mut wrong)?;
+    note(bring_back(actors).await, &mut wrong)?;
     if late == Late::AfterRecovery {
-        release(crew).await?;
-        note(bring_back(crew).await, &mut wrong)?;
+        release(actors).await?;
+        note(bring_back(actors).await, &mut wrong)?;
     }
-    let mut found = settle_up(crew, stale).await?;
+    let mut found = settle_up(actors, stale).await?;
     found.wrong.append(&mut wrong);
     Ok(found)
 }
@@ -61,77 +62,77 @@ fn note(done: Result<(), String>, wrong: &mut Vec<String>) -> Result<(), String>
 
 /// Makes everything ready that the dead held or stopped: one lease and one pass of
 /// the reaper, which is the bound on recovery (R9).
-pub(crate) async fn bring_back(crew: &Stage) -> Result<(), String> {
-    let audited = audit(crew).await;
-    said("resume", crew.hand.resume().await)?;
-    recover(crew).await?;
+pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
+    let audited = audit(actors).await;
+    said("resume", actors.healthy.resume().await)?;
+    recover(actors).await?;
     audited
 }
 
 /// Finishes all that is left, and says what that was.
 pub(crate) async fn settle_up(
-    crew: &Stage,
+    actors: &Survivors,
     stale: &[Delivery],
 ) -> Result<Found, String> {
     let mut found = Found::default();
-    drain(crew, &crew.hand, stale, &mut found).await?;
-    if let Some(elsewhere) = &crew.elsewhere {
+    drain(actors, &actors.healthy, stale, &mut found).await?;
+    if let Some(elsewhere) = &actors.elsewhere {
         // Whatever was left to be forwarded is.
         let page = NonZeroU32::new(1000).expect("not zero");
-        said("recover", crew.hand.recover(page).await)?;
-        drain(crew, elsewhere, &[], &mut found).await?;
-        batches_ended(&crew.hand, &mut found).await?;
+        said("recover", actors.healthy.recover(page).await)?;
+        drain(actors, elsewhere, &[], &mut found).await?;
+        batches_ended(&actors.healthy, &mut found).await?;
     }
-    for dead in dead(crew).await? {
-        found.outcome.add(dead, End::Dead);
+    for dead in dead(actors).await? {
+        found.promise.add(dead, End::Dead);
     }
-    note(audit(crew).await, &mut found.wrong)?;
-    at_rest(crew, &mut found).await?;
+    note(audit(actors).await, &mut found.wrong)?;
+    at_rest(actors, &mut found).await?;
     Ok(found)
 }
 
-async fn release(crew: &Crew) -> Result<(), String> {
-    let released = crew.gate.release_ghosts().await;
-    released.map(drop).map_err(|error| format!("the gate: {error}"))
+async fn release(actors: &Actors) -> Result<(), String> {
+    let released = actors.proxy.release_ghosts().await;
+    released.map(drop).map_err(|error| format!("the proxy: {error}"))
 }
 
-async fn recover(crew: &Stage) -> Result<(), String> {
-    crew.clock.advance(PAST_ALL);
+async fn recover(actors: &Survivors) -> Result<(), String> {
+    actors.clock.advance(PAST_ALL);
     let page = NonZeroU32::new(1000).expect("not zero");
-    while said("recover", crew.hand.recover(page).await)?.more {}
+    while said("recover", actors.healthy.recover(page).await)?.more {}
     Ok(())
 }
 
 /// Claims and finishes until nothing is ready. While the new holder has them, the old
 /// one's receipts change nothing (R7).
 async fn drain(
-    crew: &Stage,
-    hand: &Hand,
+    actors: &Survivors,
+    healthy: &HealthyActor,
     stale: &[Delivery],
     found: &mut Found,
 ) -> Result<(), String> {
-    let (class, mut in_vain) = (crew.class(), 0);
+    let (class, mut in_vain) = (actors.class(), 0);
     // No scenario has so many jobs: a backend that gives one out for ever is stopped.
     for _ in 0..CLAIMS {
-        let taken = hand.claim(&ask(&hand.worker, 100)).await;
+        let taken = healthy.claim(&ask(&healthy.worker, 100)).await;
         let taken = said("claim", taken)?;
         if taken.is_empty() {
-            let left = said("stats", hand.stats().await)?.unfinished();
+            let left = said("stats", healthy.stats().await)?.unfinished();
             if in_vain == class.patience(left) {
                 return Ok(());
             }
             in_vain += 1;
         }
-        let late = said("settle", hand.settle(&done(stale)).await)?;
+        let late = said("settle", healthy.settle(&done(stale)).await)?;
         if late.iter().any(|one| *one != Settled::LeaseLost) {
             found.is_wrong(Check::Fence, "a receipt counts though its lease was lost");
         }
-        let settled = said("settle", hand.settle(&done(&taken)).await)?;
+        let settled = said("settle", healthy.settle(&done(&taken)).await)?;
         if settled.iter().any(|one| *one != Settled::Applied) {
             found.is_wrong(Check::KeepLive, "a receipt is lost though its lease runs");
         }
         for one in taken {
-            found.outcome.add(one.payload, End::Delivered);
+            found.promise.add(one.payload, End::Delivered);
         }
     }
     found.is_wrong(Check::DupBound, "the queue cannot be drained");
@@ -140,8 +141,11 @@ async fn drain(
 
 /// Batches count each of their pieces, and those that get no more have completed (B2,
 /// B5).
-async fn batches_ended(hand: &Hand, found: &mut Found) -> Result<(), String> {
-    let Some(batches) = hand.queue.batch_queue() else { return Ok(()) };
+async fn batches_ended(
+    healthy: &HealthyActor,
+    found: &mut Found,
+) -> Result<(), String> {
+    let Some(batches) = healthy.queue.batch_queue() else { return Ok(()) };
     let limit = NonZeroU32::new(100).expect("not zero");
     for batch in said("list", batches.list_batches(None, limit).await)? {
         if batch.total != batch.ended() + batch.leased + batch.waiting {
@@ -157,27 +161,29 @@ async fn batches_ended(hand: &Hand, found: &mut Found) -> Result<(), String> {
 }
 
 fn done(held: &[Delivery]) -> Vec<Settlement> {
-    held.iter().map(|one| Settlement::new(one.receipt.clone(), Verdict::Done)).collect()
+    held.iter()
+        .map(|one| Settlement::new(one.receipt.clone(), Disposition::Done))
+        .collect()
 }
 
-async fn dead(crew: &Stage) -> Result<Vec<Bytes>, String> {
+async fn dead(actors: &Survivors) -> Result<Vec<Bytes>, String> {
     let limit = NonZeroU32::new(100).expect("not zero");
     let ask = PeekRequest::new(JobState::Dead, limit);
-    let page = said("peek", crew.hand.peek(&ask).await)?;
+    let page = said("peek", actors.healthy.peek(&ask).await)?;
     Ok(page.jobs.into_iter().map(|job| job.payload).collect())
 }
 
 /// Each job in exactly one place, at every quiet moment (R23).
-async fn audit(crew: &Stage) -> Result<(), String> {
-    let problems = said("audit", crew.hand.audit().await)?.problems;
+async fn audit(actors: &Survivors) -> Result<(), String> {
+    let problems = said("audit", actors.healthy.audit().await)?.problems;
     if problems.is_empty() {
         return Ok(());
     }
     Err(format!("{}: the audit: {problems:?}", Check::Conserve))
 }
 
-async fn at_rest(crew: &Stage, found: &mut Found) -> Result<(), String> {
-    let stats = said("stats", crew.hand.stats().await)?;
+async fn at_rest(actors: &Survivors, found: &mut Found) -> Result<(), String> {
+    let stats = said("stats", actors.healthy.stats().await)?;
     found.left_behind = stats.unfinished();
     if found.left_behind != 0 {
         found.is_wrong(Check::RecoveryTime, &format!("left behind: {stats:?}"));
@@ -185,7 +191,7 @@ async fn at_rest(crew: &Stage, found: &mut Found) -> Result<(), String> {
     Ok(())
 }
 
-/// The hand is never struck: an error of its own is the backend's.
+/// The hand is never hit by a fault: an error of its own is the backend's.
 fn said<T>(what: &str, answer: Result<T, Error>) -> Result<T, String> {
     answer.map_err(|error| {
         let check = Check::DrainAfterHeal;

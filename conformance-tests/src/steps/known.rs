@@ -1,33 +1,37 @@
-//! What is known of an act that was struck: whether it was done.
+//! What is known of an act that was hit by a fault: whether it was done.
 
-use queue_core::{Error, Happened, RetryAdvice};
+use relq_core::{Effect, Error, RetryAdvice};
 
 use super::{
     Check,
-    crew::Crew,
-    faults::{FULL, Struck},
-    outcome::Knowledge,
+    actors::Actors,
+    faults::{FULL, InjectedFault},
+    promise::Knowledge,
     scenarios::{Again, Scenario},
-    victim::{Heard, Part, Victim, pump},
+    victim::{Part, Victim, VictimAnswer, pump},
 };
 use crate::fault::{Fault, StepRecord};
 
 /// What is known of the act from what was heard of it.
 pub(super) fn known(
-    heard: &Heard,
-    struck: Option<&Struck>,
+    answer_of_victim: &VictimAnswer,
+    injected: Option<&InjectedFault>,
     steps: &[StepRecord],
 ) -> Result<Knowledge, String> {
-    match (heard, struck) {
-        (Heard::Silence, _) => Err(format!("{}: the act hangs", Check::Hang)),
-        (Heard::Answer(Ok(())), None) => Ok(Knowledge::Done),
-        (Heard::Answer(Err(error)), None) => Err(error.full_message()),
-        (Heard::Nothing, None) => Err("the act ended without an answer".to_owned()),
+    match (answer_of_victim, injected) {
+        (VictimAnswer::Silence, _) => Err(format!("{}: the act hangs", Check::Hang)),
+        (VictimAnswer::Answer(Ok(())), None) => Ok(Knowledge::Done),
+        (VictimAnswer::Answer(Err(error)), None) => Err(error.full_message()),
+        (VictimAnswer::Nothing, None) => {
+            Err("the act ended without an answer".to_owned())
+        }
         // What the dead would have said is heard by nobody.
-        (_, Some(struck)) if struck.kills => Ok(Knowledge::Unknown),
-        (Heard::Answer(Ok(())), _) => Ok(Knowledge::Done),
-        (Heard::Answer(Err(error)), Some(struck)) => of_error(error, struck, steps),
-        (Heard::Nothing, _) => {
+        (_, Some(injected)) if injected.kills => Ok(Knowledge::Unknown),
+        (VictimAnswer::Answer(Ok(())), _) => Ok(Knowledge::Done),
+        (VictimAnswer::Answer(Err(error)), Some(injected)) => {
+            of_error(error, injected, steps)
+        }
+        (VictimAnswer::Nothing, _) => {
             Err("the actor died of a fault that it lives through".into())
         }
     }
@@ -36,14 +40,14 @@ pub(super) fn known(
 /// An error says truly whether the call happened (R21).
 fn of_error(
     error: &Error,
-    struck: &Struck,
+    injected: &InjectedFault,
     steps: &[StepRecord],
 ) -> Result<Knowledge, String> {
-    if matches!(struck.fault, Fault::Meanwhile(_)) {
+    if matches!(injected.fault, Fault::Meanwhile(_)) {
         // A script that the server forgot is sent again; a full server is named.
-        let is_full = struck.name == FULL && matches!(error, Error::Full { .. });
+        let is_full = injected.name == FULL && matches!(error, Error::Full { .. });
         if !is_full {
-            let check = if struck.name == FULL {
+            let check = if injected.name == FULL {
                 Check::ErrorClass
             } else {
                 Check::ScriptReload
@@ -53,33 +57,33 @@ fn of_error(
     }
     // Of several commands one may be done though another is refused.
     let is_alone = steps.len() == 1;
-    let was_refused = is_alone && matches!(struck.fault, Fault::Error(_));
-    match error.happened() {
-        Happened::No => Ok(Knowledge::Undone),
-        Happened::Maybe if was_refused => Err(format!(
+    let was_refused = is_alone && matches!(injected.fault, Fault::Error(_));
+    match error.effect() {
+        Effect::No => Ok(Knowledge::Undone),
+        Effect::Maybe if was_refused => Err(format!(
             "{}: the server's refusal is not known: {}",
             Check::ErrorClass,
             error.full_message()
         )),
-        Happened::Maybe | Happened::Yes => Ok(Knowledge::Unknown),
+        Effect::Maybe | Effect::Yes => Ok(Knowledge::Unknown),
     }
 }
 
 /// What may be repeated is repeated by a survivor, and then it is done.
 async fn again(
-    crew: &Crew,
+    actors: &Actors,
     scenario: &Scenario,
     victim: Victim,
-    heard: &Heard,
+    answer_of_victim: &VictimAnswer,
 ) -> Result<Knowledge, String> {
-    let unchanged = match heard {
-        Heard::Answer(Err(error)) if error.happened() == Happened::No => {
+    let unchanged = match answer_of_victim {
+        VictimAnswer::Answer(Err(error)) if error.effect() == Effect::No => {
             Knowledge::Undone
         }
         _ => Knowledge::Unknown,
     };
-    let is_safe = match heard {
-        Heard::Answer(Err(error)) => error.retry_advice() == RetryAdvice::Safe,
+    let is_safe = match answer_of_victim {
+        VictimAnswer::Answer(Err(error)) => error.retry_advice() == RetryAdvice::Safe,
         _ => false,
     };
     match scenario.again {
@@ -89,7 +93,7 @@ async fn again(
     }
     let repeated = tokio::select! {
         repeated = (scenario.act)(victim) => repeated,
-        () = pump(crew) => return Err(format!("{}: the repetition hangs", Check::Hang)),
+        () = pump(actors) => return Err(format!("{}: the repetition hangs", Check::Hang)),
     };
     let said = |error: Error| {
         format!("{}: the repetition: {}", Check::Repeat, error.full_message())
@@ -99,19 +103,25 @@ async fn again(
 
 /// What is known in the end: what may be repeated is repeated.
 pub(super) async fn settled(
-    crew: &Crew,
+    actors: &Actors,
     scenario: &Scenario,
-    (part, struck, heard): (Part, Option<&Struck>, &Heard),
+    (part, injected, answer_of_victim): (Part, Option<&InjectedFault>, &VictimAnswer),
     known: Result<Knowledge, String>,
 ) -> Result<Knowledge, String> {
-    let is_heard = struck.is_none_or(|struck| !struck.kills);
+    let is_heard = injected.is_none_or(|injected| !injected.kills);
     let known = known?;
     if known == Knowledge::Done {
         return Ok(known);
     }
     if is_heard || scenario.again == Again::ByAnyone {
-        let (queue, clock) = (crew.hand.queue.clone(), crew.clock.clone());
-        return again(crew, scenario, Victim { queue, clock, part }, heard).await;
+        let (queue, clock) = (actors.healthy.queue.clone(), actors.clock.clone());
+        return again(
+            actors,
+            scenario,
+            Victim { queue, clock, part },
+            answer_of_victim,
+        )
+        .await;
     }
     Ok(known)
 }

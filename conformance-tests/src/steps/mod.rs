@@ -4,52 +4,52 @@
 //!  1  prepare the store, by an actor that nothing happens to
 //!  2  the victim acts; its steps are counted, no fault yet; twice, to see that a
 //!     run can be repeated
-//!  3  for each step and each fault: prepare anew, act again, struck there
+//!  3  for each step and each fault: prepare anew, act again, injected there
 //!  4  heal, let every lease and delay end, recover, drain
 //!  5  judge: what came out is what the act promises, done or not done
 //! ```
 //!
 //! Complete by construction: a command that a backend sends from tomorrow on is
-//! counted tomorrow, and struck.
+//! counted tomorrow, and hit by a fault.
 //!
 //! The victim runs on a thread and a runtime of its own. When it dies, the runtime is
 //! dropped with all its tasks, and what it would have answered is heard by nobody.
 
+mod actors;
 mod acts;
 mod batch_acts;
 mod batch_scenes;
 mod check;
-mod crew;
+mod count_one;
 mod drive;
 mod faults;
 mod judge;
 mod known;
 mod names;
-mod outcome;
+mod promise;
 mod reach;
 mod run;
 mod scenarios;
 mod scenes;
-mod tallied;
 mod tally;
 mod victim;
 mod work;
 
 use std::pin::Pin;
 
+pub(crate) use actors::{ELSEWHERE, HealthyActor, LEASE, Survivors, VictimObserver};
 pub use check::Check;
-pub(crate) use crew::{ELSEWHERE, Hand, LEASE, Sight, Stage};
+pub(crate) use count_one::{Injection, RULES, tally};
+pub use count_one::{names, names_without};
 pub use drive::every_step;
 pub(crate) use drive::one_act;
-pub use faults::Struck;
+pub use faults::InjectedFault;
 pub(crate) use judge::{bring_back, settle_up};
-pub(crate) use outcome::{End, Found, Knowledge, Outcome, Parts, Promise};
+pub(crate) use promise::{Atomicity, End, Found, Knowledge, Promise, StoreContents};
 pub(crate) use reach::missed_by_all;
 pub use reach::reach;
 pub use run::{failures, run};
 pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
-pub(crate) use tallied::{Blow, RULES, tally};
-pub use tallied::{names, names_without};
 pub use tally::Tally;
 pub(crate) use victim::{Part, Ran, Victim};
 

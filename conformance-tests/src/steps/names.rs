@@ -18,11 +18,11 @@ macro_rules! __with_scenarios {
             claim_that_waits
             claim_that_waits_in_vain
             settle_done
-            settle_each_verdict
-            settle_what_is_tied
-            turn
+            settle_each_disposition
+            settle_with_side_records
+            settle_and_claim
             extend
-            leave
+            release_worker
             recover
             recover_what_is_due
             redrive
@@ -46,12 +46,12 @@ macro_rules! __with_scenarios {
             seal_an_ended_batch
             claim_pieces
             settle_the_last_pieces
-            settle_pieces_each_verdict
+            settle_pieces_each_disposition
             complete_elsewhere
-            turn_on_pieces
+            settle_and_claim_on_pieces
             extend_pieces
             extend_cancelled_pieces
-            leave_with_pieces
+            release_with_pieces
             recover_pieces
             recover_cancelled_pieces
             recover_with_an_old_batch

@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, io, sync::Arc};
 
 use super::{
     Tally,
-    drive::{crew, labels, one_run},
+    drive::{actors, labels, one_run},
     scenarios::SCENARIOS,
 };
 use crate::{Subject, fault::Address, runtime::block_on, server::Server};
 
-/// COVERAGE: each script of the backend is a step of some act, and so is struck by
+/// COVERAGE: each script of the backend is a step of some act, and so is hit by a fault by
 /// every fault, and so is each command that a worker sends; what
 /// [`conformance!`](crate::conformance) calls for a backend on Redis. Its scripts are
 /// those that it loads or runs, and those that its subject names.
@@ -33,7 +33,7 @@ pub fn reach<S: Subject + Default>() {
 pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
     let (server, named) = (Server::start(), subject.scripts());
     let missed = missed(server.address(), Arc::new(subject), named);
-    block_on(Box::pin(missed)).expect("the gate runs")
+    block_on(Box::pin(missed)).expect("the proxy runs")
 }
 
 /// How often acts are played that do not send the same in each run.
@@ -44,7 +44,7 @@ async fn missed(
     subject: Arc<dyn Subject>,
     named: Vec<String>,
 ) -> io::Result<BTreeSet<String>> {
-    let crew = crew(server, subject).await?;
+    let actors = actors(server, subject).await?;
     let (mut tally, mut reached) = (Tally::default(), BTreeSet::new());
     let mut sent = BTreeSet::new();
     let unsteady = SCENARIOS.iter().filter(|scenario| !scenario.is_steady);
@@ -54,9 +54,9 @@ async fn missed(
         if is_again && named.iter().all(|script| reached.contains(script)) {
             break;
         }
-        let claimed = crew.hand.capabilities();
+        let claimed = actors.healthy.capabilities();
         if scenario.needs.iter().all(|need| need.is_met_by(claimed)) {
-            let steps = one_run(&crew, scenario, None, run, &mut tally).await?;
+            let steps = one_run(&actors, scenario, None, run, &mut tally).await?;
             let labels = labels(&steps);
             let words = labels.iter().map(|label| first_word(label));
             // Not every run of a worker sends the same.
@@ -64,7 +64,7 @@ async fn missed(
         }
     }
     assert_eq!(tally.failures, [""; 0]);
-    let loaded = crew.gate.scripts();
+    let loaded = actors.proxy.scripts();
     let loaded = loaded.iter().map(|label| first_word(label));
     let all = loaded.chain(named).chain(sent);
     Ok(all.filter(|script| !reached.contains(script)).collect())

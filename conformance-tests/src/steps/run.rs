@@ -1,4 +1,4 @@
-//! Strikes one act, as one named test.
+//! Injects faults into one act, as one named test.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use super::{
 };
 use crate::{Profile, Subject, probe, runtime::block_on, server::Server, store::Store};
 
-/// Strikes the act of that name at each step with each fault, on a server of its own;
+/// Injects faults into the act of that name at each step with each fault, on a server of its own;
 /// what [`conformance!`](crate::conformance) calls for a backend on Redis. Where the
-/// backend does not claim what the act needs, a probe runs that this is refused.
+/// backend does not support what the act needs, a probe runs that this is refused.
 ///
 /// # Panics
 /// When the backend breaks a promise, when a fault did not fire or a step was not
-/// struck both ways (COVERAGE), or when no act has that name.
+/// hit by a fault both ways (COVERAGE), or when no act has that name.
 pub fn run<S: Subject + Default>(name: &str) {
-    block_on(Box::pin(strike::<S>(named(name))));
+    block_on(Box::pin(inject::<S>(named(name))));
 }
 
-/// Strikes the act of that name on this subject, and answers what went wrong, each
+/// Injects faults into the act of that name on this subject, and answers what went wrong, each
 /// with the names of the [checks](super::Check) that were not passed: for who expects
 /// a backend to be caught, as with a mutant.
 ///
 /// # Panics
-/// When no act has that name, or the gate does not run.
+/// When no act has that name, or the proxy does not run.
 pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
     let (server, scenario) = (Server::start(), named(name));
-    let struck = one_act(server.socket().into(), Arc::new(subject), scenario);
-    let tally = block_on(Box::pin(struck)).expect("the gate runs");
-    assert!(tally.unclaimed.is_empty(), "{name} needs what is not claimed");
+    let injected = one_act(server.socket().into(), Arc::new(subject), scenario);
+    let tally = block_on(Box::pin(injected)).expect("the proxy runs");
+    assert!(tally.unsupported.is_empty(), "{name} needs what is not supported");
     tally.failures
 }
 
@@ -38,14 +38,14 @@ fn named(name: &str) -> &'static Scenario {
     scenario.unwrap_or_else(|| panic!("there is no act {name}"))
 }
 
-async fn strike<S: Subject + Default>(scenario: &Scenario) {
+async fn inject<S: Subject + Default>(scenario: &Scenario) {
     let server = Server::start();
     let subject = Arc::new(S::default());
     let tally = one_act(server.address(), subject, scenario).await;
-    let tally = tally.expect("the gate runs");
+    let tally = tally.expect("the proxy runs");
     assert_eq!(tally.failures, [""; 0]);
-    for (_, need) in &tally.unclaimed {
-        println!("unclaimed: {need:?}");
+    for (_, need) in &tally.unsupported {
+        println!("unsupported: {need:?}");
         let store = Store::start(S::default(), Profile::Redis);
         probe::instead(&store, *need).await;
     }

@@ -1,23 +1,25 @@
 //! Every act: what comes before it, what it promises, and who may repeat it.
 
-use queue_core::{Capability, WorkerId};
+use relq_core::{Capability, WorkerId};
 
 use super::{
-    BoxFuture, acts,
-    crew::{Sight, Stage},
+    BoxFuture,
+    actors::{Survivors, VictimObserver},
+    acts,
     scenes::{self, Scene},
     victim::Act,
 };
 use crate::Need;
 
 /// What others do while the victim acts.
-pub(crate) type Meanwhile = for<'a> fn(&'a Stage, Sight<'a>) -> BoxFuture<'a, ()>;
+pub(crate) type Meanwhile =
+    for<'a> fn(&'a Survivors, VictimObserver<'a>) -> BoxFuture<'a, ()>;
 
 /// An act, what comes before it, and what it promises.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [Need],
-    pub(crate) prepare: for<'a> fn(&'a Stage, &'a WorkerId) -> BoxFuture<'a, Scene>,
+    pub(crate) prepare: for<'a> fn(&'a Survivors, &'a WorkerId) -> BoxFuture<'a, Scene>,
     pub(crate) act: Act,
     pub(crate) meanwhile: Meanwhile,
     pub(crate) again: Again,
@@ -50,7 +52,7 @@ macro_rules! scenario {
             ..Scenario {
                 name: stringify!($name),
                 needs: &[],
-                prepare: |crew, victim| Box::pin(scenes::$prepare(crew, victim)),
+                prepare: |actors, victim| Box::pin(scenes::$prepare(actors, victim)),
                 act: |victim| Box::pin(acts::$act(victim)),
                 meanwhile: |_, _| Box::pin(async {}),
                 again: Again::AsTheVictim,
@@ -98,12 +100,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(claim_that_waits_in_vain, nothing_then_pushed, claim_in_vain,
         needs: WAITS, meanwhile: acts::push_after_a_while, is_steady: false),
     scenario!(settle_done, three_held, settle_done, is_by_receipt: true),
-    scenario!(settle_each_verdict, five_held, settle_mixed, is_by_receipt: true),
-    scenario!(settle_what_is_tied, tied_held, settle_done,
+    scenario!(settle_each_disposition, five_held, settle_mixed, is_by_receipt: true),
+    scenario!(settle_with_side_records, held_with_side_records, settle_done,
         needs: KEYS, is_by_receipt: true),
-    scenario!(turn, two_ready_one_held, turn, is_by_receipt: true),
+    scenario!(settle_and_claim, two_ready_one_held, settle_and_claim, is_by_receipt: true),
     scenario!(extend, held_unchanged, extend),
-    scenario!(leave, held_unchanged, leave),
+    scenario!(release_worker, held_unchanged, release_worker),
     scenario!(recover, three_overdue, recover),
     scenario!(recover_what_is_due, three_due, recover, needs: DELAYS),
     scenario!(redrive, three_dead, redrive),
@@ -134,17 +136,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         needs: BATCHES),
     scenario!(settle_the_last_pieces, last_pieces_held, settle_done,
         needs: BATCHES, is_by_receipt: true),
-    scenario!(settle_pieces_each_verdict, five_pieces_held, settle_mixed,
+    scenario!(settle_pieces_each_disposition, five_pieces_held, settle_mixed,
         needs: BATCHES, is_by_receipt: true),
     scenario!(complete_elsewhere, last_piece_held_of_elsewhere, settle_done,
         needs: BATCHES, is_by_receipt: true),
-    scenario!(turn_on_pieces, one_slot_held, turn,
+    scenario!(settle_and_claim_on_pieces, one_slot_held, settle_and_claim,
         needs: BATCHES, is_by_receipt: true),
     scenario!(extend_pieces, pieces_held, extend,
         needs: BATCHES),
     scenario!(extend_cancelled_pieces, cancelled_pieces_held, extend,
         needs: BATCHES),
-    scenario!(leave_with_pieces, pieces_held, leave,
+    scenario!(release_with_pieces, pieces_held, release_worker,
         needs: BATCHES),
     scenario!(recover_pieces, pieces_overdue, recover,
         needs: BATCHES),

@@ -2,11 +2,11 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use queue_core::{Delivery, JobId, NewJob, UniqueKey, Verdict, WorkerId};
+use relq_core::{Delivery, Disposition, JobId, NewJob, UniqueKey, WorkerId};
 
 use super::{
-    crew::{DELAY, LEASE, PAST_ALL, Stage},
-    outcome::{End, Outcome, Parts, Promise},
+    actors::{DELAY, LEASE, PAST_ALL, Survivors},
+    promise::{Atomicity, End, Promise, StoreContents},
     victim::Ran,
 };
 use crate::class::Class;
@@ -26,13 +26,13 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn of(undone: Outcome, done: Outcome) -> Self {
-        let promise = Promise { undone, done, parts: Parts::AllOrNone };
+    pub(super) fn of(undone: StoreContents, done: StoreContents) -> Self {
+        let promise = Promise { undone, done, atomicity: Atomicity::AllOrNone };
         Self::promising(promise)
     }
 
-    pub(super) fn unchanged(outcome: Outcome) -> Self {
-        Self::promising(Promise::unchanged(outcome))
+    pub(super) fn unchanged(promise: StoreContents) -> Self {
+        Self::promising(Promise::unchanged(promise))
     }
 
     fn promising(promise: Promise) -> Self {
@@ -45,20 +45,20 @@ impl Scene {
     }
 
     pub(super) fn in_parts(mut self) -> Self {
-        self.promise.parts = Parts::EachByItself;
+        self.promise.atomicity = Atomicity::EachByItself;
         self
     }
 }
 
-pub(super) async fn nothing_then_a(_: &Stage, _: &WorkerId) -> Scene {
-    Scene::of(Outcome::default(), Outcome::delivered(["a"]))
+pub(super) async fn nothing_then_a(_: &Survivors, _: &WorkerId) -> Scene {
+    Scene::of(StoreContents::default(), StoreContents::delivered(["a"]))
 }
 
-pub(super) async fn nothing_then_abc(_: &Stage, _: &WorkerId) -> Scene {
-    Scene::of(Outcome::default(), Outcome::delivered(["a", "b", "c"]))
+pub(super) async fn nothing_then_abc(_: &Survivors, _: &WorkerId) -> Scene {
+    Scene::of(StoreContents::default(), StoreContents::delivered(["a", "b", "c"]))
 }
 
-/// A job with each of the options, as far as they are claimed.
+/// A job with each of the options, as far as they are supported.
 pub(super) fn options(class: &Class) -> Vec<NewJob> {
     let ranked = NewJob::new("ranked").priority(class.most_urgent());
     let jobs = [
@@ -72,213 +72,228 @@ pub(super) fn options(class: &Class) -> Vec<NewJob> {
     jobs.into_iter().filter(|job| class.takes(job)).collect()
 }
 
-pub(super) async fn nothing_then_options(crew: &Stage, _: &WorkerId) -> Scene {
-    let mut done = Outcome::default();
-    for job in options(&crew.class()) {
+pub(super) async fn nothing_then_options(actors: &Survivors, _: &WorkerId) -> Scene {
+    let mut done = StoreContents::default();
+    for job in options(&actors.class()) {
         let end = if job.expires_in.is_some() { End::Dead } else { End::Delivered };
         done.add(job.payload, end);
     }
-    Scene::of(Outcome::default(), done)
+    Scene::of(StoreContents::default(), done)
 }
 
-pub(super) async fn nothing_then_pushed(_: &Stage, _: &WorkerId) -> Scene {
-    Scene::unchanged(Outcome::delivered(["a"]))
+pub(super) async fn nothing_then_pushed(_: &Survivors, _: &WorkerId) -> Scene {
+    Scene::unchanged(StoreContents::delivered(["a"]))
 }
 
-pub(super) async fn three_ready(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["a", "b", "c"]).await;
-    Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+pub(super) async fn three_ready(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.store_plain(&["a", "b", "c"]).await;
+    Scene::unchanged(StoreContents::delivered(["a", "b", "c"]))
 }
 
-pub(super) async fn three_to_run(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["a", "b", "c"]).await;
+pub(super) async fn three_to_run(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.store_plain(&["a", "b", "c"]).await;
     Scene::promising(Promise::run(["a", "b", "c"]))
 }
 
-pub(super) async fn ranked_ready(crew: &Stage, _: &WorkerId) -> Scene {
+pub(super) async fn ranked_ready(actors: &Survivors, _: &WorkerId) -> Scene {
     let ranked = |payload, priority| NewJob::new(payload).priority(priority);
-    let class = crew.class();
+    let class = actors.class();
     let jobs = [ranked("a", class.most_urgent()), ranked("b", class.least_urgent())];
-    crew.hand.store(&jobs).await;
-    crew.hand.store_plain(&["c"]).await;
-    Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+    actors.healthy.store(&jobs).await;
+    actors.healthy.store_plain(&["c"]).await;
+    Scene::unchanged(StoreContents::delivered(["a", "b", "c"]))
 }
 
-pub(super) async fn three_due(crew: &Stage, _: &WorkerId) -> Scene {
+pub(super) async fn three_due(actors: &Survivors, _: &WorkerId) -> Scene {
     let jobs = ["a", "b", "c"].map(|payload| NewJob::new(payload).delay(DELAY));
-    crew.hand.store(&jobs).await;
-    crew.clock.advance(DELAY);
-    Scene::unchanged(Outcome::delivered(["a", "b", "c"]))
+    actors.healthy.store(&jobs).await;
+    actors.clock.advance(DELAY);
+    Scene::unchanged(StoreContents::delivered(["a", "b", "c"]))
 }
 
-pub(super) async fn three_paused(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.pause().await.expect("the hand can pause");
-    three_ready(crew, victim).await
+pub(super) async fn three_paused(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.pause().await.expect("the hand can pause");
+    three_ready(actors, victim).await
 }
 
-pub(super) async fn three_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 3).await;
-    Scene::of(Outcome::delivered(["a", "b", "c"]), Outcome::default()).held(held)
+pub(super) async fn three_held(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store_plain(&["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 3).await;
+    Scene::of(StoreContents::delivered(["a", "b", "c"]), StoreContents::default())
+        .held(held)
 }
 
-pub(super) async fn held_unchanged(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 3).await;
-    Scene::unchanged(Outcome::delivered(["a", "b", "c"])).held(held)
+pub(super) async fn held_unchanged(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store_plain(&["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 3).await;
+    Scene::unchanged(StoreContents::delivered(["a", "b", "c"])).held(held)
 }
 
-pub(super) async fn five_held(crew: &Stage, victim: &WorkerId) -> Scene {
+pub(super) async fn five_held(actors: &Survivors, victim: &WorkerId) -> Scene {
     let jobs = ["done", "retry", "dead", "discard", "back"];
-    crew.hand.store_plain(&jobs).await;
-    let mut held = crew.hand.claim_for(victim, 5).await;
-    // In the order of the verdicts, whatever that of the claim.
+    actors.healthy.store_plain(&jobs).await;
+    let mut held = actors.healthy.claim_for(victim, 5).await;
+    // In the order of the dispositions, whatever that of the claim.
     held.sort_by_key(|one| jobs.iter().position(|job| one.payload == job));
-    let undone = Outcome::delivered(jobs);
-    let done = Outcome::delivered(["retry", "back"]).and(End::Dead, ["dead"]);
+    let undone = StoreContents::delivered(jobs);
+    let done = StoreContents::delivered(["retry", "back"]).and(End::Dead, ["dead"]);
     Scene::of(undone, done).held(held).in_parts()
 }
 
-pub(super) async fn tied_held(crew: &Stage, victim: &WorkerId) -> Scene {
+pub(super) async fn held_with_side_records(
+    actors: &Survivors,
+    victim: &WorkerId,
+) -> Scene {
     let jobs = [
         NewJob::new("unique").unique(key("k")).expires_in(20 * LEASE),
         NewJob::new("id").id(id("mine")),
     ];
-    crew.hand.store(&jobs.map(|job| crew.class().fit(job))).await;
-    crew.hand.store_plain(&["failed"]).await;
-    let failed = crew.hand.claim_for(victim, 3).await;
-    crew.hand.say(&failed, &retry(Duration::ZERO)).await;
-    let held = crew.hand.claim_for(victim, 3).await;
-    let undone = Outcome::delivered(["unique", "id", "failed"]);
-    Scene::of(undone, Outcome::default()).held(held)
+    actors.healthy.store(&jobs.map(|job| actors.class().fit(job))).await;
+    actors.healthy.store_plain(&["failed"]).await;
+    let failed = actors.healthy.claim_for(victim, 3).await;
+    actors.healthy.say(&failed, &retry(Duration::ZERO)).await;
+    let held = actors.healthy.claim_for(victim, 3).await;
+    let undone = StoreContents::delivered(["unique", "id", "failed"]);
+    Scene::of(undone, StoreContents::default()).held(held)
 }
 
-pub(super) async fn two_ready_one_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    let undone = Outcome::delivered(["a", "b", "c"]);
+pub(super) async fn two_ready_one_held(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store_plain(&["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    let undone = StoreContents::delivered(["a", "b", "c"]);
     let done = undone.clone().without(&held[0].payload);
     Scene::of(undone, done).held(held)
 }
 
 /// One of the dead worker's jobs was on its last attempt.
-pub(super) async fn three_overdue(crew: &Stage, _: &WorkerId) -> Scene {
+pub(super) async fn three_overdue(actors: &Survivors, _: &WorkerId) -> Scene {
     let last = NewJob::new("c").max_attempts(NonZeroU16::MIN);
-    crew.hand.store(&["a".into(), "b".into(), last]).await;
+    actors.healthy.store(&["a".into(), "b".into(), last]).await;
     let gone = WorkerId::new("gone").expect("the name is valid");
-    crew.hand.claim_for(&gone, 3).await;
-    crew.clock.advance(PAST_ALL);
-    Scene::unchanged(Outcome::delivered(["a", "b"]).and(End::Dead, ["c"]))
+    actors.healthy.claim_for(&gone, 3).await;
+    actors.clock.advance(PAST_ALL);
+    Scene::unchanged(StoreContents::delivered(["a", "b"]).and(End::Dead, ["c"]))
 }
 
-pub(super) async fn bury_three(crew: &Stage, victim: &WorkerId) {
-    crew.hand.store_plain(&["a", "b", "c"]).await;
-    let held = crew.hand.claim_for(victim, 3).await;
-    crew.hand.say(&held, &Verdict::Dead { error: "no".to_owned() }).await;
+pub(super) async fn bury_three(actors: &Survivors, victim: &WorkerId) {
+    actors.healthy.store_plain(&["a", "b", "c"]).await;
+    let held = actors.healthy.claim_for(victim, 3).await;
+    actors.healthy.say(&held, &Disposition::Dead { error: "no".to_owned() }).await;
 }
 
-pub(super) async fn three_dead(crew: &Stage, victim: &WorkerId) -> Scene {
-    bury_three(crew, victim).await;
+pub(super) async fn three_dead(actors: &Survivors, victim: &WorkerId) -> Scene {
+    bury_three(actors, victim).await;
     let (undone, done) = (["a", "b", "c"], ["a", "b", "c"]);
-    Scene::of(Outcome::dead(undone), Outcome::delivered(done)).in_parts()
+    Scene::of(StoreContents::dead(undone), StoreContents::delivered(done)).in_parts()
 }
 
-pub(super) async fn three_dead_then_none(crew: &Stage, victim: &WorkerId) -> Scene {
-    bury_three(crew, victim).await;
-    Scene::of(Outcome::dead(["a", "b", "c"]), Outcome::default()).in_parts()
+pub(super) async fn three_dead_then_none(
+    actors: &Survivors,
+    victim: &WorkerId,
+) -> Scene {
+    bury_three(actors, victim).await;
+    Scene::of(StoreContents::dead(["a", "b", "c"]), StoreContents::default()).in_parts()
 }
 
-pub(super) async fn every_place_then_none(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["dead"]).await;
-    let dead = crew.hand.claim_for(victim, 1).await;
-    crew.hand.say(&dead, &Verdict::Dead { error: "no".to_owned() }).await;
-    crew.hand.store_plain(&["held"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    let class = crew.class();
+pub(super) async fn every_place_then_none(
+    actors: &Survivors,
+    victim: &WorkerId,
+) -> Scene {
+    actors.healthy.store_plain(&["dead"]).await;
+    let dead = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.say(&dead, &Disposition::Dead { error: "no".to_owned() }).await;
+    actors.healthy.store_plain(&["held"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    let class = actors.class();
     let ranked = NewJob::new("ranked").priority(class.most_urgent());
     let later = NewJob::new("later").delay(DELAY).unique(key("k")).id(id("mine"));
-    crew.hand.store(&[ranked, class.fit(later)]).await;
-    crew.hand.store_plain(&["ready"]).await;
-    let undone = Outcome::delivered(["held", "ranked", "later", "ready"]);
-    Scene::of(undone.and(End::Dead, ["dead"]), Outcome::default()).held(held)
+    actors.healthy.store(&[ranked, class.fit(later)]).await;
+    actors.healthy.store_plain(&["ready"]).await;
+    let undone = StoreContents::delivered(["held", "ranked", "later", "ready"]);
+    Scene::of(undone.and(End::Dead, ["dead"]), StoreContents::default()).held(held)
 }
 
 fn one_to_go() -> Scene {
-    Scene::of(Outcome::delivered(["go", "stay"]), Outcome::delivered(["stay"]))
+    Scene::of(
+        StoreContents::delivered(["go", "stay"]),
+        StoreContents::delivered(["stay"]),
+    )
 }
 
-fn to_cancel(crew: &Stage) -> NewJob {
-    crew.class().fit(NewJob::new("go").id(id("mine")).unique(key("k")))
+fn to_cancel(actors: &Survivors) -> NewJob {
+    actors.class().fit(NewJob::new("go").id(id("mine")).unique(key("k")))
 }
 
-pub(super) async fn ready_victim(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store(&["stay".into(), to_cancel(crew)]).await;
+pub(super) async fn ready_victim(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.store(&["stay".into(), to_cancel(actors)]).await;
     one_to_go()
 }
 
-pub(super) async fn ranked_victim(crew: &Stage, _: &WorkerId) -> Scene {
-    let go = to_cancel(crew).priority(crew.class().most_urgent());
-    crew.hand.store(&["stay".into(), go]).await;
+pub(super) async fn ranked_victim(actors: &Survivors, _: &WorkerId) -> Scene {
+    let go = to_cancel(actors).priority(actors.class().most_urgent());
+    actors.healthy.store(&["stay".into(), go]).await;
     one_to_go()
 }
 
-pub(super) async fn scheduled_victim(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store(&["stay".into(), to_cancel(crew).delay(DELAY)]).await;
+pub(super) async fn scheduled_victim(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.store(&["stay".into(), to_cancel(actors).delay(DELAY)]).await;
     one_to_go()
 }
 
-pub(super) async fn leased_victim(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store(&[to_cancel(crew)]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    crew.hand.store_plain(&["stay"]).await;
+pub(super) async fn leased_victim(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store(&[to_cancel(actors)]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.store_plain(&["stay"]).await;
     one_to_go().held(held)
 }
 
 /// Two dead jobs, of which one has an id that is known.
-pub(super) async fn two_dead(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store(&[NewJob::new("a").id(id("mine")), "b".into()]).await;
-    let held = crew.hand.claim_for(victim, 2).await;
-    crew.hand.say(&held, &Verdict::Dead { error: "no".to_owned() }).await;
-    let done = Outcome::delivered(["a"]).and(End::Dead, ["b"]);
-    Scene::of(Outcome::dead(["a", "b"]), done)
+pub(super) async fn two_dead(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store(&[NewJob::new("a").id(id("mine")), "b".into()]).await;
+    let held = actors.healthy.claim_for(victim, 2).await;
+    actors.healthy.say(&held, &Disposition::Dead { error: "no".to_owned() }).await;
+    let done = StoreContents::delivered(["a"]).and(End::Dead, ["b"]);
+    Scene::of(StoreContents::dead(["a", "b"]), done)
 }
 
 /// A scheduled job that holds a unique key.
-pub(super) async fn one_to_move(crew: &Stage, _: &WorkerId) -> Scene {
-    crew.hand.store(&[NewJob::new("a").unique(key("k")).delay(DELAY)]).await;
-    Scene::unchanged(Outcome::delivered(["a"]))
+pub(super) async fn one_to_move(actors: &Survivors, _: &WorkerId) -> Scene {
+    actors.healthy.store(&[NewJob::new("a").unique(key("k")).delay(DELAY)]).await;
+    Scene::unchanged(StoreContents::delivered(["a"]))
 }
 
 /// A worker that holds a job that somebody cancelled.
-pub(super) async fn cancelled_held(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store(&[NewJob::new("go").id(id("mine"))]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    crew.hand.cancel(&id("mine")).await.expect("the hand can cancel");
-    crew.hand.store_plain(&["stay"]).await;
-    Scene::unchanged(Outcome::delivered(["stay"])).held(held)
+pub(super) async fn cancelled_held(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store(&[NewJob::new("go").id(id("mine"))]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.cancel(&id("mine")).await.expect("the hand can cancel");
+    actors.healthy.store_plain(&["stay"]).await;
+    Scene::unchanged(StoreContents::delivered(["stay"])).held(held)
 }
 
 /// Ids that need not be remembered any longer.
-pub(super) async fn old_memories(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store(&[NewJob::new("gone").id(id("mine"))]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    crew.hand.say(&held, &Verdict::Done).await;
-    crew.clock.advance(PAST_MEMORY);
-    crew.hand.store_plain(&["a"]).await;
-    Scene::unchanged(Outcome::delivered(["a"]))
+pub(super) async fn old_memories(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store(&[NewJob::new("gone").id(id("mine"))]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.say(&held, &Disposition::Done).await;
+    actors.clock.advance(PAST_MEMORY);
+    actors.healthy.store_plain(&["a"]).await;
+    Scene::unchanged(StoreContents::delivered(["a"]))
 }
 
 /// A job in each state but leased.
-pub(super) async fn each_state(crew: &Stage, victim: &WorkerId) -> Scene {
-    crew.hand.store_plain(&["dead"]).await;
-    let held = crew.hand.claim_for(victim, 1).await;
-    crew.hand.say(&held, &Verdict::Dead { error: "no".to_owned() }).await;
-    crew.hand.store(&["ready".into(), NewJob::new("later").delay(DELAY)]).await;
-    Scene::unchanged(Outcome::delivered(["ready", "later"]).and(End::Dead, ["dead"]))
+pub(super) async fn each_state(actors: &Survivors, victim: &WorkerId) -> Scene {
+    actors.healthy.store_plain(&["dead"]).await;
+    let held = actors.healthy.claim_for(victim, 1).await;
+    actors.healthy.say(&held, &Disposition::Dead { error: "no".to_owned() }).await;
+    actors.healthy.store(&["ready".into(), NewJob::new("later").delay(DELAY)]).await;
+    Scene::unchanged(
+        StoreContents::delivered(["ready", "later"]).and(End::Dead, ["dead"]),
+    )
 }
 
-pub(super) fn retry(after: Duration) -> Verdict {
-    Verdict::Retry { after, error: "it failed".to_owned() }
+pub(super) fn retry(after: Duration) -> Disposition {
+    Disposition::Retry { after, error: "it failed".to_owned() }
 }
 
 pub(super) fn id(text: &str) -> JobId {

@@ -11,30 +11,30 @@ pub struct Tally {
     pub runs: u64,
     /// Faults that fired.
     pub faults_fired: u64,
-    /// Steps of all acts, unstruck.
+    /// Steps of all acts, without faults.
     pub steps: u64,
     /// Which faults fired at which command or script.
     pub coverage: BTreeMap<String, BTreeSet<&'static str>>,
-    /// The acts that were not struck, and what the backend does not claim for it.
-    pub unclaimed: Vec<(&'static str, Need)>,
+    /// The acts that were not hit by a fault, and what the backend does not support for it.
+    pub unsupported: Vec<(&'static str, Need)>,
     /// What went wrong, each with the words that repeat it.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// An act that needs what is not claimed.
-    pub(crate) fn unclaimed(act: &'static str, need: Need) -> Self {
-        Self { unclaimed: vec![(act, need)], ..Self::default() }
+    /// An act that needs what is not supported.
+    pub(crate) fn unsupported(act: &'static str, need: Need) -> Self {
+        Self { unsupported: vec![(act, need)], ..Self::default() }
     }
 
-    /// COVERAGE: something was struck, and each command both before and after it ran.
+    /// COVERAGE: something was hit by a fault, and each command both before and after it ran.
     pub fn is_covered(&self) -> bool {
-        !self.coverage.is_empty() && self.coverage.values().all(is_struck_both_ways)
+        !self.coverage.is_empty() && self.coverage.values().all(is_hit_both_ways)
     }
 
-    /// Whether the command of that label was struck both before and after it ran.
+    /// Whether the command of that label was hit by a fault both before and after it ran.
     pub(crate) fn covers(&self, label: &str) -> bool {
-        self.coverage.get(label).is_some_and(is_struck_both_ways)
+        self.coverage.get(label).is_some_and(is_hit_both_ways)
     }
 
     /// Adds what another tally counted.
@@ -45,11 +45,11 @@ impl Tally {
         for (label, faults) in other.coverage {
             self.coverage.entry(label).or_default().extend(faults);
         }
-        self.unclaimed.extend(other.unclaimed);
+        self.unsupported.extend(other.unsupported);
         self.failures.extend(other.failures);
     }
 }
 
-fn is_struck_both_ways(faults: &BTreeSet<&str>) -> bool {
+fn is_hit_both_ways(faults: &BTreeSet<&str>) -> bool {
     faults.contains("before") && faults.contains("after")
 }

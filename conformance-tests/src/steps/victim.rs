@@ -3,16 +3,16 @@
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use queue_core::{Delivery, Error, Queue, QueueName, WorkerId};
+use relq_core::{Delivery, Error, Queue, QueueName, WorkerId};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep},
 };
 
-use super::{BoxFuture, crew::Crew};
+use super::{BoxFuture, actors::Actors};
 use crate::fault::{Endpoint, VirtualClock};
 
-/// No act may take longer, however it is struck (R21).
+/// No act may take longer, whatever fault hits it (R21).
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long the victim has to be quiet before its time is moved on.
@@ -97,7 +97,7 @@ pub(crate) type Act = fn(Victim) -> BoxFuture<'static, Result<(), Error>>;
 
 /// What was heard of the victim in the end.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum VictimAnswer {
     Answer(Result<(), Error>),
     /// It died, or never came to act because it could not connect.
     Nothing,
@@ -107,22 +107,23 @@ pub(crate) enum Heard {
 
 /// Has a victim act at that endpoint until it answers or dies.
 pub(crate) async fn act(
-    crew: &Crew,
+    actors: &Actors,
     queue: &QueueName,
     endpoint: &Endpoint,
     part: Part,
     act: Act,
-) -> Heard {
-    let (subject, environment) = (Arc::clone(&crew.subject), crew.environment.clone());
+) -> VictimAnswer {
+    let (subject, environment) =
+        (Arc::clone(&actors.subject), actors.environment.clone());
     let (url, queue) = (endpoint.url().to_owned(), queue.clone());
-    let clock = crew.clock.clone();
+    let clock = actors.clock.clone();
     let life = async move {
         let queue = subject.connect(&url, &queue, &environment).await?;
         act(Victim { queue, clock, part }).await
     };
     let (answer, answered) = oneshot::channel();
     let (death, died) = oneshot::channel::<()>();
-    let panics = crew.panics.clone();
+    let panics = actors.panics.clone();
     let thread = std::thread::spawn(move || {
         let until_dead = async {
             tokio::select! {
@@ -132,26 +133,26 @@ pub(crate) async fn act(
         };
         panics.on_this_thread(until_dead).expect("the system gives a runtime");
     });
-    let heard = tokio::select! {
+    let answer_of_victim = tokio::select! {
         biased;
-        () = endpoint.gone() => Heard::Nothing,
-        result = answered => result.map_or(Heard::Nothing, Heard::Answer),
-        () = pump(crew) => Heard::Silence,
+        () = endpoint.gone() => VictimAnswer::Nothing,
+        result = answered => result.map_or(VictimAnswer::Nothing, VictimAnswer::Answer),
+        () = pump(actors) => VictimAnswer::Silence,
     };
     drop(death);
     thread.join().expect("an act does not panic");
-    heard
+    answer_of_victim
 }
 
 /// Moves the time on whenever nothing is sent any more; gives up after the limit.
-pub(crate) async fn pump(crew: &Crew) {
+pub(crate) async fn pump(actors: &Actors) {
     let start = Instant::now();
-    let mut seen = crew.gate.steps().len();
+    let mut seen = actors.proxy.steps().len();
     while start.elapsed() < LIMIT {
         sleep(QUIET).await;
-        let steps = crew.gate.steps().len();
+        let steps = actors.proxy.steps().len();
         if steps == seen {
-            crew.clock.advance_to_next();
+            actors.clock.advance_to_next();
         }
         seen = steps;
     }

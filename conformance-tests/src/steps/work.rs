@@ -2,11 +2,11 @@
 
 use std::{future::pending, num::NonZeroU32, sync::Arc};
 
-use queue_core::{Environment, Error, OsRandomness};
-use queue_worker::{Failure, JobContext, Worker};
+use relq_core::{Environment, Error, OsRandomness};
+use relq_worker::{Failure, JobContext, Worker};
 
 use super::{
-    crew::{DELAY, LEASE},
+    actors::{DELAY, LEASE},
     victim::{Ran, Victim},
 };
 
@@ -51,6 +51,6 @@ fn worker(victim: Victim) -> Worker {
 }
 
 /// No one fault at the store ends a worker.
-fn ends_well(ended: Result<(), queue_worker::WorkerError>) {
+fn ends_well(ended: Result<(), relq_worker::WorkerError>) {
     ended.expect("a worker outlives a fault of the store");
 }

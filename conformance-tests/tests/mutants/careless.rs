@@ -1,10 +1,10 @@
-//! Twists that take what makes no sense, and that read wrongly.
+//! Overrides that take what makes no sense, and that read wrongly.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use conformance_tests::twist::{Right, Twist};
-use queue_core::*;
+use relq_conformance::overrides::{Override, Right};
+use relq_core::*;
 
 /// Takes the longest time for one that is too long, and the shortest for one that is
 /// too short.
@@ -15,7 +15,7 @@ fn cut(time: Duration) -> Duration {
 }
 
 #[async_trait]
-impl Twist for CutsTimes {
+impl Override for CutsTimes {
     async fn push(
         &self,
         right: &Right,
@@ -49,12 +49,12 @@ impl Twist for CutsTimes {
 pub(crate) struct RefusesNothing;
 
 fn refuse(operation: Operation) -> Error {
-    let at = At { backend: "mutant", operation };
+    let at = ErrorContext { backend: "mutant", operation };
     Error::Invalid { at, reason: "there is nothing to do".to_owned() }
 }
 
 #[async_trait]
-impl Twist for RefusesNothing {
+impl Override for RefusesNothing {
     async fn push(
         &self,
         right: &Right,
@@ -72,7 +72,7 @@ impl Twist for RefusesNothing {
 pub(crate) struct LosesSight;
 
 #[async_trait]
-impl Twist for LosesSight {
+impl Override for LosesSight {
     async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
         let mut page = right.peek(ask).await?;
         if page.jobs.pop().is_none() && ask.after.is_none() {
@@ -86,7 +86,7 @@ impl Twist for LosesSight {
 pub(crate) struct CountsFromOne;
 
 #[async_trait]
-impl Twist for CountsFromOne {
+impl Override for CountsFromOne {
     async fn stats(&self, right: &Right) -> Result<Stats, Error> {
         let mut stats = right.stats().await?;
         stats.finished += 1;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backend_circular::{CircularConfig, CircularQueue};
-use queue_core::{Environment, QueueName};
+use relq_circular::{CircularConfig, CircularQueue};
+use relq_core::{Environment, QueueName};
 
 use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};
 
@@ -123,23 +123,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         ..HEALTHY
     },
     Mutant {
-        name: "a leaver takes the marks along",
+        name: "a release takes the marks along",
         patches: &[patch(
-            "leave",
+            "release_worker",
             "redis.call('ZADD', marks, is_unseen and LEFT_UNSEEN or LEFT, token)",
             "redis.call('ZREM', marks, token)",
         )],
         caught_by: &[Case(
-            "leaving::leaving_gives_back_at_once",
+            "worker_release::release_gives_back_at_once",
             "too many (+) or missing (-)",
         )],
         ..HEALTHY
     },
     Mutant {
-        name: "a push beside jobs in process rings nobody",
+        name: "a push beside jobs in process notifies nobody",
         patches: &[patch(
             "push_plain",
-            "redis.call('LPUSH', keys.circle, unpack(entries))\n  ring(keys)",
+            "redis.call('LPUSH', keys.circle, unpack(entries))\n  notify(keys)",
             "redis.call('LPUSH', keys.circle, unpack(entries))",
         )],
         caught_by: &[Case(
@@ -149,10 +149,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         ..HEALTHY
     },
     Mutant {
-        name: "a leaver keeps the key that its job held past its expiry",
-        patches: &[patch("leave", "token:sub(-1) == 'k'", "false")],
+        name: "a release keeps the key that its job held past its expiry",
+        patches: &[patch("release_worker", "token:sub(-1) == 'k'", "false")],
         caught_by: &[Case(
-            "unique_expiry::an_expired_leave_frees_its_key",
+            "unique_expiry::an_expired_release_frees_its_key",
             "Duplicate",
         )],
         ..HEALTHY

@@ -5,15 +5,15 @@ use std::{
     time::Duration,
 };
 
-use conformance_tests::{
+use relq_conformance::{
     async_trait, cases,
-    twist::{Right, Twist},
+    overrides::{Override, Right},
 };
-use queue_core::*;
+use relq_core::*;
 
 use crate::{
+    judge::judge,
     mutant::{HEALTHY, Mutant},
-    stage::judge,
 };
 
 /// Does all as it is, and declares something else.
@@ -28,7 +28,7 @@ impl Declares {
     }
 }
 
-impl Twist for Declares {
+impl Override for Declares {
     fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
         self.declared.get_or_init(|| {
             let mut can = right.capabilities().clone();
@@ -52,7 +52,7 @@ pub(crate) struct KeepsAll {
 }
 
 #[async_trait]
-impl Twist for KeepsAll {
+impl Override for KeepsAll {
     async fn claim(
         &self,
         right: &Right,
@@ -85,7 +85,7 @@ fn a_class_that_promises_less_is_kept_by_who_does_more() {
         can.recovery = RecoveryBound::OneTurn;
     }
     let modest = Mutant {
-        twist: Some(|| std::sync::Arc::new(Declares::this(nothing))),
+        overrides: Some(|| std::sync::Arc::new(Declares::this(nothing))),
         ..HEALTHY
     };
     let topics = ["order::", "recovery::", "delay::", "leaving::"];

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use conformance_tests::steps::Check;
+use relq_conformance::steps::Check;
 
 use crate::{
-    keyspace_stage::{
+    keyspace_judge::{
         a_lease_is_extended_behind_a_reapers_look, a_name_is_set_again_while_leased,
-        judge, judge_by, strike,
+        inject, judge, judge_by,
     },
     mutant::Patch,
 };
@@ -25,7 +25,7 @@ struct Broken {
 enum By {
     /// The case of that id, in these words.
     Case(&'static str, &'static str),
-    /// A check of an act that is struck at every step.
+    /// A check of an act that is hit by a fault at every step.
     Act(&'static str, Check),
     /// A check of the pattern's own.
     Own(&'static str, fn(&'static [Patch]) -> Result<(), String>),
@@ -47,7 +47,7 @@ impl By {
             Self::Case(id, _) => judge(patches, id).err(),
             Self::Own(_, check) => check(patches).err(),
             Self::Act(act, check) => {
-                let failures = strike(patches, act);
+                let failures = inject(patches, act);
                 failures.into_iter().find(|failure| check.is_in(failure))
             }
         }
@@ -68,11 +68,11 @@ const fn patch(script: &'static str, from: &'static str, to: &'static str) -> Pa
 
 const SET_AGAIN: By =
     By::Own("a name that is set again while its job is leased", |it| {
-        judge_by(it, |stage| Box::pin(a_name_is_set_again_while_leased(stage)))
+        judge_by(it, |judge| Box::pin(a_name_is_set_again_while_leased(judge)))
     });
 
 const EXTENDED: By = By::Own("a lease that is extended behind a reaper's look", |it| {
-    judge_by(it, |stage| Box::pin(a_lease_is_extended_behind_a_reapers_look(stage)))
+    judge_by(it, |judge| Box::pin(a_lease_is_extended_behind_a_reapers_look(judge)))
 });
 
 const MUTANTS: &[Broken] = &[
@@ -141,15 +141,15 @@ const MUTANTS: &[Broken] = &[
             "redis.call('FLUSHDB')\nreturn {removed, cursor}",
         )],
         caught_by: &[By::Case(
-            "neighbours::keys_of_others_are_left_alone",
+            "isolation::keys_of_others_are_left_alone",
             "right: [[36, 50, 57",
         )],
     },
     Broken {
-        name: "a claim that leaves jobs behind and rings for nobody",
+        name: "a claim that leaves jobs behind and notifies nobody",
         patches: &[patch(
             "claim",
-            "if has_leased and left > strangers then ring(keys) end",
+            "if has_leased and left > foreign_keys then notify(keys) end",
             "",
         )],
         caught_by: &[By::Case(

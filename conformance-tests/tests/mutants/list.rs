@@ -12,6 +12,8 @@ mod changed;
 mod classes;
 #[path = "list/lost.rs"]
 mod lost;
+#[path = "list/misreported.rs"]
+mod misreported;
 #[path = "list/owner.rs"]
 mod owner;
 #[path = "list/returned.rs"]
@@ -20,8 +22,6 @@ mod returned;
 mod sequences;
 #[path = "list/suite.rs"]
 mod suite;
-#[path = "list/told.rs"]
-mod told;
 #[path = "list/twice.rs"]
 mod twice;
 
@@ -33,7 +33,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         changed::CHANGED,
         returned::RETURNED,
         owner::OWNER,
-        told::TOLD,
+        misreported::TOLD,
         classes::CLASSES,
         careless::CARELESS,
         sequences::SEQUENCES,

@@ -3,10 +3,10 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
-use conformance_tests::{steps::Check, twist::Twist};
-use queue_core::{Environment, Error, Queue, QueueName};
+use relq_conformance::{overrides::Override, steps::Check};
+use relq_core::{Environment, Error, Queue, QueueName};
 
-use crate::stage;
+use crate::judge;
 
 /// Opens a queue on the server at an endpoint.
 pub(crate) type Open = fn(&str, &QueueName, &Environment) -> Opening;
@@ -23,7 +23,7 @@ pub(crate) struct Mutant {
     /// What is changed in its scripts.
     pub(crate) patches: &'static [Patch],
     /// What it does in place of its own calls.
-    pub(crate) twist: Option<fn() -> Arc<dyn Twist>>,
+    pub(crate) overrides: Option<fn() -> Arc<dyn Override>>,
     /// What is said to its server before all else.
     pub(crate) server: &'static [&'static str],
     /// Whether what it does wrong shows only now and then.
@@ -47,7 +47,7 @@ pub(crate) struct Patch {
 pub(crate) enum CaughtBy {
     /// The case of that id, in these words.
     Case(&'static str, &'static str),
-    /// A check of an act that is struck at every step.
+    /// A check of an act that is hit by a fault at every step.
     Act(&'static str, Check),
     /// The reference model, in these words.
     Model(&'static str),
@@ -56,9 +56,9 @@ pub(crate) enum CaughtBy {
 /// The backend as it is.
 pub(crate) const HEALTHY: Mutant = Mutant {
     name: "none",
-    open: stage::open_zset,
+    open: judge::open_zset,
     patches: &[],
-    twist: None,
+    overrides: None,
     server: &[],
     is_racing: false,
     is_narrow: false,

@@ -1,10 +1,10 @@
-//! Twists whose trouble begins with a refusal of the server's.
+//! Overrides whose trouble begins with a refusal of the server's.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use conformance_tests::twist::{Right, Twist};
-use queue_core::*;
+use relq_conformance::overrides::{Override, Right};
+use relq_core::*;
 
 /// Refuses what is asked again after the server's refusal.
 #[derive(Default)]
@@ -13,10 +13,10 @@ pub(crate) struct SulksAfterRefusal {
 }
 
 #[async_trait]
-impl Twist for SulksAfterRefusal {
+impl Override for SulksAfterRefusal {
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         if self.was_refused.swap(false, Ordering::Relaxed) {
-            let at = At { backend: "mutant", operation: Operation::Pause };
+            let at = ErrorContext { backend: "mutant", operation: Operation::Pause };
             return Err(Error::Invalid { at, reason: "it was refused".to_owned() });
         }
         let paused = right.pause().await;
@@ -32,7 +32,7 @@ pub(crate) struct WaitsForEver {
 }
 
 #[async_trait]
-impl Twist for WaitsForEver {
+impl Override for WaitsForEver {
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         let paused = right.pause().await;
         if is_refusal(&paused) && !self.has_waited.swap(true, Ordering::Relaxed) {
@@ -50,7 +50,7 @@ fn is_refusal(answer: &Result<(), Error>) -> bool {
 pub(crate) struct LosesATask;
 
 #[async_trait]
-impl Twist for LosesATask {
+impl Override for LosesATask {
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         let paused = right.pause().await;
         if is_refusal(&paused) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backend_stream::{StreamConfig, StreamQueue};
-use queue_core::{Environment, QueueName};
+use relq_core::{Environment, QueueName};
+use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};
 
@@ -91,14 +91,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[
             Case("batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"),
-            Case("batches::a_leavers_slots_come_back", "left: 0\n right: 2"),
+            Case("batches::released_slots_come_back", "left: 0\n right: 2"),
         ],
         ..HEALTHY
     },
     Mutant {
         name: "a batch completes while it is open",
         patches: &[patch(
-            "finish_tied",
+            "finish_with_side_records",
             "if state ~= 'sealed' and state ~= 'cancelling' then return end",
             "if state == 'done' then return end",
         )],
@@ -111,7 +111,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a piece is counted at each acknowledgement",
         patches: &[patch(
-            "finish_tied",
+            "finish_with_side_records",
             "    lost[#lost + 1] = i - 3\n",
             "    lost[#lost + 1] = i - 3\n    local _, _, _, batch = place_of(keys, lease)\n    redis.call('HINCRBY', batch_key(keys, 'record', batch), 'done', 1)\n",
         )],
@@ -121,7 +121,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a slot that becomes free tells nobody",
         patches: &[patch(
-            "finish_tied",
+            "finish_with_side_records",
             "    end_piece(keys, id, job_id, outcome)\n  end\n  refresh(keys, id)\n",
             "    end_piece(keys, id, job_id, outcome)\n  end\n",
         )],

@@ -9,17 +9,17 @@ use std::{
     },
 };
 
-use conformance_tests::{
+use relq_conformance::{
     Case, Need, Scope,
     steps::{self, Check},
 };
 
-use queue_core::Capability;
+use relq_core::Capability;
 
 use crate::{
+    judge::{compare, inject, judge},
     list::MUTANTS,
     mutant::{CaughtBy, HEALTHY, Mutant},
-    stage::{compare, judge, strike},
     traps::TRAPS,
 };
 
@@ -59,7 +59,7 @@ impl Judged {
         let tasks = tasks();
         in_parallel(tasks.len(), |at| match tasks[at] {
             Task::Act(act, who) => {
-                let failures = strike(backend(who), act);
+                let failures = inject(backend(who), act);
                 judged.lock().unwrap().acts.insert((act, who), failures);
             }
             Task::Case(case, who) => {
@@ -98,7 +98,7 @@ impl Judged {
         }
     }
 
-    /// The checks of struck acts that a mutant does not pass.
+    /// The checks of acts with faults that a mutant does not pass.
     fn broken_checks(&self, mutant: usize) -> BTreeSet<Check> {
         let of_it = self.acts.iter().filter(|((_, who), _)| *who == Some(mutant));
         let failures = of_it.flat_map(|(_, failures)| failures);
@@ -116,8 +116,8 @@ impl Judged {
 fn tasks() -> Vec<Task> {
     let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
     let acts = acts().into_iter().flat_map(|act| {
-        let is_struck = move |who: &Who| names(*who, act);
-        everybody().filter(is_struck).map(move |who| Task::Act(act, who))
+        let has_fault = move |who: &Who| names(*who, act);
+        everybody().filter(has_fault).map(move |who| Task::Act(act, who))
     });
     let cases = cases().into_iter().flat_map(|case| {
         let is_judged = move |who: &Who| meets(*who, case);
@@ -128,14 +128,14 @@ fn tasks() -> Vec<Task> {
     sequences.chain(acts).chain(cases).collect()
 }
 
-/// What zset, of which they are changes, does not claim.
+/// What zset, of which they are changes, does not support.
 const BATCHES: Need = Need::Option(Capability::Batches);
 
 /// What no case and no act may catch is judged by all of them that concern zset.
 fn for_the_model_alone() -> impl Iterator<Item = Task> {
     let alone = (0..MUTANTS.len()).filter(|at| MUTANTS[*at].is_for_the_model_alone());
     alone.flat_map(|at| {
-        let concerned = conformance_tests::cases().iter();
+        let concerned = relq_conformance::cases().iter();
         let is_of_zset = |case: &&Case| {
             case.scope != Scope::Embedded && !case.needs.contains(&BATCHES)
         };
@@ -165,7 +165,7 @@ fn backend(who: Who) -> Mutant {
     who.map_or(HEALTHY, |at| MUTANTS[at])
 }
 
-/// Whether it is to be struck in that act; the healthy backend is in all.
+/// Whether it is to be hit by a fault in that act; the healthy backend is in all.
 fn names(who: Who, act: &str) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Act(named, _) if *named == act);
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
@@ -183,7 +183,7 @@ fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);
     who.is_none_or(|at| {
-        let is_broad = !MUTANTS[at].is_narrow && MUTANTS[at].twist.is_none();
+        let is_broad = !MUTANTS[at].is_narrow && MUTANTS[at].overrides.is_none();
         is_broad && !MUTANTS[at].is_for_the_model_alone()
             || MUTANTS[at].caught_by.iter().any(names)
     })
@@ -253,7 +253,7 @@ fn what_the_model_alone_catches_passes_every_case_and_act() {
 
 /// Left out, its mutant would live.
 #[test]
-fn each_check_of_a_struck_act_catches_a_mutant_that_no_other_does() {
+fn each_check_of_an_act_with_faults_catches_a_mutant_that_no_other_does() {
     let needed: BTreeSet<_> = (0..MUTANTS.len())
         .map(|at| JUDGED.broken_checks(at))
         .flat_map(|broken| {
@@ -283,7 +283,7 @@ fn the_tables_are_true() {
 
     assert_eq!(
         kept, made,
-        "MUTANTS=write cargo test -p conformance-tests --test mutants"
+        "MUTANTS=write cargo test -p relq-conformance --test mutants"
     );
 }
 
@@ -346,7 +346,7 @@ fn alone() -> Vec<(String, Vec<&'static str>)> {
             MUTANTS[*at].caught_by.iter().any(names)
         };
         let caught = at_all.clone().filter(is_caught).map(|at| MUTANTS[at].name);
-        (format!("{check}, in struck acts"), caught.collect())
+        (format!("{check}, in acts with faults"), caught.collect())
     });
     let caught = at_all.clone().filter(|at| names_the_model(Some(*at)));
     let model = ("the model".to_owned(), caught.map(|at| MUTANTS[at].name).collect());

@@ -4,15 +4,15 @@ use std::sync::Mutex;
 
 use crate::{
     circular,
+    judge::{compare, inject, judge},
     mutant::{CaughtBy, Mutant},
-    stage::{compare, judge, strike},
     stream,
     table::in_parallel,
 };
 
 /// The mutants of each pattern.
 pub(crate) const TRAPS: &[(&str, &[Mutant])] =
-    &[("backend-circular", circular::MUTANTS), ("backend-stream", stream::MUTANTS)];
+    &[("relq-circular", circular::MUTANTS), ("relq-stream", stream::MUTANTS)];
 
 /// What the check says of a mutant, or of the healthy backend; nothing, where that
 /// passes.
@@ -20,7 +20,7 @@ fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
     match by {
         CaughtBy::Case(case, _) => judge(mutant, case).err(),
         CaughtBy::Model(_) => compare(mutant).err(),
-        CaughtBy::Act(act, _) => Some(strike(mutant, act))
+        CaughtBy::Act(act, _) => Some(inject(mutant, act))
             .filter(|all| !all.is_empty())
             .map(|all| all.join("\n")),
     }
@@ -28,7 +28,7 @@ fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
 
 /// What is wrong with one row of a table.
 fn wrong(mutant: &Mutant, by: &CaughtBy) -> Option<String> {
-    let healthy = Mutant { patches: &[], twist: None, ..*mutant };
+    let healthy = Mutant { patches: &[], overrides: None, ..*mutant };
     if let Some(words) = said(by, healthy) {
         return Some(format!("the healthy backend of {mutant:?} by {by}: {words}"));
     }

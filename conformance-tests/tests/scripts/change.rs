@@ -46,7 +46,7 @@ const TURNED: [(&str, &str); 6] = [
 const FOLDERS: [(&str, &str); 4] = [
     ("queue-redis/lua", "queue-redis/"),
     ("queue-redis/lua/marker", MARKER),
-    ("queue-redis/lua/shelf", "shelf/"),
+    ("queue-redis/lua/bookkeeping", "bookkeeping/"),
     ("backend-zset/lua", "zset/"),
 ];
 
@@ -58,8 +58,12 @@ const MARKER: &str = "marker/";
 const OF_NO_CALL: [&str; 1] = ["marker/change"];
 
 /// Files that are put before each script, in their order.
-const LIBRARY: [&str; 4] =
-    ["queue-redis/entry", "shelf/books", "zset/pattern", "shelf/moves"];
+const LIBRARY: [&str; 4] = [
+    "queue-redis/entry",
+    "bookkeeping/side_records",
+    "zset/pattern",
+    "bookkeeping/moves",
+];
 
 /// One change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -257,9 +261,9 @@ mod tests {
 
     #[test]
     fn a_call_of_its_own_is_left_out() {
-        assert_eq!(changed("if a then ring(keys) end"), ["if a then do end end"]);
-        assert_eq!(changed("local function ring(keys)"), [""; 0]);
-        assert_eq!(changed("local a = ring(keys)"), [""; 0]);
+        assert_eq!(changed("if a then notify(keys) end"), ["if a then do end end"]);
+        assert_eq!(changed("local function notify(keys)"), [""; 0]);
+        assert_eq!(changed("local a = notify(keys)"), [""; 0]);
     }
 
     #[test]

@@ -11,13 +11,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use backend_zset::{ZsetConfig, ZsetQueue};
-use conformance_tests::{
+use relq_conformance::{
     Need, Profile, Scope, Subject, cases, commands,
-    fault::{Fitted, Gate},
-    verdict_within,
+    fault::{FaultProxy, Fitted},
+    judge_case_within,
 };
-use queue_core::{Capability, Environment, Error, Queue, QueueName};
+use relq_core::{Capability, Environment, Error, Queue, QueueName};
+use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::{change::Change, survivors::OTHERS};
 
@@ -67,8 +67,8 @@ struct Changed {
 
 #[async_trait]
 impl Subject for Changed {
-    async fn prepare(&self, gate: &Gate) -> io::Result<()> {
-        let fitted = gate.patch_scripts(&self.change.from, &self.change.to);
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
+        let fitted = proxy.patch_scripts(&self.change.from, &self.change.to);
         *self.fitted.lock().unwrap() = Some(fitted);
         Ok(())
     }
@@ -178,7 +178,7 @@ pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
 
 fn catches(case: &str, change: &Change) -> bool {
     let subject = Changed { change: change.clone(), fitted: Mutex::default() };
-    let judged = verdict_within(LIMIT, subject, Profile::Redis, case);
+    let judged = judge_case_within(LIMIT, subject, Profile::Redis, case);
     assert!(
         judged.as_ref().err().is_none_or(|words| !words.contains("fits no script")),
         "{}: {judged:?}",

@@ -10,22 +10,22 @@ const NO_KEYS_OF_ITS_OWN: &str = "zset has no keys of one lease or job: the serv
      processing-list try it";
 const UNREADABLE: &str = "of use where an entry cannot be read, which no case puts \
                           there: `src/server_faults/foreign.rs` does";
-const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the ring that \
+const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the notification that \
                          follows wakes who waits";
 
 /// The name of a change that no case catches, and why none has to.
 pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     (
-        "shelf/cancel: without `redis.call('HDEL', keys.errors, id)`",
-        "`close_books` has removed it already, where the entry can be read",
+        "bookkeeping/cancel: without `redis.call('HDEL', keys.errors, id)`",
+        "`close_side_records` has removed it already, where the entry can be read",
     ),
     (
-        "shelf/moves: `~=` for `==` in `if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then ring(keys) end`",
+        "bookkeeping/moves: `~=` for `==` in `if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then notify(keys) end`",
         LATE,
     ),
-    ("shelf/moves: without `ring(keys)`", LATE),
-    ("shelf/push: without `ring(keys)`", LATE),
-    ("shelf/push: without `check_ready(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/moves: without `notify(keys)`", LATE),
+    ("bookkeeping/push: without `notify(keys)`", LATE),
+    ("bookkeeping/push: without `check_ready(keys)`", ANOTHER_TYPE),
     ("zset/claim: without `redis.call('HDEL', held, unpack(leases))`", ANOTHER_TYPE),
     (
         "zset/claim: `~=` for `==` in `if element:sub(1, 8) ~= '\\245RQ\\1\\0\\5\\0\\0' or element:sub(9, 10) == '\\0\\0'`",
@@ -47,47 +47,53 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         "zset/pass_on: 0 for `redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT')`",
         PASSED_ON,
     ),
-    ("shelf/books: without `check_books(keys)`", ANOTHER_TYPE),
-    ("shelf/cancel: without `check_keys(keys)`", ANOTHER_TYPE),
-    ("shelf/cancel: `==` for `~=` in `if lease ~= '' then` (2)", NO_KEYS_OF_ITS_OWN),
-    ("shelf/cancel: without `check_lease(keys, lease, 1)`", NO_KEYS_OF_ITS_OWN),
+    ("bookkeeping/side_records: without `check_side_records(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/cancel: without `check_keys(keys)`", ANOTHER_TYPE),
     (
-        "shelf/cancel: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
+        "bookkeeping/cancel: `==` for `~=` in `if lease ~= '' then` (2)",
         NO_KEYS_OF_ITS_OWN,
     ),
-    ("shelf/fail: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/cancel: without `check_lease(keys, lease, 1)`", NO_KEYS_OF_ITS_OWN),
     (
-        "shelf/fail: without `check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1)`",
+        "bookkeeping/cancel: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
         NO_KEYS_OF_ITS_OWN,
     ),
-    ("shelf/forget: without `check_shelf(keys)`", ANOTHER_TYPE),
-    ("shelf/give_back: without `check_keys(keys)`", ANOTHER_TYPE),
-    ("shelf/give_back: without `check_lease(keys, lease, i)`", NO_KEYS_OF_ITS_OWN),
-    ("shelf/moves: without `check_shelf(keys)`", ANOTHER_TYPE),
-    ("shelf/moves: without `check_ready(keys)`", ANOTHER_TYPE),
-    ("shelf/promote: without `check_keys(keys)`", ANOTHER_TYPE),
-    ("shelf/promote: without `check_job(keys, jobs[i])`", NO_KEYS_OF_ITS_OWN),
+    ("bookkeeping/fail: without `check_keys(keys)`", ANOTHER_TYPE),
     (
-        "shelf/promote: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])`",
+        "bookkeeping/fail: without `check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1)`",
+        NO_KEYS_OF_ITS_OWN,
+    ),
+    ("bookkeeping/forget: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/give_back: without `check_keys(keys)`", ANOTHER_TYPE),
+    (
+        "bookkeeping/give_back: without `check_lease(keys, lease, i)`",
+        NO_KEYS_OF_ITS_OWN,
+    ),
+    ("bookkeeping/moves: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/moves: without `check_ready(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/promote: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/promote: without `check_job(keys, jobs[i])`", NO_KEYS_OF_ITS_OWN),
+    (
+        "bookkeeping/promote: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])`",
         UNREADABLE,
     ),
     (
-        "shelf/promote: without `redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')`",
+        "bookkeeping/promote: without `redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')`",
         UNREADABLE,
     ),
-    ("shelf/purge_dead: without `check_shelf(keys)`", ANOTHER_TYPE),
-    ("shelf/redrive: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/purge_dead: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/redrive: without `check_keys(keys)`", ANOTHER_TYPE),
     (
-        "shelf/redrive: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
+        "bookkeeping/redrive: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
         NO_KEYS_OF_ITS_OWN,
     ),
-    ("zset/cancel_listed: without `check_books(books)`", ANOTHER_TYPE),
-    ("zset/cancel_ranked: without `check_books(keys)`", ANOTHER_TYPE),
+    ("zset/cancel_listed: without `check_side_records(side_records)`", ANOTHER_TYPE),
+    ("zset/cancel_ranked: without `check_side_records(keys)`", ANOTHER_TYPE),
     (
         "zset/claim: `<=` for `>` in `if #ranked_ids > 0 then redis.call('LLEN', wake) end`",
         ANOTHER_TYPE,
     ),
-    ("zset/finish_tied: without `check_books(keys)`", ANOTHER_TYPE),
+    ("zset/finish_with_side_records: without `check_side_records(keys)`", ANOTHER_TYPE),
     ("zset/recover: without `check_keys(keys)`", ANOTHER_TYPE),
 ];
 
@@ -99,7 +105,7 @@ const EMPTY: &str = "judges calls about nothing, which send nothing: `MUTANTS.md
 pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("no_loss::a_payload_above_the_limit_is_refused", REFUSED),
     ("no_loss::headers_above_the_limit_are_refused", REFUSED),
-    ("no_loss::a_batch_above_the_limit_is_refused", REFUSED),
+    ("no_loss::a_call_above_the_limit_is_refused", REFUSED),
     ("no_loss::one_invalid_job_refuses_all", REFUSED),
     ("bad_input::an_endless_delay_is_refused", REFUSED),
     ("bad_input::an_endless_expiry_is_refused", REFUSED),
@@ -108,13 +114,13 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("bad_input::an_endless_wait_is_refused", REFUSED),
     ("idempotence::a_token_of_no_jobs_is_taken", EMPTY),
     ("bad_input::empty_calls_are_fine", EMPTY),
-    ("neighbours::plain_pushes_show", READ),
+    ("isolation::plain_pushes_show", READ),
     ("operator::pages_show_every_ready_job", READ),
     ("operator::pages_show_thousands", READ),
     ("operator::a_peek_at_nothing_is_empty", READ),
-    ("figures::a_new_queue_is_empty", READ),
+    ("stats::a_new_queue_is_empty", READ),
     (
-        "neighbours::names_that_reach_out_are_refused",
+        "isolation::names_that_reach_out_are_refused",
         "judges the type of names, which is the same for all backends",
     ),
 ];

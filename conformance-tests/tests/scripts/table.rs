@@ -22,12 +22,12 @@ const HEAD: &str = "\
 
 Every write of zset's Lua scripts left out, every comparison and every `not` turned
 round, every call of a function of theirs left out: one at a time, each change judged by
-the functional cases alone. The acts that are struck at every step, the model and the
+the functional cases alone. The acts that are hit by a fault at every step, the model and the
 mutants of `MUTANTS.md` are not asked here.
 
 A change is tried on cases that may run it until three have caught it; a case that has caught nothing by
 then is tried on all other changes. Made by
-`cargo test -p conformance-tests --test scripts -- --ignored`.
+`cargo test -p relq-conformance --test scripts -- --ignored`.
 
 ";
 

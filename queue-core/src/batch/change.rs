@@ -7,7 +7,7 @@ use super::BatchPriority;
 /// What is to be different about a batch. What is not set stays.
 ///
 /// ```
-/// use queue_core::{BatchPriority, Change};
+/// use relq_core::{BatchPriority, Change};
 ///
 /// let change = Change::default().priority(BatchPriority::LOWEST).limit(None);
 /// assert_eq!(change.limit, Some(None));

@@ -17,12 +17,12 @@ pub enum BatchState {
     /// Cancelled; it completes when the last piece that is leased has ended.
     Cancelling,
     /// Ended, once and for all.
-    Completed(Outcome),
+    Completed(BatchOutcome),
 }
 
 /// How a batch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum BatchOutcome {
     /// No piece failed.
     Done,
     /// A piece at least failed: it is among the dead letters (B8).
@@ -44,9 +44,9 @@ impl BatchState {
             Self::Open => "open",
             Self::Sealed => "sealed",
             Self::Cancelling => "cancelling",
-            Self::Completed(Outcome::Done) => "done",
-            Self::Completed(Outcome::Failed) => "failed",
-            Self::Completed(Outcome::Cancelled) => "cancelled",
+            Self::Completed(BatchOutcome::Done) => "done",
+            Self::Completed(BatchOutcome::Failed) => "failed",
+            Self::Completed(BatchOutcome::Cancelled) => "cancelled",
         }
     }
 
@@ -59,9 +59,9 @@ impl BatchState {
         Self::Open,
         Self::Sealed,
         Self::Cancelling,
-        Self::Completed(Outcome::Done),
-        Self::Completed(Outcome::Failed),
-        Self::Completed(Outcome::Cancelled),
+        Self::Completed(BatchOutcome::Done),
+        Self::Completed(BatchOutcome::Failed),
+        Self::Completed(BatchOutcome::Cancelled),
     ];
 }
 
@@ -134,7 +134,7 @@ impl BatchStatus {
     }
 
     /// How it ended, once it has.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<BatchOutcome> {
         match self.state {
             BatchState::Completed(outcome) => Some(outcome),
             _ => None,

@@ -1,39 +1,40 @@
 //! The reference judges each class by what it promises, and by no more.
 
-use queue_core::{
+use relq_core::{
     Capabilities, Delivery, Extended, JobId, LeaseScope, NewJob, Order, Priority,
     Pushed, Receipt, Recovered, RecoveryBound, Settled,
 };
 
 use super::{
-    book::{Book, Verdict},
     claiming::Asked,
-    operation::Says,
-    settling::Said,
+    operation::DispositionKind,
+    reference::{CheckResult, Reference},
+    settling::SentSettlement,
 };
 use crate::class::declared;
 
 const LEASE: u64 = 1000;
 
 /// A book of three jobs that were pushed, and what is done with them.
-struct Play {
-    book: Book,
+struct Runner {
+    reference: Reference,
     leases: usize,
 }
 
-impl Play {
+impl Runner {
     fn of(change: impl FnOnce(&mut Capabilities)) -> Self {
-        let mut play = Self { book: Book::new(declared(change)), leases: 0 };
-        play.push(&["a", "b", "c"]);
-        play
+        let mut runner =
+            Self { reference: Reference::new(declared(change)), leases: 0 };
+        runner.push(&["a", "b", "c"]);
+        runner
     }
 
     fn push(&mut self, payloads: &[&'static str]) {
         let jobs: Vec<_> = payloads.iter().map(|one| NewJob::new(*one)).collect();
         let ids = payloads.iter().map(|one| JobId::new(*one).unwrap());
         let stored: Vec<_> = ids.map(Pushed::Stored).collect();
-        self.book.pushed(&jobs, None, &stored).unwrap();
-        self.book.conclude().unwrap();
+        self.reference.pushed(&jobs, None, &stored).unwrap();
+        self.reference.conclude().unwrap();
     }
 
     /// A claim of so many is answered with these, of that attempt.
@@ -42,7 +43,7 @@ impl Play {
         max: usize,
         payloads: &[&'static str],
         attempt: u32,
-    ) -> Verdict {
+    ) -> CheckResult {
         let mut deliveries = Vec::new();
         for payload in payloads {
             self.leases += 1;
@@ -51,30 +52,34 @@ impl Play {
             let receipt = Receipt::new(id, attempt, token);
             deliveries.push(Delivery::new(receipt, *payload, lease));
         }
-        self.book.claimed(Asked { run: 1, max, lease: LEASE }, &deliveries)?;
-        self.book.conclude()
+        self.reference.claimed(Asked { run: 1, max, lease: LEASE }, &deliveries)?;
+        self.reference.conclude()
     }
 
-    fn give_back(&mut self, told: usize) {
-        let said = [Said { told, says: Says::GiveBack, after: 0 }];
-        self.book.settled(&said, &[Settled::Applied]).unwrap();
-        self.book.conclude().unwrap();
+    fn give_back(&mut self, observed: usize) {
+        let sent = [SentSettlement {
+            observed,
+            disposition: DispositionKind::GiveBack,
+            after: 0,
+        }];
+        self.reference.settled(&sent, &[Settled::Applied]).unwrap();
+        self.reference.conclude().unwrap();
     }
 
     fn outlast_leases(&mut self) {
-        self.book.now += LEASE;
-        self.book.conclude().unwrap();
+        self.reference.now += LEASE;
+        self.reference.conclude().unwrap();
     }
 
-    fn recover(&mut self, requeued: u32) -> Verdict {
+    fn recover(&mut self, requeued: u32) -> CheckResult {
         let answer = Recovered { requeued, ..Recovered::default() };
-        self.book.recovered(100, &answer)?;
-        self.book.conclude()
+        self.reference.recovered(100, &answer)?;
+        self.reference.conclude()
     }
 }
 
-fn of(order: Order) -> Play {
-    Play::of(|can| {
+fn of(order: Order) -> Runner {
+    Runner::of(|can| {
         can.order = order;
         can.priorities = Priority::NORMAL..=Priority::HIGHEST;
     })
@@ -90,20 +95,20 @@ fn the_oldest_is_first_where_an_order_is_declared() {
 
 #[test]
 fn without_an_order_each_is_still_delivered_once() {
-    let mut play = of(Order::Unordered);
-    play.claim(1, &["b"], 1).unwrap();
+    let mut runner = of(Order::Unordered);
+    runner.claim(1, &["b"], 1).unwrap();
 
-    assert!(play.claim(1, &["b"], 2).is_err());
+    assert!(runner.claim(1, &["b"], 2).is_err());
     assert!(of(Order::Unordered).claim(5, &["a", "b"], 1).is_err(), "c is left");
 }
 
-/// What a play of that order says when `a` is given back and this comes next.
-fn after_a_is_back(order: Order, next: &'static str) -> Verdict {
-    let mut play = of(order);
-    play.claim(1, &["a"], 1).unwrap();
-    play.give_back(0);
-    play.push(&["d"]);
-    play.claim(1, &[next], 1)
+/// What a run of that order says when `a` is given back and this comes next.
+fn after_a_is_back(order: Order, next: &'static str) -> CheckResult {
+    let mut runner = of(order);
+    runner.claim(1, &["a"], 1).unwrap();
+    runner.give_back(0);
+    runner.push(&["d"]);
+    runner.claim(1, &[next], 1)
 }
 
 #[test]
@@ -117,28 +122,28 @@ fn what_comes_back_is_first_or_waits_its_turn() {
 
 #[test]
 fn what_comes_back_to_a_ring_waits_for_one_turn_only() {
-    let mut play = of(Order::Rotating);
-    play.claim(1, &["a"], 1).unwrap();
-    play.give_back(0);
-    play.push(&["d"]);
-    play.claim(2, &["b", "c"], 1).unwrap();
+    let mut runner = of(Order::Rotating);
+    runner.claim(1, &["a"], 1).unwrap();
+    runner.give_back(0);
+    runner.push(&["d"]);
+    runner.claim(2, &["b", "c"], 1).unwrap();
 
-    assert!(play.claim(1, &["d"], 1).is_err(), "a came back before d was pushed");
+    assert!(runner.claim(1, &["d"], 1).is_err(), "a came back before d was pushed");
 }
 
 #[test]
 fn a_recovered_job_waits_its_turn_in_a_ring() {
-    let mut play = of(Order::Rotating);
-    play.claim(1, &["a"], 1).unwrap();
-    play.outlast_leases();
-    play.recover(1).unwrap();
+    let mut runner = of(Order::Rotating);
+    runner.claim(1, &["a"], 1).unwrap();
+    runner.outlast_leases();
+    runner.recover(1).unwrap();
 
-    assert!(play.claim(1, &["b"], 1).is_ok());
-    assert!(play.claim(2, &["c", "a"], 2).is_err(), "c was delivered once only");
+    assert!(runner.claim(1, &["b"], 1).is_ok());
+    assert!(runner.claim(2, &["c", "a"], 2).is_err(), "c was delivered once only");
 }
 
-fn ring() -> Play {
-    Play::of(|can| can.recovery = RecoveryBound::OneTurn)
+fn ring() -> Runner {
+    Runner::of(|can| can.recovery = RecoveryBound::OneTurn)
 }
 
 #[test]
@@ -155,10 +160,10 @@ fn a_ring_may_find_nothing_for_one_turn() {
 
 #[test]
 fn a_claim_of_a_ring_takes_over_what_is_overdue() {
-    let takes_over = |mut play: Play| {
-        play.claim(3, &["a", "b", "c"], 1).unwrap();
-        play.outlast_leases();
-        play.claim(1, &["a"], 2)
+    let takes_over = |mut runner: Runner| {
+        runner.claim(3, &["a", "b", "c"], 1).unwrap();
+        runner.outlast_leases();
+        runner.claim(1, &["a"], 2)
     };
 
     assert!(takes_over(ring()).is_ok());
@@ -174,16 +179,16 @@ fn nobody_takes_over_a_lease_that_runs() {
 }
 
 /// One job is named by a heartbeat half a lease later, the other is not.
-fn half_named(scope: LeaseScope) -> Play {
-    let mut play = Play::of(|can| can.lease_scope = scope);
-    play.claim(2, &["a", "b"], 1).unwrap();
-    play.book.now += LEASE / 2;
-    let until = play.book.now + LEASE;
-    let heard =
-        [(Extended::Until(queue_core::Timestamp::from_unix_ms(0)), Some(until))];
-    play.book.extended(1, &[0], until, &heard).unwrap();
-    play.book.conclude().unwrap();
-    play
+fn half_named(scope: LeaseScope) -> Runner {
+    let mut runner = Runner::of(|can| can.lease_scope = scope);
+    runner.claim(2, &["a", "b"], 1).unwrap();
+    runner.reference.now += LEASE / 2;
+    let until = runner.reference.now + LEASE;
+    let observed_answer =
+        [(Extended::Until(relq_core::Timestamp::from_unix_ms(0)), Some(until))];
+    runner.reference.extended(1, &[0], until, &observed_answer).unwrap();
+    runner.reference.conclude().unwrap();
+    runner
 }
 
 #[test]
@@ -192,9 +197,9 @@ fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
     assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 2).is_err());
     assert!(half_named(LeaseScope::Job).claim(5, &["b", "c"], 1).is_err());
     for scope in [LeaseScope::Job, LeaseScope::Worker] {
-        let mut play = half_named(scope);
-        play.book.now += LEASE / 2;
-        assert!(play.recover(1).is_ok(), "b's lease was not extended");
+        let mut runner = half_named(scope);
+        runner.reference.now += LEASE / 2;
+        assert!(runner.recover(1).is_ok(), "b's lease was not extended");
     }
 }
 
@@ -203,12 +208,12 @@ fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
 fn a_claim_prolongs_nothing() {
     for scope in [LeaseScope::Job, LeaseScope::Worker] {
         let recovered = |requeued| {
-            let mut play = Play::of(|can| can.lease_scope = scope);
-            play.claim(2, &["a", "b"], 1).unwrap();
-            play.book.now += LEASE / 2;
-            play.claim(1, &["c"], 1).unwrap();
-            play.book.now += LEASE / 2;
-            play.recover(requeued)
+            let mut runner = Runner::of(|can| can.lease_scope = scope);
+            runner.claim(2, &["a", "b"], 1).unwrap();
+            runner.reference.now += LEASE / 2;
+            runner.claim(1, &["c"], 1).unwrap();
+            runner.reference.now += LEASE / 2;
+            runner.recover(requeued)
         };
 
         assert!(recovered(2).is_ok());

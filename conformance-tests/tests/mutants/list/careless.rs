@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc};
 
-use queue_core::Capabilities;
+use relq_core::Capabilities;
 
 use crate::{
     careless::{CountsFromOne, CutsTimes, LosesSight, RefusesNothing},
@@ -16,23 +16,23 @@ const IS_MISSED: &str = "too many (+) or missing (-)";
 
 fn little(can: &mut Capabilities) {
     (can.limits.max_payload, can.limits.max_headers) = (100, 100);
-    can.limits.max_batch = NonZeroU32::new(10).expect("not zero");
+    can.limits.max_jobs_per_call = NonZeroU32::new(10).expect("not zero");
 }
 
 pub(super) const CARELESS: &[Mutant] = &[
     Mutant {
         name: "more is taken than the limits say",
-        twist: Some(|| Arc::new(Declares::this(little))),
+        overrides: Some(|| Arc::new(Declares::this(little))),
         caught_by: &[
             Case("no_loss::a_payload_above_the_limit_is_refused", IS_STORED),
             Case("no_loss::headers_above_the_limit_are_refused", IS_STORED),
-            Case("no_loss::a_batch_above_the_limit_is_refused", IS_STORED),
+            Case("no_loss::a_call_above_the_limit_is_refused", IS_STORED),
         ],
         ..NARROW
     },
     Mutant {
         name: "times that make no sense are cut",
-        twist: Some(|| Arc::new(CutsTimes)),
+        overrides: Some(|| Arc::new(CutsTimes)),
         caught_by: &[
             Case("no_loss::one_invalid_job_refuses_all", IS_STORED),
             Case("bad_input::an_endless_delay_is_refused", IS_TAKEN),
@@ -45,7 +45,7 @@ pub(super) const CARELESS: &[Mutant] = &[
     },
     Mutant {
         name: "a call about nothing is refused",
-        twist: Some(|| Arc::new(RefusesNothing)),
+        overrides: Some(|| Arc::new(RefusesNothing)),
         caught_by: &[
             Case("idempotence::a_token_of_no_jobs_is_taken", "there is nothing to do"),
             Case("bad_input::empty_calls_are_fine", "there is nothing to do"),
@@ -54,9 +54,9 @@ pub(super) const CARELESS: &[Mutant] = &[
     },
     Mutant {
         name: "the last job of a page is not seen",
-        twist: Some(|| Arc::new(LosesSight)),
+        overrides: Some(|| Arc::new(LosesSight)),
         caught_by: &[
-            Case("neighbours::plain_pushes_show", "index out of bounds"),
+            Case("isolation::plain_pushes_show", "index out of bounds"),
             Case("operator::pages_show_every_ready_job", IS_MISSED),
             Case("operator::pages_show_thousands", IS_MISSED),
             Case("operator::a_peek_at_nothing_is_empty", "Some(PageCursor("),
@@ -65,8 +65,8 @@ pub(super) const CARELESS: &[Mutant] = &[
     },
     Mutant {
         name: "a count begins at one",
-        twist: Some(|| Arc::new(CountsFromOne)),
-        caught_by: &[Case("figures::a_new_queue_is_empty", "finished: 1")],
+        overrides: Some(|| Arc::new(CountsFromOne)),
+        caught_by: &[Case("stats::a_new_queue_is_empty", "finished: 1")],
         ..NARROW
     },
 ];

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use conformance_tests::steps::Check;
+use relq_conformance::steps::Check;
 
 use crate::{
     mutant::{
         CaughtBy::{Act, Case},
         HEALTHY, Mutant, patch,
     },
+    overrides::{OwnClock, SurelyNot},
     refused::{LosesATask, SulksAfterRefusal, WaitsForEver},
-    twists::{OwnClock, SurelyNot},
 };
 
 pub(super) const CHANGED: &[Mutant] = &[
@@ -59,7 +59,7 @@ pub(super) const CHANGED: &[Mutant] = &[
     },
     Mutant {
         name: "leases by the client's clock",
-        twist: Some(|| Arc::new(OwnClock::default())),
+        overrides: Some(|| Arc::new(OwnClock::default())),
         caught_by: &[Case(
             "clocks::a_fast_clocks_lease_ends_in_time",
             "left: 0\n right: 1",
@@ -75,25 +75,25 @@ pub(super) const CHANGED: &[Mutant] = &[
     },
     Mutant {
         name: "a lost answer is told as a refusal",
-        twist: Some(|| Arc::new(SurelyNot)),
+        overrides: Some(|| Arc::new(SurelyNot)),
         caught_by: &[Act("push", Check::ErrorClass)],
         ..HEALTHY
     },
     Mutant {
         name: "no call after one that was refused",
-        twist: Some(|| Arc::new(SulksAfterRefusal::default())),
+        overrides: Some(|| Arc::new(SulksAfterRefusal::default())),
         caught_by: &[Act("pause", Check::Repeat)],
         ..HEALTHY
     },
     Mutant {
         name: "a call that waits for ever",
-        twist: Some(|| Arc::new(WaitsForEver::default())),
+        overrides: Some(|| Arc::new(WaitsForEver::default())),
         caught_by: &[Act("pause", Check::Hang)],
         ..HEALTHY
     },
     Mutant {
         name: "a task that dies unheard",
-        twist: Some(|| Arc::new(LosesATask)),
+        overrides: Some(|| Arc::new(LosesATask)),
         caught_by: &[Act("pause", Check::Panic)],
         ..HEALTHY
     },

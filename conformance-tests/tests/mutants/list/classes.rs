@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use queue_core::LeaseScope;
+use relq_core::LeaseScope;
 
 use crate::{
     declared::{Declares, KeepsAll, ring},
@@ -12,7 +12,7 @@ use crate::{
 pub(super) const CLASSES: &[Mutant] = &[
     Mutant {
         name: "what comes back to a ring goes to the front",
-        twist: Some(|| Arc::new(Declares::this(ring))),
+        overrides: Some(|| Arc::new(Declares::this(ring))),
         caught_by: &[
             Case("order::a_given_back_job_is_next", "a is served before b"),
             Case("order::recovered_jobs_keep_their_order", "is served before"),
@@ -21,19 +21,19 @@ pub(super) const CLASSES: &[Mutant] = &[
     },
     Mutant {
         name: "the upper level of a ring is first in, first out",
-        twist: Some(|| Arc::new(Declares::this(ring))),
+        overrides: Some(|| Arc::new(Declares::this(ring))),
         caught_by: &[Case("order::equals_keep_their_order", "h1 is served before h2")],
         ..NARROW
     },
     Mutant {
         name: "a level that is not told apart is taken",
-        twist: Some(|| Arc::new(Declares::this(ring))),
+        overrides: Some(|| Arc::new(Declares::this(ring))),
         caught_by: &[Case("bad_input::each_level_is_taken_or_refused", "0 is taken")],
         ..NARROW
     },
     Mutant {
         name: "a job has a lease of its own beside the worker's",
-        twist: Some(|| {
+        overrides: Some(|| {
             Arc::new(Declares::this(|can| can.lease_scope = LeaseScope::Worker))
         }),
         caught_by: &[Case("leases::a_jobs_own_lease_holds", "Ok([Stored(")],
@@ -41,7 +41,7 @@ pub(super) const CLASSES: &[Mutant] = &[
     },
     Mutant {
         name: "a heartbeat keeps what it does not name",
-        twist: Some(|| Arc::new(KeepsAll::default())),
+        overrides: Some(|| Arc::new(KeepsAll::default())),
         caught_by: &[Case(
             "leases::an_extension_keeps_what_it_names",
             "left: []\n right: [b\"",

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use conformance_tests::steps::Check;
+use relq_conformance::steps::Check;
 
 use crate::{
     mutant::{
         CaughtBy::{Act, Case},
         HEALTHY, Mutant, Patch, patch,
     },
-    twists::{DropWhenFull, LeaseAfterwards, PeekThenMove, RemoveThenPush},
+    overrides::{DropWhenFull, LeaseAfterwards, PeekThenMove, RemoveThenPush},
 };
 
 const TAKES_NO_LEASE: Patch =
@@ -23,7 +23,7 @@ pub(super) const LOST: &[Mutant] = &[
             patch("claim", "redis.call('HSET', held, unpack(fields))", ""),
             patch("finish", "== 0 then lost", "== 2 then lost"),
             patch(
-                "finish_tied",
+                "finish_with_side_records",
                 "  if entry then\n",
                 "  entry = entry or ''\n  if true then\n",
             ),
@@ -31,13 +31,16 @@ pub(super) const LOST: &[Mutant] = &[
         caught_by: &[
             Act("claim", Check::Lost),
             Case("no_loss::a_leased_job_is_kept", "left: 0\n right: 1"),
-            Case("dropped::dropped_claims_lose_nothing", "too many (+) or missing (-)"),
+            Case(
+                "cancel_safety::dropped_claims_lose_nothing",
+                "too many (+) or missing (-)",
+            ),
         ],
         ..HEALTHY
     },
     Mutant {
         name: "peek, then move",
-        twist: Some(|| Arc::new(PeekThenMove)),
+        overrides: Some(|| Arc::new(PeekThenMove)),
         is_racing: true,
         caught_by: &[Case(
             "one_holder::racing_workers_share_the_jobs",
@@ -73,7 +76,7 @@ pub(super) const LOST: &[Mutant] = &[
             ),
             patch("extend", "'XX', ", ""),
         ],
-        twist: Some(|| Arc::new(LeaseAfterwards)),
+        overrides: Some(|| Arc::new(LeaseAfterwards)),
         caught_by: &[Act("claim", Check::Conserve), Act("claim", Check::Lost)],
         ..HEALTHY
     },
@@ -84,7 +87,7 @@ pub(super) const LOST: &[Mutant] = &[
             "if due then due_in_ms =",
             "if false then due_in_ms =",
         )],
-        twist: Some(|| Arc::new(RemoveThenPush)),
+        overrides: Some(|| Arc::new(RemoveThenPush)),
         caught_by: &[Act("recover_what_is_due", Check::Lost)],
         ..HEALTHY
     },
@@ -103,7 +106,7 @@ pub(super) const LOST: &[Mutant] = &[
     },
     Mutant {
         name: "drop on -OOM",
-        twist: Some(|| Arc::new(DropWhenFull)),
+        overrides: Some(|| Arc::new(DropWhenFull)),
         caught_by: &[Act("push", Check::Lost)],
         ..HEALTHY
     },

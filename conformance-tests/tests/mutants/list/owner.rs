@@ -13,7 +13,7 @@ pub(super) const OWNER: &[Mutant] = &[
         caught_by: &[
             Case("owner::a_queue_of_another_backend_is_refused", "is not to be had"),
             Case("owner::a_reconnect_looks_again", "refused: ()"),
-            Case("owner::a_sibling_looks_too", "the queue is another's"),
+            Case("owner::another_handle_looks_too", "the queue is another's"),
         ],
         ..NARROW
     },

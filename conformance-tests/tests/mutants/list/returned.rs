@@ -54,7 +54,7 @@ pub(super) const RETURNED: &[Mutant] = &[
     Mutant {
         name: "an ack keeps the unique key",
         patches: &[patch(
-            "finish_tied",
+            "finish_with_side_records",
             "  free_unique(keys.unique, job)\n  if job.is_indexed",
             "  if job.is_indexed",
         )],

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::{
     mutant::{CaughtBy::Model, HEALTHY, Mutant, NARROW, patch},
-    twists::NothingInPart,
+    overrides::NothingInPart,
 };
 
 pub(super) const SEQUENCES: &[Mutant] = &[
     Mutant {
         name: "a call done in part is told as not done",
-        twist: Some(|| Arc::new(NothingInPart)),
+        overrides: Some(|| Arc::new(NothingInPart)),
         caught_by: &[Model("`o redrive !loading3`: CONSERVE, R23")],
         ..HEALTHY
     },

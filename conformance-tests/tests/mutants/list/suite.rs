@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use conformance_tests::steps::Check;
+use relq_conformance::steps::Check;
 
 use crate::{
     mutant::{CaughtBy::Act, HEALTHY, Mutant},
-    twists::{NowAndThen, PausedForGood},
+    overrides::{NowAndThen, PausedForGood},
 };
 
 pub(super) const SUITE: &[Mutant] = &[
     Mutant {
         name: "other commands now and then",
-        twist: Some(|| Arc::new(NowAndThen::default())),
+        overrides: Some(|| Arc::new(NowAndThen::default())),
         caught_by: &[Act("claim", Check::Deterministic)],
         ..HEALTHY
     },
     Mutant {
         name: "an answer without a command",
-        twist: Some(|| Arc::new(PausedForGood::default())),
+        overrides: Some(|| Arc::new(PausedForGood::default())),
         caught_by: &[Act("pause", Check::FaultFired), Act("pause", Check::Coverage)],
         ..HEALTHY
     },

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use conformance_tests::steps::Check;
+use relq_conformance::steps::Check;
 
 use crate::{
     mutant::{
         CaughtBy::{Act, Case},
         HEALTHY, Mutant, patch,
     },
-    twists::{KeyFirst, LookThenEnd, PushAgain, PushOneByOne, SettleTwice},
+    overrides::{KeyFirst, LookThenEnd, PushAgain, PushOneByOne, SettleTwice},
 };
 
 pub(super) const TWICE: &[Mutant] = &[
@@ -89,7 +89,7 @@ pub(super) const TWICE: &[Mutant] = &[
             "== count then\n  redis.call('ZREM', leased, unpack(ARGV, 2))",
             "== count then",
         )],
-        twist: Some(|| Arc::new(SettleTwice)),
+        overrides: Some(|| Arc::new(SettleTwice)),
         caught_by: &[Act("settle_done", Check::Conserve)],
         ..HEALTHY
     },
@@ -153,13 +153,13 @@ pub(super) const TWICE: &[Mutant] = &[
     },
     Mutant {
         name: "push repeated without an id",
-        twist: Some(|| Arc::new(PushAgain)),
+        overrides: Some(|| Arc::new(PushAgain)),
         caught_by: &[Act("push", Check::DupBound)],
         ..HEALTHY
     },
     Mutant {
         name: "an ack that looks before it acts",
-        twist: Some(|| Arc::new(LookThenEnd)),
+        overrides: Some(|| Arc::new(LookThenEnd)),
         is_racing: true,
         caught_by: &[Case(
             "races::a_cancel_races_an_ack",
@@ -169,7 +169,7 @@ pub(super) const TWICE: &[Mutant] = &[
     },
     Mutant {
         name: "batch pushed one by one",
-        twist: Some(|| Arc::new(PushOneByOne)),
+        overrides: Some(|| Arc::new(PushOneByOne)),
         caught_by: &[Act("push_of_many", Check::AllOrNone)],
         ..HEALTHY
     },
@@ -187,7 +187,7 @@ pub(super) const TWICE: &[Mutant] = &[
                 "  if job.unique_key ~= '' and not holder_of(keys.unique, job.unique_key, now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
             ),
         ],
-        twist: Some(|| Arc::new(KeyFirst)),
+        overrides: Some(|| Arc::new(KeyFirst)),
         caught_by: &[Act("push_with_options", Check::Conserve)],
         ..HEALTHY
     },

@@ -1,0 +1,149 @@
+//! How the ring turns, and what that costs (R9, R13).
+
+use std::{num::NonZeroU16, time::Duration};
+
+use relq_conformance::server::Server;
+use relq_core::*;
+
+use crate::fixture::*;
+
+/// What one call of a script turns at most.
+const ROTATIONS: u64 = 1000;
+
+/// A job waits behind so many in process, in the middle of the ring.
+const IN_PROCESS: u32 = 5000;
+
+/// More wait than a claim looks for at the head.
+const WAITING: u32 = 40;
+
+/// R21: one call turns no more than it may, and a claim makes no more than one turn.
+#[tokio::test]
+async fn one_claim_makes_no_more_than_one_turn() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, IN_PROCESS).await;
+    take(&queue, IN_PROCESS).await;
+    push_many(&queue, WAITING).await;
+    reset_calls(&server);
+
+    let found = queue.claim_one(&ask("w")).await.unwrap();
+
+    assert!(found.is_some());
+    let rotated = calls(&server, "lmove");
+    assert_eq!(rotated, u64::from(IN_PROCESS) + 1);
+    let calls = scripts_sent(&server);
+    assert!(calls <= rotated.div_ceil(ROTATIONS), "{calls} calls");
+}
+
+/// R21: a claim that finds nothing turns nothing, whatever is in process.
+#[tokio::test]
+async fn a_claim_that_finds_nothing_turns_nothing() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, IN_PROCESS).await;
+    take(&queue, IN_PROCESS).await;
+    reset_calls(&server);
+
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    assert_eq!((calls(&server, "lmove"), scripts_sent(&server)), (0, 1));
+}
+
+/// The few that wait beside many in process are found at the head.
+#[tokio::test]
+async fn a_few_that_wait_cost_no_turn() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, IN_PROCESS).await;
+    take(&queue, IN_PROCESS).await;
+    for payload in ["a", "b", "c"] {
+        push(&queue, payload).await;
+    }
+    reset_calls(&server);
+
+    assert_eq!(take_one(&queue).await.payload, "a");
+
+    assert_eq!((calls(&server, "lmove"), scripts_sent(&server)), (0, 1));
+    assert_eq!(served(&queue).await, ["b", "c"]);
+}
+
+/// A backlog is worked off at one turn a job, however much of it is in process.
+#[tokio::test]
+async fn a_backlog_costs_one_turn_a_job() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 3000).await;
+    reset_calls(&server);
+
+    for _ in 0..100 {
+        let held = take(&queue, 20).await;
+        finish(&queue, held).await;
+    }
+
+    assert_eq!(calls(&server, "lmove"), 2000);
+}
+
+/// R9, R13: a job that is taken over was not put to the front before.
+#[tokio::test]
+async fn a_job_that_comes_back_waits_its_turn() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for payload in ["a", "b", "c"] {
+        push(&queue, payload).await;
+    }
+    assert_eq!(abandon(&queue).await.payload, "a");
+    push(&queue, "d").await;
+    until(&queue, |stats| stats.overdue == 1).await;
+
+    assert_eq!(served(&queue).await, ["b", "c", "a", "d"]);
+    assert_sound(&queue).await;
+}
+
+/// R11: a job on its last attempt is found and buried in a ring that is longer than
+/// one look, and the order of what waits is not touched by the search.
+#[tokio::test]
+async fn the_last_attempt_is_buried_in_a_long_ring() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let once = NonZeroU16::MIN;
+    queue.push_one(NewJob::new("poison").max_attempts(once)).await.unwrap();
+    abandon(&queue).await;
+    push_many(&queue, 2500).await;
+    until(&queue, |stats| stats.overdue == 1).await;
+
+    let mut buried = 0;
+    loop {
+        let page = queue.recover(many(100)).await.unwrap();
+        buried += page.buried;
+        if !page.more {
+            break;
+        }
+    }
+
+    assert_eq!((buried, queue.stats().await.unwrap().dead), (1, 1));
+    assert_eq!(take_one(&queue).await.payload, "0");
+    assert_sound(&queue).await;
+}
+
+/// R16, R17, R24: a worker that leaves lets go of a key that its job holds past its
+/// expiry, at once and in a ring of any length.
+#[tokio::test]
+async fn a_release_frees_its_jobs_unique_key() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let unique = |payload| NewJob::new(payload).unique(UniqueKey::new("k").unwrap());
+    queue.push_one(unique("first").expires_in(BRIEF)).await.unwrap();
+    let held = take_one(&queue).await;
+    push_many(&queue, 2500).await;
+    // Falls due after the other has expired.
+    queue.push_one(NewJob::new("later").delay(BRIEF)).await.unwrap();
+    until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
+    let refused = queue.push_one(unique("second")).await.unwrap();
+    assert_eq!(refused.job(), held.job(), "a job in process does not expire");
+
+    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
+
+    let stored = queue.push_one(unique("second")).await.unwrap();
+    assert!(matches!(stored, Pushed::Stored(_)), "{stored:?}");
+    assert_sound(&queue).await;
+}

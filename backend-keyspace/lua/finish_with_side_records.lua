@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- End jobs that hold a unique key or an id of the client's, or that failed before.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[n...] STRING  the processing keys, which are the leases
+-- ARGV[1] the total to add to
+-- ARGV[2] how long ids are remembered after their job (ms)
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = bind_keys()
+local total, window_ms = ARGV[1], tonumber(ARGV[2])
+local now_ms = server_ms()
+
+-- A key of another type fails here, before the first write.
+for _, key in ipairs({keys.totals, keys.unique, keys.errors}) do redis.call('HLEN', key) end
+redis.call('ZCARD', keys.ids)
+
+local function finish(processing)
+  local head = redis.pcall('GETRANGE', processing, 0, LONGEST_HEAD)
+  local job = type(head) == 'string' and read_entry(head)
+  if job then close_side_records(keys, job, now_ms, window_ms) end
+  redis.call('UNLINK', processing)
+  redis.call('HINCRBY', keys.totals, total, 1)
+end
+
+local lost = {}
+for i = first_job_key(), #KEYS do
+  if redis.call('ZREM', keys.leased, KEYS[i]) == 1 then
+    finish(KEYS[i])
+  else
+    lost[#lost + 1] = i - first_job_key()
+  end
+end
+return lost

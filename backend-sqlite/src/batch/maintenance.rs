@@ -1,0 +1,66 @@
+//! What is to be done for batches once pieces have ended: in the same transaction, so
+//! that there is no moment at which it is not done (B5, B10).
+
+use crate::failure::Failure;
+use crate::statements::Ended;
+use crate::store::Store;
+
+use super::completion;
+
+/// Pieces of cancelled batches that one call drops, and batches that one completes.
+const AT_ONCE: u32 = 1000;
+
+/// After a call by which pieces may have ended or come back: drops what came back to a
+/// cancelled batch, completes what has ended, and wakes claims, since slots are free.
+/// Answers how many pieces were dropped.
+pub(crate) fn after_pieces_ended(store: &Store<'_>) -> Result<u32, Failure> {
+    store.wake_claims();
+    let dropped = drop_waiting(store, AT_ONCE)?;
+    complete(store, AT_ONCE)?;
+    Ok(dropped)
+}
+
+/// One page of what is left to be done, whoever left it.
+pub(crate) fn recover(store: &Store<'_>, page: u32) -> Result<(), Failure> {
+    if !store.needs_maintenance()? {
+        return Ok(());
+    }
+    drop_waiting(store, page)?;
+    complete(store, page)?;
+    store.remove_batches(page)
+}
+
+/// Each batch is looked at once, so that one whose count is damaged, and tells of pieces
+/// that are not there, holds up nobody.
+fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
+    let (mut room, mut last) = (most, None);
+    while room > 0
+        && let Some(batch) = store.batch_to_empty(last)?
+    {
+        room = room.saturating_sub(drop_some(store, batch, room)?);
+        last = Some(batch);
+    }
+    Ok(most - room)
+}
+
+/// Drops up to `most` pieces of a batch that wait; answers how many.
+fn drop_some(store: &Store<'_>, batch: i64, most: u32) -> Result<u32, Failure> {
+    let dropped = store.drop_pieces(batch, most)?;
+    for piece in &dropped {
+        store.forget_body(piece.job, piece.keeps_id.then_some(&*piece.id))?;
+    }
+    let count = u32::try_from(dropped.len()).unwrap_or(u32::MAX);
+    store.count_ended(Ended { cancelled: count, ..Ended::default() })?;
+    Ok(count)
+}
+
+fn complete(store: &Store<'_>, most: u32) -> Result<(), Failure> {
+    for ended in store.batches_to_complete(most)? {
+        store.complete_batch(ended.batch)?;
+        if let Some(row) = store.take_completion(ended.batch)? {
+            completion::push(store, &ended, row)?;
+        }
+        store.wake_claims();
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! The database thread: it owns a connection, and calls come to it over a channel, so
+//! that no async thread ever waits for a disk or a lock.
+//!
+//! The thread ends, and closes its connection, once its lane is dropped and the
+//! calls that were sent are done.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
+};
+
+use relq_core::QueueName;
+use tokio::sync::oneshot;
+
+use crate::call::{Call, Pending, request};
+use crate::config::SqliteConfig;
+use crate::connection::{self, FileIdentity};
+use crate::failure::Failure;
+use crate::group_commit::GroupCommit;
+use crate::statements;
+use crate::wake::Notifier;
+
+/// A group stops growing once it touches that many jobs, so that the first of its
+/// callers does not wait for all the world.
+const GROUP_WEIGHT: usize = 4096;
+
+/// What a lane works on.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    /// None for memory.
+    pub(crate) file: Option<PathBuf>,
+    /// Which file the first connection opened. Later ones open no other: the path may
+    /// name another file by then, or none.
+    opened: Option<FileIdentity>,
+    pub(crate) queue: QueueName,
+    pub(crate) notifier: Notifier,
+    pub(crate) config: SqliteConfig,
+}
+
+impl Site {
+    /// Finds the file that a configuration names. Asks the file system, and so is for
+    /// the database thread.
+    pub(crate) fn find(
+        config: SqliteConfig,
+        queue: QueueName,
+    ) -> Result<Self, Failure> {
+        let file = connection::resolve(&config.location)?;
+        let notifier = match &file {
+            Some(file) => Notifier::of(file, &queue),
+            None => Notifier::alone(),
+        };
+        Ok(Self { file, opened: None, queue, notifier, config })
+    }
+
+    /// A file that was deleted or replaced under an open connection takes writes that
+    /// nobody will ever read: an Ok for them would be a lie (R1). To open the new file
+    /// would be none the better: SQLite might write the log of the old one into it.
+    fn check_file(&self) -> Result<(), Failure> {
+        let (Some(path), Some(opened)) = (&self.file, self.opened) else {
+            return Ok(());
+        };
+        let path_name = path.display();
+        match FileIdentity::of(path) {
+            Ok(Some(found)) if found == opened => Ok(()),
+            Ok(_) => Err(Failure::unusable(format!(
+                "{path_name} was replaced while it was open and names another file now; \
+                 put the old one back, or open the queue again to use the new one",
+            ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Failure::unusable(format!(
+                    "{path_name} was deleted or moved while it was open; put it back, \
+                     or open the queue again to begin with an empty one",
+                )))
+            }
+            Err(error) => Err(Failure::unusable(format!(
+                "{path_name} was open and cannot be looked at any more: {error}; make \
+                 its folder readable again",
+            ))),
+        }
+    }
+}
+
+/// The way to a database thread.
+#[derive(Debug)]
+pub(crate) struct DbThread {
+    inbox: Sender<Vec<Box<dyn Pending>>>,
+}
+
+impl DbThread {
+    /// Opens a connection on a thread of its own, to the site that is found there.
+    pub(crate) async fn start(
+        find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
+    ) -> Result<(Self, Site), Failure> {
+        let (inbox, calls) = mpsc::channel();
+        let (opened, answer) = oneshot::channel();
+        thread::Builder::new()
+            .name("relq-sqlite".to_owned())
+            .spawn(move || match find().and_then(Keeper::open) {
+                Ok((keeper, site)) => {
+                    if opened.send(Ok(site)).is_ok() {
+                        keeper.serve(&calls);
+                    }
+                }
+                // A caller that has gone does not want to know why.
+                Err(failure) => drop(opened.send(Err(failure))),
+            })
+            .map_err(|error| {
+                Failure::unavailable(format!("no thread can be started: {error}"))
+            })?;
+        let site = answer.await.unwrap_or_else(|_| Err(ended()))?;
+        Ok((Self { inbox }, site))
+    }
+
+    /// Has a call done and waits for its answer.
+    pub(crate) async fn call<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+        let (pending, reply) = request(call);
+        self.send(vec![pending])?;
+        reply.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Has two calls done, one after the other and in one group.
+    pub(crate) async fn call_both<A: Call, B: Call>(
+        &self,
+        first: A,
+        second: B,
+    ) -> (Result<A::Answer, Failure>, Result<B::Answer, Failure>) {
+        let (first, first_reply) = request(first);
+        let (second, second_reply) = request(second);
+        if let Err(failure) = self.send(vec![first, second]) {
+            return (Err(failure.clone()), Err(failure));
+        }
+        let first = first_reply.await.unwrap_or_else(|_| Err(ended()));
+        let second = second_reply.await.unwrap_or_else(|_| Err(ended()));
+        (first, second)
+    }
+
+    fn send(&self, calls: Vec<Box<dyn Pending>>) -> Result<(), Failure> {
+        self.inbox.send(calls).map_err(|_| {
+            Failure::unavailable("the database thread has ended; open the queue again")
+        })
+    }
+}
+
+fn ended() -> Failure {
+    Failure::interrupted("the database thread ended before it answered")
+}
+
+/// The thread's side: the connection, and the site it was opened on.
+struct Keeper {
+    group_commit: GroupCommit,
+    site: Site,
+}
+
+impl Keeper {
+    fn open(mut site: Site) -> Result<(Self, Site), Failure> {
+        site.check_file()?;
+        let conn = connection::open(site.file.as_deref(), &site.config)?;
+        let queue = statements::queue_key(&conn, &site.config.steps, &site.queue)?;
+        // It may have been replaced while it was opened.
+        site.check_file()?;
+        if let (Some(path), None) = (&site.file, site.opened) {
+            site.opened = identity(path)?;
+        }
+        let environment = site.config.environment.clone();
+        let (notifier, steps) = (site.notifier.clone(), site.config.steps.clone());
+        let group_commit = GroupCommit { conn, queue, environment, notifier, steps };
+        Ok((Self { group_commit, site: site.clone() }, site))
+    }
+
+    fn serve(&self, inbox: &Receiver<Vec<Box<dyn Pending>>>) {
+        while let Ok(mut group_commit) = inbox.recv() {
+            // Callers whose answers just went out send their next calls now: a group of
+            // all of them instead of the first, and half as much again done.
+            thread::yield_now();
+            gather(&mut group_commit, inbox);
+            if let Err(failure) = self.site.check_file() {
+                for call in group_commit {
+                    call.finish(Err(failure.clone()));
+                }
+                continue;
+            }
+            while !group_commit.is_empty() {
+                group_commit = self.group_commit.serve(group_commit);
+            }
+        }
+    }
+}
+
+fn identity(path: &Path) -> Result<Option<FileIdentity>, Failure> {
+    FileIdentity::of(path).map_err(|error| {
+        let path = path.display();
+        Failure::unusable(format!("{path} was deleted while it was opened: {error}"))
+    })
+}
+
+/// Takes what waits already, up to the weight of a group.
+fn gather(
+    group_commit: &mut Vec<Box<dyn Pending>>,
+    inbox: &Receiver<Vec<Box<dyn Pending>>>,
+) {
+    let weight_of = |calls: &[Box<dyn Pending>]| {
+        calls.iter().map(|call| call.weight()).sum::<usize>()
+    };
+    let mut weight = weight_of(group_commit);
+    while weight < GROUP_WEIGHT {
+        let Ok(more) = inbox.try_recv() else { return };
+        weight += weight_of(&more);
+        group_commit.extend(more);
+    }
+}

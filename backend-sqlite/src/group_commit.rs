@@ -1,0 +1,219 @@
+//! Group commit: the calls that wait are done in one transaction.
+//!
+//! With `synchronous=FULL` a commit waits for the disk, and that wait is what most
+//! calls consist of. Calls that arrive while one commit is under way share the next.
+//!
+//! ```text
+//!  waiting:  push  claim  settle  push
+//!               \     |      |     /
+//!  BEGIN IMMEDIATE; SAVEPOINT each, rolled back alone if it fails; COMMIT
+//!                        |
+//!  answers: only now, so no caller hears of what a crash could undo (R1)
+//! ```
+//!
+//! Where it can fail: a call that fails is rolled back to its savepoint and spoils no
+//! other. A failure that makes SQLite undo the whole transaction (a full disk), or a
+//! COMMIT that surely did not happen, is not passed on to all: each call is then done
+//! again in a transaction of its own. A COMMIT of which nobody can
+//! say is reported to all as such and never repeated.
+
+use std::cell::Cell;
+
+use relq_core::Environment;
+use rusqlite::Connection;
+
+use crate::call::Pending;
+use crate::failure::Failure;
+use crate::steps::Steps;
+use crate::store::Store;
+use crate::wake::Notifier;
+
+/// What a group is done on.
+pub(crate) struct GroupCommit {
+    pub(crate) conn: Connection,
+    pub(crate) queue: i64,
+    pub(crate) environment: Environment,
+    pub(crate) notifier: Notifier,
+    pub(crate) steps: Steps,
+}
+
+/// A call, and its failure once it failed alone.
+struct Member {
+    call: Box<dyn Pending>,
+    failed: Option<Failure>,
+}
+
+impl Member {
+    fn new(call: Box<dyn Pending>) -> Self {
+        Self { call, failed: None }
+    }
+}
+
+/// Why a transaction as a whole came to nothing.
+enum Undone {
+    /// It never began: nobody gets another try.
+    NotBegun(Failure),
+    /// It was undone: each may be tried alone.
+    RolledBack(Failure),
+    /// Nobody knows.
+    Unknown(Failure),
+}
+
+impl GroupCommit {
+    /// Does the calls and answers them; returns what is left to be done.
+    pub(crate) fn serve(
+        &self,
+        mut calls: Vec<Box<dyn Pending>>,
+    ) -> Vec<Box<dyn Pending>> {
+        calls.retain(|call| !call.is_abandoned());
+        let mut rest = Vec::new();
+        if calls.iter().all(|call| call.looks_first()) {
+            calls = self.answer_by_looking(calls, &mut rest);
+        }
+        if !calls.is_empty() {
+            self.answer_by_writing(calls, &mut rest);
+        }
+        rest
+    }
+
+    /// Answers what a read can answer; returns the others.
+    fn answer_by_looking(
+        &self,
+        calls: Vec<Box<dyn Pending>>,
+        rest: &mut Vec<Box<dyn Pending>>,
+    ) -> Vec<Box<dyn Pending>> {
+        let mut others = Vec::new();
+        for mut call in calls {
+            match self.look(&mut *call) {
+                Ok(true) => rest.extend(call.finish(Ok(()))),
+                Ok(false) => others.push(call),
+                Err(failure) => rest.extend(call.finish(Err(failure))),
+            }
+        }
+        others
+    }
+
+    fn look(&self, call: &mut dyn Pending) -> Result<bool, Failure> {
+        self.execute("BEGIN")?;
+        let wakes = Cell::new(false);
+        let looked = call.look(&self.store(&wakes));
+        self.end_quietly("COMMIT");
+        looked
+    }
+
+    fn answer_by_writing(
+        &self,
+        calls: Vec<Box<dyn Pending>>,
+        rest: &mut Vec<Box<dyn Pending>>,
+    ) {
+        let mut members: Vec<Member> = calls.into_iter().map(Member::new).collect();
+        match self.transact(&mut members) {
+            Ok(()) => finish_each(members, rest),
+            Err(Undone::RolledBack(_)) if members.len() > 1 => {
+                for member in members {
+                    self.answer_by_writing(vec![member.call], rest);
+                }
+            }
+            Err(
+                Undone::NotBegun(failure)
+                | Undone::RolledBack(failure)
+                | Undone::Unknown(failure),
+            ) => fail_all(members, &failure, rest),
+        }
+    }
+
+    fn transact(&self, members: &mut [Member]) -> Result<(), Undone> {
+        self.execute("BEGIN IMMEDIATE").map_err(Undone::NotBegun)?;
+        let wakes = Cell::new(false);
+        let store = self.store(&wakes);
+        for member in &mut *members {
+            self.run_in_savepoint(member, &store).map_err(|failure| {
+                self.end_quietly("ROLLBACK");
+                Undone::RolledBack(failure)
+            })?;
+        }
+        self.commit()?;
+        if wakes.get() {
+            self.notifier.notify();
+        }
+        Ok(())
+    }
+
+    /// Fails only when the transaction as a whole is gone.
+    fn run_in_savepoint(
+        &self,
+        member: &mut Member,
+        store: &Store<'_>,
+    ) -> Result<(), Failure> {
+        self.execute("SAVEPOINT call")?;
+        member.failed = member.call.run(store).err();
+        match &member.failed {
+            None => self.execute("RELEASE call"),
+            Some(failure) if self.conn.is_autocommit() => Err(failure.clone()),
+            Some(_) => {
+                self.execute("ROLLBACK TO call")?;
+                self.execute("RELEASE call")
+            }
+        }
+    }
+
+    fn commit(&self) -> Result<(), Undone> {
+        let Err(error) = self.step("COMMIT") else { return Ok(()) };
+        self.end_quietly("ROLLBACK");
+        let failure = Failure::of_commit(error);
+        if failure.is_unknown() {
+            return Err(Undone::Unknown(failure));
+        }
+        Err(Undone::RolledBack(failure))
+    }
+
+    /// Reads the clock: a transaction that waited for its lock is of the time when
+    /// it got it.
+    fn store<'a>(&'a self, wakes: &'a Cell<bool>) -> Store<'a> {
+        Store {
+            conn: &self.conn,
+            queue: self.queue,
+            now: self.environment.clock().now(),
+            random: self.environment.random(),
+            wakes,
+            steps: &self.steps,
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Failure> {
+        Ok(self.step(sql)?)
+    }
+
+    fn step(&self, sql: &str) -> rusqlite::Result<()> {
+        let execute = || self.conn.prepare_cached(sql)?.execute([]);
+        self.steps.step(sql, execute).map(drop)
+    }
+
+    /// Ends a transaction of which nothing more is wanted. One that cannot be
+    /// committed is rolled back: were it left open, every later BEGIN would fail.
+    fn end_quietly(&self, sql: &str) {
+        for sql in [sql, "ROLLBACK"] {
+            if self.conn.is_autocommit() {
+                return;
+            }
+            if let Err(failure) = self.execute(sql) {
+                tracing::warn!(?failure, "a transaction could not be ended by {sql}");
+            }
+        }
+    }
+}
+
+fn finish_each(members: Vec<Member>, rest: &mut Vec<Box<dyn Pending>>) {
+    for Member { call, failed } in members {
+        rest.extend(call.finish(failed.map_or(Ok(()), Err)));
+    }
+}
+
+fn fail_all(members: Vec<Member>, failure: &Failure, rest: &mut Vec<Box<dyn Pending>>) {
+    for Member { call, .. } in members {
+        rest.extend(call.finish(Err(failure.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests;

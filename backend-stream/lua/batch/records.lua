@@ -1,0 +1,185 @@
+-- What batches keep. Needs pattern.lua.
+--
+-- Keys, all behind `batches`, those without an id of the whole queue:
+--   running    ZSET    id -> rank: not completed
+--   claimable  ZSET    the same, of those with a ready piece and a free slot
+--   ids        ZSET    all ids, in their order
+--   outbox     SET     ids whose completion is to be told to another queue
+--   cancelling SET     ids of cancelled ones of which pieces are still to be dropped
+--   told       STREAM  the last completion, for who waits for one
+--   ended      ZSET    id -> when the record is to be removed (ms)
+--   record:ID  HASH    what the batch is, and what its pieces came to
+--   pieces:ID  STREAM  its pieces that are ready or leased, as `streams` keep jobs
+--   live:ID    SET     ids of the jobs of its pieces that have not ended
+
+-- Fails before the first write where a key that all batches share has another type.
+local function check_batches(keys)
+  for _, what in ipairs({'running', 'claimable', 'ids', 'ended'}) do
+    redis.call('ZCARD', batch_key(keys, what))
+  end
+  for _, what in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, what)) end
+  redis.call('XLEN', batch_key(keys, 'told'))
+end
+
+-- The same of the keys of one batch, and of those that all share.
+local function check_batch(keys, id)
+  check_batches(keys)
+  redis.call('HLEN', batch_key(keys, 'record', id))
+  redis.call('XLEN', batch_key(keys, 'pieces', id))
+  redis.call('SCARD', batch_key(keys, 'live', id))
+end
+
+local function check_lease(keys, lease)
+  if not redis.call('ZSCORE', keys.leased, lease) then return end
+  local _, _, _, batch = place_of(keys, lease)
+  if batch then check_batch(keys, batch) end
+end
+
+local function check_job(keys, job)
+  if job and job.batch then check_batch(keys, job.batch) end
+end
+
+local function state_of(keys, id)
+  return redis.call('HGET', batch_key(keys, 'record', id), 'state')
+end
+
+-- How many pieces workers hold: the slots in use are those of the consumer `leased`.
+local function count_leased(stream)
+  local pending = redis.pcall('XPENDING', stream, GROUP)
+  if pending.err then
+    if pending.err:sub(1, 7) ~= 'NOGROUP' then error(pending) end
+    return 0
+  end
+  for _, consumer in ipairs(pending[4] or {}) do
+    if consumer[1] == LEASED then return tonumber(consumer[2]) end
+  end
+  return 0
+end
+
+-- With more leases than these nobody looks for entries without one: all leases are read
+-- for it, while the server does nothing else.
+local MOST_LEASES = 1000
+
+-- Lets entries be claimed that workers hold without a lease, because somebody else has
+-- deleted it: only where a stream has more that are held than there are leases at all.
+-- Of what was deleted too nothing is held any more. Answers how many of a page came
+-- back, and the ids of those that are gone.
+local function return_unleased(keys, stream, page)
+  local leases = redis.call('ZCARD', keys.leased)
+  if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end
+  local is_leased, returned, gone = {}, 0, {}
+  for _, lease in ipairs(redis.call('ZRANGE', keys.leased, 0, -1)) do
+    local where, sid = place_of(keys, lease)
+    if where == stream then is_leased[sid] = true end
+  end
+  local held = redis.call('XPENDING', stream, GROUP, '-', '+', leases + page, LEASED)
+  for _, one in ipairs(held) do
+    local sid, deliveries = one[1], one[4]
+    if not is_leased[sid] and read_at(stream, sid) then
+      return_entry(stream, sid, deliveries)
+      returned = returned + 1
+    elseif not is_leased[sid] then
+      redis.call('XACK', stream, GROUP, sid)
+      gone[#gone + 1] = sid
+    end
+  end
+  return returned, gone
+end
+
+-- The place of a batch among all: the most urgent first, of equal ones the older.
+local function rank_of(priority, number)
+  return (99 - priority) * 2 ^ 40 + number
+end
+
+-- Whether and when the batch can be claimed from, after any change that bears on it.
+local function refresh(keys, id)
+  local stream = batch_key(keys, 'pieces', id)
+  local record = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
+    'number', 'limit')
+  local state, limit = record[1], tonumber(record[4] or 0)
+  local leased = count_leased(stream)
+  local is_open = state == 'open' or state == 'sealed'
+  local is_free = limit == 0 or leased < limit
+  if is_open and is_free and redis.call('XLEN', stream) > leased then
+    local rank = rank_of(record[2], record[3])
+    redis.call('ZADD', batch_key(keys, 'claimable'), rank, id)
+    notify(keys)
+  else
+    redis.call('ZREM', batch_key(keys, 'claimable'), id)
+  end
+end
+
+-- Pushes the job that tells of a completion to the batch's own queue. Its id is like a
+-- client's own, so that it would be found if it was there.
+local function push_completion(keys, record, now_ms)
+  local entry = redis.call('HGET', record, 'completion')
+  local times = redis.call('HMGET', record, 'completion_delay_ms', 'completion_expires_ms')
+  local delay_ms, expires_ms = tonumber(times[1]), tonumber(times[2])
+  local job = read_entry(entry)
+  -- What cannot be read can be told to nobody; the record says that the batch is over.
+  if not job then return end
+  local forget_at = redis.call('ZSCORE', keys.ids, job.id)
+  if forget_at and tonumber(forget_at) > now_ms then return end
+  redis.call('ZADD', keys.ids, '+inf', job.id)
+  if expires_ms > 0 then entry = with_expiry(entry, job, now_ms + expires_ms) end
+  if delay_ms > 0 then
+    keep(keys, job, entry)
+    redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + delay_ms), job.id)
+  else
+    add(stream_of(keys, job), entry)
+  end
+  notify(keys)
+end
+
+-- Ends a batch: its record, and in the same step the job that tells of it or the note
+-- that somebody has to tell another queue.
+local function complete(keys, id, now_ms)
+  local record = batch_key(keys, 'record', id)
+  -- Keys of another type fail here, before the first write; `tend` completes it then.
+  redis.call('XLEN', batch_key(keys, 'told'))
+  redis.call('ZCARD', batch_key(keys, 'ended'))
+  for _, key in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, key)) end
+  check_ready(keys)
+  local fields = redis.call('HMGET', record, 'state', 'failed', 'retention_ms', 'tells')
+  local outcome = 'done'
+  if tonumber(fields[2]) > 0 then outcome = 'failed' end
+  if fields[1] == 'cancelling' then outcome = 'cancelled' end
+  if fields[4] == 'here' then push_completion(keys, record, now_ms) end
+  if fields[4] == 'there' then redis.call('SADD', batch_key(keys, 'outbox'), id) end
+  redis.call('HSET', record, 'state', outcome, 'completed_ms', now_ms)
+  redis.call('ZADD', batch_key(keys, 'ended'), now_ms + fields[3], id)
+  redis.call('ZREM', batch_key(keys, 'running'), id)
+  redis.call('ZREM', batch_key(keys, 'claimable'), id)
+  redis.call('SREM', batch_key(keys, 'cancelling'), id)
+  redis.call('UNLINK', batch_key(keys, 'pieces', id))
+  redis.call('XADD', batch_key(keys, 'told'), 'MAXLEN', 1, '*', 'batch', id)
+end
+
+-- Completes a batch that takes no more pieces and has none that lives.
+local function complete_if_over(keys, id, now_ms)
+  local state = state_of(keys, id)
+  if state ~= 'sealed' and state ~= 'cancelling' then return end
+  if redis.call('EXISTS', batch_key(keys, 'live', id)) == 0 then complete(keys, id, now_ms) end
+end
+
+-- Counts a piece that has ended, as it is taken out of those that live: so it is counted
+-- once, whoever comes again (B2). `how` is a field of the record.
+local function end_piece(keys, id, job_id, how)
+  if redis.call('SREM', batch_key(keys, 'live', id), job_id) == 0 then return end
+  redis.call('HINCRBY', batch_key(keys, 'record', id), how, 1)
+  complete_if_over(keys, id, server_ms())
+end
+
+-- What is known of a batch, or false: see record.rs.
+local function status_of(keys, id)
+  local known = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
+    'limit', 'metadata', 'total', 'done', 'failed', 'dropped', 'created_ms', 'sealed_ms',
+    'completed_ms')
+  if not known[1] then return false end
+  local leased = count_leased(batch_key(keys, 'pieces', id))
+  local live = redis.call('SCARD', batch_key(keys, 'live', id))
+  return {
+    id, known[1], known[2], known[3], known[4], known[5], known[6], known[7], known[8],
+    leased, math.max(0, live - leased), known[9], known[10] or -1, known[11] or -1,
+  }
+end

@@ -1,0 +1,40 @@
+#!lua flags=allow-oom
+-- End jobs that hold a unique key or an id of the client's, or that failed before.
+--
+-- KEYS[1] leased  ZSET  lease -> end (ms)
+-- KEYS[2] held    HASH  lease -> entry
+-- KEYS[3] totals  HASH  name -> count
+-- KEYS[4] unique  HASH  unique key -> holder
+-- KEYS[5] ids     ZSET  client-made id -> when it may be forgotten (ms)
+-- KEYS[6] errors  HASH  id -> last error
+-- ARGV[1] the total to add to
+-- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[3...] leases
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = {
+  leased = KEYS[1], held = KEYS[2], totals = KEYS[3], unique = KEYS[4], ids = KEYS[5],
+  errors = KEYS[6],
+}
+local total, window_ms = ARGV[1], tonumber(ARGV[2])
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+redis.call('ZCARD', keys.leased)
+redis.call('HLEN', keys.held)
+redis.call('HLEN', keys.totals)
+check_side_records(keys)
+local lost = {}
+for i = 3, #ARGV do
+  local lease = ARGV[i]
+  local entry = find_leased(keys, lease)
+  if entry then
+    redis.call('HINCRBY', keys.totals, total, 1)
+    local job = read_entry(entry)
+    if job then close_side_records(keys, job, now_ms, window_ms) end
+    drop_leased(keys, lease)
+  else
+    lost[#lost + 1] = i - 3
+  end
+end
+return lost

@@ -1,0 +1,131 @@
+//! The worker processes of the demo: started, killed and replaced.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use relq::{Environment, QueueName};
+use tokio::process::{Child, Command};
+
+use super::judge::Evidence;
+use crate::failure::{CommandResult, Failure};
+
+/// The workers, the living and the dead.
+#[derive(Debug)]
+pub(super) struct WorkerProcesses {
+    program: PathBuf,
+    url: String,
+    queue: QueueName,
+    folder: PathBuf,
+    living: Vec<Worker>,
+    evidence: Vec<Evidence>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    process: Child,
+    /// Its place among the evidence.
+    number: usize,
+}
+
+impl WorkerProcesses {
+    /// Starts `size` workers that leave their records in `folder`.
+    pub(super) fn start(
+        size: usize,
+        url: &str,
+        queue: &QueueName,
+        folder: &Path,
+    ) -> CommandResult<Self> {
+        let program = env::current_exe().map_err(|error| cannot_start(&error))?;
+        let mut worker_processes = Self {
+            program,
+            url: url.to_owned(),
+            queue: queue.clone(),
+            folder: folder.to_owned(),
+            living: Vec::with_capacity(size),
+            evidence: Vec::new(),
+        };
+        for _ in 0..size {
+            let worker = worker_processes.hire()?;
+            worker_processes.living.push(worker);
+        }
+        Ok(worker_processes)
+    }
+
+    /// Kills a random worker with SIGKILL and starts another in its place.
+    pub(super) async fn kill_one(
+        &mut self,
+        environment: &Environment,
+    ) -> CommandResult {
+        let at = pick(self.living.len(), environment);
+        let victim = &mut self.living[at];
+        victim.process.kill().await.map_err(|error| {
+            Failure::Failed(format!("a worker cannot be killed: {error}"))
+        })?;
+        self.evidence[victim.number].was_killed = true;
+        self.living[at] = self.hire()?;
+        Ok(())
+    }
+
+    /// How many were killed so far.
+    pub(super) fn kills(&self) -> usize {
+        self.evidence.iter().filter(|worker| worker.was_killed).count()
+    }
+
+    /// Complains when a worker ended without having been killed.
+    pub(super) fn check(&mut self) -> CommandResult {
+        for worker in &mut self.living {
+            match worker.process.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) => {
+                    let message = format!("a worker ended by itself ({status})");
+                    return Err(Failure::Failed(message));
+                }
+                Err(error) => return Err(Failure::Failed(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the workers, whose records can then be read.
+    pub(super) async fn dismiss(mut self) -> CommandResult<Vec<Evidence>> {
+        for worker in &mut self.living {
+            worker.process.kill().await.map_err(|error| {
+                Failure::Failed(format!("a worker cannot be ended: {error}"))
+            })?;
+        }
+        Ok(self.evidence)
+    }
+
+    fn hire(&mut self) -> CommandResult<Worker> {
+        let number = self.evidence.len();
+        let records = self.folder.join(format!("worker-{number}.records"));
+        let process = Command::new(&self.program)
+            .args(["demo-worker", "--queue", self.queue.as_str(), "--records"])
+            .arg(&records)
+            // Not as an argument, which all users of the machine can read.
+            .env("RELQ_URL", &self.url)
+            // Their warnings of what the demo does to them would only confuse.
+            .env("RELQ_LOG", env::var_os("RELQ_LOG").unwrap_or_else(|| "error".into()))
+            // Its end tells a worker that the demo is gone.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| cannot_start(&error))?;
+        self.evidence.push(Evidence { records, was_killed: false });
+        Ok(Worker { process, number })
+    }
+}
+
+fn cannot_start(error: &io::Error) -> Failure {
+    Failure::Failed(format!("a worker process cannot be started: {error}"))
+}
+
+fn pick(size: usize, environment: &Environment) -> usize {
+    let mut bytes = [0; 4];
+    environment.random().fill(&mut bytes);
+    u32::from_le_bytes(bytes) as usize % size
+}

@@ -1,0 +1,304 @@
+//! The reference: every job, and all that may be true of it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use relq_core::{JobId, NewJob, Receipt, UniqueKey};
+
+use super::possible_state::{End, JobLocation, Lease, Ms, PossibleState};
+use crate::{
+    class::Class,
+    ready_order::{LAST, Moment, ReadyPosition},
+};
+
+/// How long ids, tokens and cancelled leases are remembered (R4).
+pub(crate) const WINDOW: Ms = 5 * 60 * 1000;
+
+/// What is wrong, with the name of the check.
+pub(crate) type CheckResult = Result<(), String>;
+
+/// What is known of whether a call happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    Done,
+    Maybe,
+}
+
+/// A job that was pushed, or was meant to be.
+pub(crate) struct Job {
+    pub(crate) spec: NewJob,
+    /// None as long as no answer has told it.
+    pub(crate) id: Option<JobId>,
+    /// Jobs of one call are stored together or not at all (R5).
+    pub(crate) call: u32,
+    pub(crate) possible_states: Vec<PossibleState>,
+    /// How often it was delivered, and how often it came back for a reason (R6).
+    pub(crate) runs: u32,
+    pub(crate) returns: u32,
+    /// How many claims in a row found less than they asked for, while it was ready.
+    pub(crate) passed_over: u64,
+}
+
+/// A lease that somebody was told of.
+pub(crate) struct ObservedLease {
+    pub(crate) receipt: Receipt,
+    pub(crate) job: usize,
+    pub(crate) lease: Lease,
+}
+
+/// A push that carried a token.
+pub(crate) struct Call {
+    pub(crate) jobs: Vec<NewJob>,
+    pub(crate) first_at: Ms,
+    pub(crate) call: u32,
+    /// The first answer that was heard.
+    pub(crate) answers: Option<Vec<relq_core::Pushed>>,
+}
+
+/// All that is known.
+pub(crate) struct Reference {
+    pub(crate) now: Ms,
+    /// Counts what happens, to tell earlier from later.
+    pub(crate) step: u32,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) observed: Vec<ObservedLease>,
+    pub(crate) calls: BTreeMap<u8, Call>,
+    /// Whether claims are paused: what may be.
+    pub(crate) paused: Vec<bool>,
+    pub(crate) class: Class,
+}
+
+impl Reference {
+    pub(crate) fn new(class: Class) -> Self {
+        Self {
+            now: 0,
+            step: 0,
+            jobs: Vec::new(),
+            observed: Vec::new(),
+            calls: BTreeMap::new(),
+            paused: vec![false],
+            class,
+        }
+    }
+
+    /// Says what becomes of each job in each of its possible states. A possible state that becomes
+    /// nothing is impossible; a job without a possible state breaks the rule that is named.
+    pub(crate) fn each(
+        &mut self,
+        known: Knowledge,
+        rule: &str,
+        becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
+    ) -> CheckResult {
+        for job in &mut self.jobs {
+            let mut next = Vec::new();
+            let mut returns = false;
+            for possible in &job.possible_states {
+                let new = becomes(job, possible);
+                returns |= possible.lease().is_some() && new.iter().any(is_back);
+                let kept = (known == Knowledge::Maybe).then_some(*possible);
+                new.into_iter()
+                    .chain(kept)
+                    .for_each(|possible| add(&mut next, possible));
+            }
+            if next.is_empty() {
+                return Err(format!("{rule}: {}", job.tell()));
+            }
+            job.possible_states = next;
+            job.returns += u32::from(returns);
+        }
+        Ok(())
+    }
+
+    /// Rules out possible states of one job.
+    pub(crate) fn keep(
+        &mut self,
+        job: usize,
+        rule: &str,
+        is_possible: impl Fn(&PossibleState) -> bool,
+    ) -> CheckResult {
+        let job = &mut self.jobs[job];
+        let kept: Vec<_> = job
+            .possible_states
+            .iter()
+            .filter(|possible| is_possible(possible))
+            .copied()
+            .collect();
+        if kept.is_empty() {
+            return Err(format!("{rule}: {}", job.tell()));
+        }
+        job.possible_states = kept;
+        Ok(())
+    }
+
+    /// The jobs that have a possible state of that kind, and whether it is their only kind.
+    pub(crate) fn count(
+        &self,
+        is_so: impl Fn(&Job, &PossibleState) -> bool,
+    ) -> (u64, u64) {
+        let (mut surely, mut maybe) = (0, 0);
+        for job in &self.jobs {
+            surely += u64::from(
+                job.possible_states.iter().all(|possible| is_so(job, possible)),
+            );
+            maybe += u64::from(
+                job.possible_states.iter().any(|possible| is_so(job, possible)),
+            );
+        }
+        (surely, maybe)
+    }
+
+    /// How many jobs may be unfinished.
+    pub(crate) fn unfinished(&self) -> u64 {
+        let is_unfinished = |possible: &PossibleState| {
+            let location = possible.location;
+            matches!(
+                location,
+                JobLocation::Scheduled { .. }
+                    | JobLocation::Ready(_)
+                    | JobLocation::Leased(_)
+            )
+        };
+        self.count(|_, possible| is_unfinished(possible)).1
+    }
+
+    /// Ends an operation: what time has done, and what follows for other jobs.
+    pub(crate) fn conclude(&mut self) -> CheckResult {
+        self.ripen();
+        self.all_or_none()?;
+        self.one_holder()?;
+        self.step += 1;
+        Ok(())
+    }
+
+    /// What is due may be made ready at any call, and what has expired be buried.
+    fn ripen(&mut self) {
+        let (now, step) = (self.now, self.step);
+        for job in &mut self.jobs {
+            for possible in job.possible_states.clone() {
+                if let JobLocation::Scheduled { due } = possible.location
+                    && due <= now
+                    && !job.possible_states.iter().any(|other| other.fell_due_at(due))
+                {
+                    let from = (step, 0);
+                    let position =
+                        ReadyPosition::Back { from, to: LAST, due: Some(due) };
+                    add(
+                        &mut job.possible_states,
+                        possible.at(JobLocation::Ready(position)),
+                    );
+                }
+                let waits = matches!(
+                    possible.location,
+                    JobLocation::Scheduled { .. } | JobLocation::Ready(_)
+                );
+                if waits && possible.may_be_expired(now) {
+                    add(&mut job.possible_states, possible.at(JobLocation::Dead));
+                }
+            }
+        }
+    }
+
+    /// R5: one stored job of a call proves the others, one that is not disproves
+    /// them.
+    fn all_or_none(&mut self) -> CheckResult {
+        let is_absent =
+            |possible: &PossibleState| possible.location == JobLocation::Absent;
+        for at in 0..self.jobs.len() {
+            let call = self.jobs[at].call;
+            let possible_states = &self.jobs[at].possible_states;
+            let stored = !possible_states.iter().any(is_absent);
+            let absent = possible_states.iter().all(is_absent);
+            if !stored && !absent {
+                continue;
+            }
+            for other in 0..self.jobs.len() {
+                if self.jobs[other].call == call {
+                    self.keep(other, "R5, all or nothing", |possible| {
+                        is_absent(possible) == absent
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// R16: who surely holds a key proves that nobody else does.
+    fn one_holder(&mut self) -> CheckResult {
+        let now = self.now;
+        for at in 0..self.jobs.len() {
+            let Some(key) = self.jobs[at].key().cloned() else { continue };
+            if !self.jobs[at]
+                .possible_states
+                .iter()
+                .all(|possible| possible.holds_key(now))
+            {
+                continue;
+            }
+            for other in (0..self.jobs.len()).filter(|other| *other != at) {
+                if self.jobs[other].key() == Some(&key) {
+                    self.keep(other, "UNIQUE, R16: a second holder", |possible| {
+                        !possible.holds_key(now)
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// DUP-BOUND, R6: a job runs again for a reason only.
+    pub(crate) fn duplicates_are_bounded(&self) -> CheckResult {
+        match self.jobs.iter().find(|job| job.runs > 1 + job.returns) {
+            None => Ok(()),
+            Some(job) => Err(format!(
+                "DUP-BOUND, R6: ran {} times, came back {} times: {}",
+                job.runs,
+                job.returns,
+                job.tell(),
+            )),
+        }
+    }
+
+    pub(crate) fn job_of(&self, payload: &Bytes) -> Option<usize> {
+        self.jobs.iter().position(|job| job.spec.payload == *payload)
+    }
+}
+
+impl Job {
+    pub(crate) fn key(&self) -> Option<&UniqueKey> {
+        self.spec.unique.as_ref().map(|unique| &unique.key)
+    }
+
+    /// Whether a `Retry` or an ended lease buries it (R11).
+    pub(crate) fn is_last(&self, possible: &PossibleState) -> bool {
+        possible.attempt >= u32::from(self.spec.max_attempts.get())
+    }
+
+    /// For a message: which job, and what was thought of it.
+    pub(crate) fn tell(&self) -> String {
+        let payload = self.spec.payload.escape_ascii();
+        format!("job {payload}, which had to be one of {:?}", self.possible_states)
+    }
+}
+
+fn is_back(possible: &PossibleState) -> bool {
+    matches!(possible.location, JobLocation::Ready(_) | JobLocation::Scheduled { .. })
+}
+
+/// A possible state more, unless it is known.
+pub(crate) fn add(possible_states: &mut Vec<PossibleState>, possible: PossibleState) {
+    if !possible_states.contains(&possible) {
+        possible_states.push(possible);
+    }
+}
+
+impl Lease {
+    /// Where a job goes that comes back by `back`.
+    pub(crate) fn back(&self, class: &Class, back: Moment) -> JobLocation {
+        JobLocation::Ready(class.back((self.claim, self.index), self.until, back))
+    }
+}
+
+/// The end of a job that is remembered for `WINDOW`.
+pub(crate) fn is_remembered(end: End, at: Ms, now: Ms) -> bool {
+    end != End::Purged && now < at + WINDOW
+}

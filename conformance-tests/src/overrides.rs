@@ -1,0 +1,318 @@
+//! A queue that does one thing wrong, to see that the suite catches it.
+//!
+//! A suite is worth what it catches. Whoever writes a backend can break it on purpose
+//! and name the case that has to fail, as this suite's own mutants do:
+//!
+//! ```
+//! use relq_conformance::{async_trait, overrides::{Right, Override}};
+//! use relq_core::{Error, Released, WorkerId};
+//!
+//! struct LeavesNothing;
+//!
+//! #[async_trait]
+//! impl Override for LeavesNothing {
+//!     async fn release_worker(&self, _: &Right, _: &WorkerId) -> Result<Released, Error> {
+//!         Ok(Released { jobs: 0 })
+//!     }
+//! }
+//! ```
+//!
+//! [`OverriddenQueue::new`] makes a queue of it, for a subject to hand out, and
+//! [`disposition`](crate::judge_case) says what a case thinks of that.
+
+mod batches;
+
+use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use relq_core::{
+    Added, Audit, BatchId, BatchQueue, BatchStatus, Cancelled, Capabilities,
+    ClaimRequest, Delivery, Environment, Error, Extended, JobId, NewJob, Operator,
+    Page, PeekRequest, PushToken, Pushed, Queue, Receipt, Recovered, Redriven,
+    Released, ReliableQueue, Selection, Settled, SettledAndClaimed, Settlement, Stats,
+    WorkerId,
+};
+
+/// What is done in place of the queue's own calls. What is not written is done right.
+#[async_trait]
+pub trait Override: Send + Sync {
+    /// What it says that it can do.
+    fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
+        right.capabilities()
+    }
+
+    /// In place of [`ReliableQueue::push`].
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        right.push(jobs, token).await
+    }
+
+    /// In place of [`ReliableQueue::claim`].
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        right.claim(ask).await
+    }
+
+    /// In place of [`ReliableQueue::settle`].
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        right.settle(done).await
+    }
+
+    /// In place of [`ReliableQueue::extend`].
+    async fn extend(
+        &self,
+        right: &Right,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        right.extend(worker, held, lease).await
+    }
+
+    /// In place of [`ReliableQueue::recover`].
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        right.recover(page).await
+    }
+
+    /// In place of [`ReliableQueue::settle_and_claim`]: by default it settles and claims, both as
+    /// written here.
+    async fn settle_and_claim(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        let settled = self.settle(right, done).await;
+        let at_once = ask.clone().wait(Duration::ZERO);
+        SettledAndClaimed { settled, claimed: self.claim(right, &at_once).await }
+    }
+
+    /// In place of [`ReliableQueue::release_worker`].
+    async fn release_worker(
+        &self,
+        right: &Right,
+        worker: &WorkerId,
+    ) -> Result<Released, Error> {
+        right.release_worker(worker).await
+    }
+
+    /// In place of [`BatchQueue::add`].
+    async fn add(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        right.batches().add(batch, pieces, token).await
+    }
+
+    /// In place of [`BatchQueue::batch`].
+    async fn batch(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().batch(batch).await
+    }
+
+    /// In place of [`BatchQueue::cancel_batch`].
+    async fn cancel_batch(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().cancel_batch(batch).await
+    }
+
+    /// In place of [`BatchQueue::wait_batch`].
+    async fn wait_batch(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().wait_batch(batch, timeout).await
+    }
+
+    /// In place of [`Operator::stats`].
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        right.stats().await
+    }
+
+    /// In place of [`Operator::peek`].
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        right.peek(ask).await
+    }
+
+    /// In place of [`Operator::redrive`].
+    async fn redrive(
+        &self,
+        right: &Right,
+        which: &Selection,
+    ) -> Result<Redriven, Error> {
+        right.redrive(which).await
+    }
+
+    /// In place of [`Operator::purge_dead`].
+    async fn purge_dead(&self, right: &Right, which: &Selection) -> Result<u64, Error> {
+        right.purge_dead(which).await
+    }
+
+    /// In place of [`Operator::pause`].
+    async fn pause(&self, right: &Right) -> Result<(), Error> {
+        right.pause().await
+    }
+}
+
+/// A healthy queue, and the time and randomness that its client goes by.
+#[derive(Debug)]
+pub struct Right {
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// What it was opened with.
+    pub environment: Environment,
+}
+
+impl Deref for Right {
+    type Target = dyn Queue;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.queue
+    }
+}
+
+/// A healthy queue, and what is done wrong on it.
+pub struct OverriddenQueue {
+    right: Right,
+    overrides: Arc<dyn Override>,
+}
+
+impl OverriddenQueue {
+    /// A queue that does what the overrides says, and all else right.
+    pub fn new(right: Right, overrides: Arc<dyn Override>) -> Self {
+        Self { right, overrides }
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for OverriddenQueue {
+    fn capabilities(&self) -> &Capabilities {
+        self.overrides.capabilities(&self.right)
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.overrides.push(&self.right, jobs, token).await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.overrides.claim(&self.right, ask).await
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.overrides.settle(&self.right, done).await
+    }
+
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        self.overrides.settle_and_claim(&self.right, done, ask).await
+    }
+
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        self.overrides.extend(&self.right, worker, held, lease).await
+    }
+
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.overrides.release_worker(&self.right, worker).await
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        self.overrides.recover(&self.right, page).await
+    }
+
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        self.right.open_another().await
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        self.right.batch_queue().map(|_| self as &dyn BatchQueue)
+    }
+}
+
+#[async_trait]
+impl Operator for OverriddenQueue {
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.overrides.stats(&self.right).await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        self.overrides.peek(&self.right, ask).await
+    }
+
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
+        self.overrides.redrive(&self.right, which).await
+    }
+
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
+        self.overrides.purge_dead(&self.right, which).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.right.purge().await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
+        self.right.cancel(job).await
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.overrides.pause(&self.right).await
+    }
+
+    async fn resume(&self) -> Result<(), Error> {
+        self.right.resume().await
+    }
+
+    async fn audit(&self) -> Result<Audit, Error> {
+        self.right.audit().await
+    }
+}
+
+impl fmt::Display for OverriddenQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, overridden", self.right.queue)
+    }
+}
+
+impl fmt::Debug for OverriddenQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OverriddenQueue({self})")
+    }
+}

@@ -1,0 +1,163 @@
+//! Runs the suite and keeps what panicked.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use relq_core::Capabilities;
+
+use super::{CaseResult, Judged, Report};
+use crate::{
+    Case, Profile, Scope, Subject, cases, model,
+    parallel::in_parallel,
+    steps::{self, Injection, Tally},
+    store::Store,
+};
+
+/// Which cases are judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chosen {
+    /// All that concern the kind of store.
+    All,
+    /// Those whose ids begin so.
+    Only(String),
+}
+
+impl Chosen {
+    fn has(&self, id: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(start) => id.starts_with(start),
+        }
+    }
+}
+
+/// Judges the backend by all cases that are chosen and concern it, by every act that
+/// can be hit by a fault, and by the model.
+///
+/// # Panics
+/// When the backend cannot be opened at all, or the system gives no runtime.
+pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report {
+    let capabilities = capabilities::<S>(profile);
+    let concerned = cases().iter().filter(|case| concerns(case, profile));
+    let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
+    if let Some(injection) = injection::<S>(profile) {
+        tasks.extend(steps::names().map(|name| Task::Act(name, injection)));
+    }
+    tasks.push(Task::Model);
+    tasks.retain(|task| chosen.has(&task.id()));
+    let run = |task: &Task| task.judge::<S>(profile, &capabilities);
+    Report { backend: capabilities.backend, cases: in_parallel(&tasks, run) }
+}
+
+fn concerns(case: &Case, profile: Profile) -> bool {
+    match case.scope {
+        Scope::Redis => profile != Profile::Embedded,
+        Scope::Embedded => profile == Profile::Embedded,
+        _ => true,
+    }
+}
+
+/// How its acts are hit by a fault, if they can be.
+fn injection<S: Subject + Default>(profile: Profile) -> Option<Injection> {
+    match profile {
+        Profile::Redis => Some(Injection::AtTheProxy),
+        Profile::Embedded => S::default().processes().map(Injection::ToProcesses),
+        Profile::Bare => None,
+    }
+}
+
+fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
+    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
+    runtime.block_on(async {
+        let store = Store::start(S::default(), profile);
+        store.actor("judge").await.capabilities().clone()
+    })
+}
+
+/// Something to be judged.
+enum Task {
+    Case(&'static Case),
+    Act(&'static str, Injection),
+    Model,
+}
+
+impl Task {
+    fn id(&self) -> String {
+        match self {
+            Self::Case(case) => case.id.to_owned(),
+            Self::Act(name, _) => format!("steps::{name}"),
+            Self::Model => format!("model::{}", model::NAME),
+        }
+    }
+
+    fn judge<S: Subject + Default>(
+        &self,
+        profile: Profile,
+        capabilities: &Capabilities,
+    ) -> Judged {
+        match self {
+            Self::Case(case) => {
+                let is_met = case.needs.iter().all(|need| need.is_met_by(capabilities));
+                let well =
+                    if is_met { CaseResult::Passed } else { CaseResult::Unsupported };
+                let run = || crate::run::<S>(profile, case.id);
+                let result = caught(run).map_or_else(CaseResult::Failed, |()| well);
+                self.judged(case.rules, result, &Tally::default())
+            }
+            Self::Act(name, injection) => {
+                match caught(|| steps::tally::<S>(name, *injection)) {
+                    Ok(tally) => self.judged(steps::RULES, of_tally(&tally), &tally),
+                    Err(words) => {
+                        let result = CaseResult::Failed(words);
+                        self.judged(steps::RULES, result, &Tally::default())
+                    }
+                }
+            }
+            Self::Model => self.played(caught(|| model::judge(S::default(), profile))),
+        }
+    }
+
+    fn played(&self, ended: Result<Result<model::Summary, String>, String>) -> Judged {
+        let (result, played) = match ended.flatten() {
+            Ok(summary) => (CaseResult::Passed, Some(summary)),
+            Err(words) => (CaseResult::Failed(words), None),
+        };
+        Judged { played, ..self.judged(model::RULES, result, &Tally::default()) }
+    }
+
+    fn judged(
+        &self,
+        rules: &'static [&'static str],
+        result: CaseResult,
+        tally: &Tally,
+    ) -> Judged {
+        let Tally { steps, faults_fired, .. } = *tally;
+        Judged { id: self.id(), rules, result, steps, faults_fired, played: None }
+    }
+}
+
+fn of_tally(tally: &Tally) -> CaseResult {
+    if !tally.failures.is_empty() {
+        CaseResult::Failed(tally.failures.join("\n"))
+    } else if !tally.unsupported.is_empty() {
+        CaseResult::Unsupported
+    } else if tally.faults_fired == 0 {
+        // FAULT-FIRED: what was not hit by a fault was not judged.
+        CaseResult::Failed("no fault fired".to_owned())
+    } else {
+        CaseResult::Passed
+    }
+}
+
+/// What it answers, or the words that it panicked with.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| words(&*panic))
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it panicked without a word").to_owned()
+}

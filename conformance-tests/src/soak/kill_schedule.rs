@@ -1,0 +1,109 @@
+//! Who is killed when.
+
+use std::time::Duration;
+
+use relq_core::Environment;
+use serde::Serialize;
+
+use super::{processes::Processes, site::Site};
+use crate::SuiteResult;
+
+/// Between two kills, at least and at most.
+const EVERY: (Duration, Duration) =
+    (Duration::from_millis(60), Duration::from_millis(300));
+
+/// How long a server stays away, at most: shorter than a lease, so that no worker
+/// loses its jobs to an outage, and the bound on repeated runs holds.
+const LONGEST_OUTAGE: Duration = Duration::from_millis(500);
+
+/// What kind of process is killed, in turns, so that a short soak kills every kind.
+#[derive(Clone, Copy)]
+enum Victim {
+    Worker,
+    Producer,
+    /// A producer where the store has no server.
+    Server,
+}
+
+const TURNS: [Victim; 5] =
+    [Victim::Worker, Victim::Producer, Victim::Worker, Victim::Server, Victim::Worker];
+
+/// How many processes were killed.
+#[derive(Serialize, Debug, Default, Clone, Copy)]
+pub(super) struct Kills {
+    pub(super) workers: u64,
+    pub(super) producers: u64,
+    pub(super) servers: u64,
+}
+
+impl Kills {
+    fn all(&self) -> u64 {
+        self.workers + self.producers + self.servers
+    }
+}
+
+/// Kills at random times, whoever chance picks of a kind.
+pub(super) struct KillSchedule {
+    environment: Environment,
+    next: Duration,
+    kills: Kills,
+}
+
+impl KillSchedule {
+    pub(super) fn new(environment: Environment) -> Self {
+        let next = environment.clock().elapsed() + EVERY.1;
+        Self { environment, next, kills: Kills::default() }
+    }
+
+    pub(super) fn count(&self) -> Kills {
+        self.kills
+    }
+
+    /// Kills one process when it is time to.
+    pub(super) async fn kill_if_due(
+        &mut self,
+        processes: &mut Processes,
+        site: &mut Site,
+    ) -> SuiteResult<()> {
+        if self.environment.clock().elapsed() < self.next {
+            return Ok(());
+        }
+        let random = self.environment.random();
+        let pick = |of: usize| index(of, random.fraction());
+        let turn = usize::try_from(self.kills.all())? % TURNS.len();
+        match (TURNS[turn], site.server()) {
+            (Victim::Worker, _) => {
+                processes.kill_worker(pick)?;
+                self.kills.workers += 1;
+            }
+            (Victim::Server, Some(server)) => {
+                server.kill();
+                self.environment.clock().sleep(self.draw(LONGEST_OUTAGE)).await;
+                server.restart();
+                self.kills.servers += 1;
+            }
+            _ => {
+                processes.kill_producer(pick)?;
+                self.kills.producers += 1;
+            }
+        }
+        let pause = EVERY.0 + self.draw(EVERY.1 - EVERY.0);
+        self.next = self.environment.clock().elapsed() + pause;
+        Ok(())
+    }
+
+    fn draw(&self, most: Duration) -> Duration {
+        most.mul_f64(self.environment.random().fraction())
+    }
+}
+
+/// A place among so many.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "there are few processes, and a fraction is from 0 to 1"
+)]
+fn index(of: usize, fraction: f64) -> usize {
+    (of as f64 * fraction) as usize
+}

@@ -1,0 +1,123 @@
+//! The processes of a soak: started, killed, replaced.
+
+use std::path::{Path, PathBuf};
+
+use relq_core::QueueName;
+
+use super::child::Process;
+use crate::SuiteResult;
+
+/// How many producers there are at any time.
+const PRODUCERS: usize = 2;
+
+/// Where the records are, by who wrote them.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) producers: Vec<PathBuf>,
+    pub(super) workers: Vec<PathBuf>,
+}
+
+/// The producers and workers of a soak.
+pub(super) struct Processes {
+    url: String,
+    queue: QueueName,
+    folder: PathBuf,
+    producers: Vec<Process>,
+    workers: Vec<Process>,
+    evidence: Evidence,
+}
+
+impl Processes {
+    /// Starts all of them; their records go to `folder`.
+    pub(super) fn start(
+        workers: usize,
+        url: &str,
+        queue: &QueueName,
+        folder: &Path,
+    ) -> SuiteResult<Self> {
+        let mut processes = Self {
+            url: url.to_owned(),
+            queue: queue.clone(),
+            folder: folder.to_owned(),
+            producers: Vec::new(),
+            workers: Vec::new(),
+            evidence: Evidence::default(),
+        };
+        for at in 0..PRODUCERS {
+            let records = processes.folder.join(format!("producer-{at}.records"));
+            processes.evidence.producers.push(records);
+            let producer = processes.start_producer(at)?;
+            processes.producers.push(producer);
+        }
+        for _ in 0..workers {
+            let worker = processes.start_worker()?;
+            processes.workers.push(worker);
+        }
+        Ok(processes)
+    }
+
+    /// Kills the worker that `pick` chooses of so many, and starts another.
+    pub(super) fn kill_worker(
+        &mut self,
+        pick: impl Fn(usize) -> usize,
+    ) -> SuiteResult<()> {
+        let at = pick(self.workers.len());
+        self.workers.swap_remove(at).kill()?;
+        let worker = self.start_worker()?;
+        self.workers.push(worker);
+        Ok(())
+    }
+
+    /// Kills a producer and starts another, which goes on from its records.
+    pub(super) fn kill_producer(
+        &mut self,
+        pick: impl Fn(usize) -> usize,
+    ) -> SuiteResult<()> {
+        let at = pick(self.producers.len());
+        self.producers.remove(at).kill()?;
+        let producer = self.start_producer(at)?;
+        self.producers.insert(at, producer);
+        Ok(())
+    }
+
+    /// Complains when one of them ended by itself.
+    pub(super) fn check(&mut self) -> SuiteResult<()> {
+        let all = self.producers.iter_mut().chain(&mut self.workers);
+        all.into_iter().try_for_each(Process::check)
+    }
+
+    /// Lets the producers end: every push they began is answered.
+    pub(super) fn end_producers(&mut self) -> SuiteResult<()> {
+        self.producers.drain(..).try_for_each(end)
+    }
+
+    /// Lets the workers end, whose records can then be read.
+    pub(super) fn end_workers(self) -> SuiteResult<Evidence> {
+        self.workers.into_iter().try_for_each(end)?;
+        Ok(self.evidence)
+    }
+
+    fn start_producer(&self, at: usize) -> SuiteResult<Process> {
+        let (number, records) = (at.to_string(), &self.evidence.producers[at]);
+        let arguments =
+            [("--number", number.as_ref()), ("--records", records.as_ref())];
+        Process::start("soak-producer", &self.url, &self.queue, &arguments)
+    }
+
+    fn start_worker(&mut self) -> SuiteResult<Process> {
+        let number = self.evidence.workers.len();
+        let records = self.folder.join(format!("worker-{number}.records"));
+        let arguments = [("--records", records.as_ref())];
+        let worker = Process::start("soak-worker", &self.url, &self.queue, &arguments)?;
+        self.evidence.workers.push(records);
+        Ok(worker)
+    }
+}
+
+fn end(process: Process) -> SuiteResult<()> {
+    let status = process.end()?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("a process did not end well: {status}").into())
+}

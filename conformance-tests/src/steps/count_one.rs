@@ -1,0 +1,68 @@
+//! Injects faults into one act and answers what was counted: for a report.
+
+use std::sync::Arc;
+
+use relq_core::Capability;
+
+use super::{
+    Tally,
+    drive::one_act,
+    scenarios::{SCENARIOS, Scenario},
+};
+use crate::{
+    Need, Profile, Subject, probe, processes, processes::Embedded, runtime::block_on,
+    server::Server, store::Store,
+};
+
+/// What an act is judged by, whatever fault hits it: nothing lost, nothing changed,
+/// all or nothing, one holder, and recovery.
+pub(crate) const RULES: &[&str] = &["R1", "R2", "R5", "R7", "R9", "R21", "R22"];
+
+/// The names of all acts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|scenario| scenario.name)
+}
+
+/// The names of the acts that a backend without that option can be hit by a fault in.
+pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
+    let can_do = move |act: &&Scenario| !act.needs.contains(&Need::Option(option));
+    SCENARIOS.iter().filter(can_do).map(|act| act.name)
+}
+
+/// Injects faults into the act of that name at each step with each fault.
+///
+/// # Panics
+/// When no act has that name, the proxy does not run, or what the backend does not
+/// claim is not refused.
+pub(crate) fn tally<S: Subject + Default>(name: &str, how: Injection) -> Tally {
+    block_on(Box::pin(async {
+        let (tally, profile) = match how {
+            Injection::AtTheProxy => (injected::<S>(name).await, Profile::Redis),
+            Injection::ToProcesses(subject) => {
+                (processes::one_act(subject, name).await, Profile::Embedded)
+            }
+        };
+        for (_, need) in &tally.unsupported {
+            let store = Store::start(S::default(), profile);
+            probe::instead(&store, *need).await;
+        }
+        tally
+    }))
+}
+
+/// By what an act is hit by a fault.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Injection {
+    /// Faults at the proxy, for a backend on Redis.
+    AtTheProxy,
+    /// Deaths, failures and frost, for an embedded one.
+    ToProcesses(Embedded),
+}
+
+async fn injected<S: Subject + Default>(name: &str) -> Tally {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
+    let server = Server::start();
+    let tally = one_act(server.address(), Arc::new(S::default()), scenario).await;
+    tally.expect("the proxy runs")
+}

@@ -1,0 +1,290 @@
+//! What is in the store in the end: as the act promises, and as it was found.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use bytes::Bytes;
+
+use super::Check;
+
+/// Where a job came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum End {
+    /// It was delivered once more and finished.
+    Delivered,
+    /// It was found among the dead.
+    Dead,
+    /// The victim ran it, whether or not it could say so.
+    Ran,
+}
+
+/// How often each payload came to which end.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct StoreContents(BTreeMap<(Bytes, End), usize>);
+
+impl StoreContents {
+    /// The jobs of these payloads are all delivered.
+    pub(crate) fn delivered<const N: usize>(payloads: [&'static str; N]) -> Self {
+        Self::default().and(End::Delivered, payloads)
+    }
+
+    /// The jobs of these payloads are all dead.
+    pub(crate) fn dead<const N: usize>(payloads: [&'static str; N]) -> Self {
+        Self::default().and(End::Dead, payloads)
+    }
+
+    pub(crate) fn and<const N: usize>(
+        mut self,
+        end: End,
+        payloads: [&'static str; N],
+    ) -> Self {
+        payloads.into_iter().for_each(|payload| self.add(payload.into(), end));
+        self
+    }
+
+    /// The same without the jobs of that payload.
+    pub(crate) fn without(mut self, payload: &Bytes) -> Self {
+        self.0.retain(|(known, _), _| known != payload);
+        self
+    }
+
+    pub(crate) fn add(&mut self, payload: Bytes, end: End) {
+        *self.0.entry((payload, end)).or_default() += 1;
+    }
+
+    fn count(&self, payload: &Bytes, end: End) -> usize {
+        self.0.get(&(payload.clone(), end)).copied().unwrap_or(0)
+    }
+
+    fn payloads(&self) -> impl Iterator<Item = &Bytes> {
+        self.0.keys().map(|(payload, _)| payload)
+    }
+
+    fn total(&self, payload: &Bytes) -> usize {
+        self.count(payload, End::Delivered) + self.count(payload, End::Dead)
+    }
+
+    fn agrees(&self, other: &Self, payload: &Bytes) -> bool {
+        let ends = [End::Delivered, End::Dead];
+        ends.iter().all(|end| self.count(payload, *end) == other.count(payload, *end))
+    }
+}
+
+impl fmt::Debug for StoreContents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.0.iter().map(|((payload, end), count)| {
+            format!("{}x {end:?} {}", count, payload.escape_ascii())
+        });
+        f.debug_list().entries(lines).finish()
+    }
+}
+
+/// What the survivors found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) promise: StoreContents,
+    /// Jobs that are there and could not be claimed.
+    pub(crate) left_behind: u64,
+    /// What was wrong on the way, each by the name of its check.
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Found {
+    pub(crate) fn is_wrong(&mut self, check: Check, how: &str) {
+        self.wrong.push(format!("{check}: {how}"));
+    }
+}
+
+/// What the act promises.
+#[derive(Debug, Clone)]
+pub(crate) struct Promise {
+    pub(crate) undone: StoreContents,
+    pub(crate) done: StoreContents,
+    /// Whether a part of it may be done and another not.
+    pub(crate) atomicity: Atomicity,
+}
+
+/// Whether what an act does happens as one (R5, R8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Atomicity {
+    AllOrNone,
+    EachByItself,
+    /// Each is run by the victim or delivered to the survivors, so often at most.
+    AtLeastOnce {
+        at_most: usize,
+    },
+}
+
+/// What is known of whether the act happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    Done,
+    Undone,
+    Unknown,
+}
+
+impl Promise {
+    /// The store is the same whether the act happened or not, once all is recovered.
+    pub(crate) fn unchanged(promise: StoreContents) -> Self {
+        Self { undone: promise.clone(), done: promise, atomicity: Atomicity::AllOrNone }
+    }
+
+    /// Each job is run, by the victim or a survivor: once where nothing goes wrong.
+    pub(crate) fn run<const N: usize>(payloads: [&'static str; N]) -> Self {
+        let atomicity = Atomicity::AtLeastOnce { at_most: 1 };
+        Self { atomicity, ..Self::unchanged(StoreContents::delivered(payloads)) }
+    }
+
+    /// The same promise where something went wrong: one fault justifies one more
+    /// delivery of a job, and no loss (DUP-BOUND).
+    pub(crate) fn bearing(&self, has_fault: bool) -> Self {
+        let mut promise = self.clone();
+        if let Atomicity::AtLeastOnce { at_most } = &mut promise.atomicity {
+            *at_most += usize::from(has_fault);
+        }
+        promise
+    }
+
+    /// Says what is wrong with what was found, if anything is: each check that was
+    /// not passed, by its name.
+    pub(crate) fn judge(&self, found: &Found, known: Knowledge) -> Result<(), String> {
+        let mut wrong = found.wrong.clone();
+        wrong.extend(self.differs(found, known));
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    }
+
+    fn differs(&self, found: &Found, known: Knowledge) -> Option<String> {
+        let Self { undone, done, .. } = self;
+        let Found { promise: found, left_behind, .. } = found;
+        let mut broken = self.broken(found, known);
+        if *left_behind > 0 {
+            // It comes late, and has its own check for that.
+            broken.remove(&Check::Lost);
+        } else if broken.is_empty() && self.is_torn(found) {
+            broken.insert(Check::AllOrNone);
+        }
+        let names: Vec<_> = broken.into_iter().map(Check::name).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "{}: found {found:?}; the act is {known:?}; done is {done:?}, undone \
+                 {undone:?}",
+                names.join(": ")
+            )
+        })
+    }
+
+    /// What is wrong with the jobs, each payload looked at by itself.
+    fn broken(&self, found: &StoreContents, known: Knowledge) -> BTreeSet<Check> {
+        let Self { undone, done, atomicity } = self;
+        let all = found.payloads().chain(done.payloads()).chain(undone.payloads());
+        if let Atomicity::AtLeastOnce { at_most } = *atomicity {
+            return all.filter_map(|one| not_run(one, found, done, at_most)).collect();
+        }
+        all.filter_map(|payload| match known {
+            Knowledge::Done if self.is_ended(payload) => {
+                (!found.agrees(done, payload)).then_some(Check::Final)
+            }
+            Knowledge::Done => wrong(payload, found, [done, done]),
+            Knowledge::Undone if found.agrees(undone, payload) => None,
+            Knowledge::Undone if found.agrees(done, payload) => Some(Check::ErrorClass),
+            Knowledge::Undone => wrong(payload, found, [undone, undone]),
+            Knowledge::Unknown => wrong(payload, found, [done, undone]),
+        })
+        .collect()
+    }
+
+    /// Whether the act ends the jobs of that payload.
+    fn is_ended(&self, payload: &Bytes) -> bool {
+        self.done.total(payload) == 0 && self.undone.total(payload) > 0
+    }
+
+    /// Whether an act that is all or none was done in part.
+    fn is_torn(&self, found: &StoreContents) -> bool {
+        self.atomicity == Atomicity::AllOrNone
+            && *found != self.done
+            && *found != self.undone
+    }
+}
+
+/// What is wrong with a payload that is to be run or delivered, once at least.
+fn not_run(
+    payload: &Bytes,
+    found: &StoreContents,
+    jobs: &StoreContents,
+    at_most: usize,
+) -> Option<Check> {
+    if jobs.total(payload) == 0 {
+        return Some(Check::Unexpected);
+    }
+    if found.count(payload, End::Dead) > 0 {
+        return Some(Check::WrongEnd);
+    }
+    match found.count(payload, End::Ran) + found.count(payload, End::Delivered) {
+        0 => Some(Check::Lost),
+        times => (times > at_most).then_some(Check::DupBound),
+    }
+}
+
+/// What is wrong with a payload that is to be found as one of the two says.
+fn wrong(
+    payload: &Bytes,
+    found: &StoreContents,
+    either: [&StoreContents; 2],
+) -> Option<Check> {
+    if either.iter().any(|right| found.agrees(right, payload)) {
+        return None;
+    }
+    let totals = either.map(|right| right.total(payload));
+    let (least, most) = (totals[0].min(totals[1]), totals[0].max(totals[1]));
+    Some(match found.total(payload) {
+        _ if most == 0 => Check::Unexpected,
+        total if total < least => Check::Lost,
+        total if total > most => Check::DupBound,
+        _ => Check::WrongEnd,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOBS: [&str; 2] = ["a", "b"];
+
+    fn found(ran: &[&'static str], delivered: &[&'static str]) -> StoreContents {
+        let mut found = StoreContents::default();
+        ran.iter().for_each(|one| found.add((*one).into(), End::Ran));
+        delivered.iter().for_each(|one| found.add((*one).into(), End::Delivered));
+        found
+    }
+
+    fn is_kept(has_fault: bool, found: &StoreContents) -> bool {
+        let promise = Promise::run(JOBS).bearing(has_fault);
+        let found = Found { promise: found.clone(), ..Found::default() };
+        promise.judge(&found, Knowledge::Unknown).is_ok()
+    }
+
+    #[test]
+    fn a_job_is_run_or_delivered() {
+        assert!(is_kept(false, &found(&["a"], &["b"])));
+        assert!(!is_kept(true, &found(&["a"], &[])), "b is lost");
+        assert!(!is_kept(true, &found(&["a", "b"], &["c"])), "c is invented");
+    }
+
+    #[test]
+    fn one_fault_justifies_one_more_run() {
+        let twice = found(&["a", "b"], &["b"]);
+
+        assert!(is_kept(true, &twice));
+        assert!(!is_kept(false, &twice));
+        assert!(!is_kept(true, &found(&["a", "b", "b"], &["b"])));
+    }
+
+    #[test]
+    fn a_dead_job_was_not_run() {
+        let dead = found(&["a", "b"], &[]).and(End::Dead, ["b"]);
+
+        assert!(!is_kept(true, &dead));
+    }
+}

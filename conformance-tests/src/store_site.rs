@@ -1,0 +1,179 @@
+//! Where the store of one case is, and whose time passes there.
+
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+
+use relq_core::Clock;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::{
+    Profile,
+    clock::MovableClock,
+    fault::{FaultProxy, VirtualClock},
+    server::Server,
+};
+
+/// How long nothing may come to the proxy before time is let pass.
+const QUIET: Duration = Duration::from_millis(25);
+
+/// How long a claim gets to fall asleep where nobody can see it.
+const ASLEEP: Duration = Duration::from_millis(150);
+
+/// Into so many parts at least a limit is cut while a call waits: one moment in
+/// which the machine is busy elsewhere does not use it up.
+const PARTS: u32 = 24;
+
+/// A private server or directory, gone when this is dropped.
+#[derive(Debug)]
+pub(crate) enum StoreSite {
+    /// The proxy ends before the server does.
+    Proxied {
+        proxy: FaultProxy,
+        clock: VirtualClock,
+        _server: Server,
+    },
+    Bare {
+        server: Server,
+        clock: MovableClock,
+    },
+    Embedded {
+        directory: TempDir,
+        clock: MovableClock,
+    },
+}
+
+impl StoreSite {
+    pub(crate) fn start(profile: Profile) -> Self {
+        match profile {
+            Profile::Redis => Self::proxied(),
+            Profile::Bare => {
+                Self::Bare { server: Server::start(), clock: MovableClock::new() }
+            }
+            Profile::Embedded => Self::Embedded {
+                directory: TempDir::new().expect("a temporary directory"),
+                clock: MovableClock::new(),
+            },
+        }
+    }
+
+    fn proxied() -> Self {
+        let (server, clock) = (Server::start(), VirtualClock::new());
+        let proxy = FaultProxy::start(server.address(), clock.clone());
+        let proxy = proxy.expect("the system gives what a proxy needs");
+        Self::Proxied { proxy, clock, _server: server }
+    }
+
+    /// Where an actor of that name connects to.
+    pub(crate) fn endpoint(&self, actor: &str) -> String {
+        match self {
+            Self::Proxied { proxy, .. } => {
+                let endpoint = proxy.actor(actor).expect("the system gives a socket");
+                endpoint.url().to_owned()
+            }
+            Self::Bare { server, .. } => server.url(),
+            Self::Embedded { directory, .. } => directory.path().display().to_string(),
+        }
+    }
+
+    /// The clock that actors go by.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        match self {
+            Self::Proxied { clock, .. } => Arc::new(clock.clone()),
+            Self::Bare { clock, .. } | Self::Embedded { clock, .. } => {
+                Arc::new(clock.clone())
+            }
+        }
+    }
+
+    /// Lets the store's time pass.
+    pub(crate) async fn advance(&self, duration: Duration) {
+        match self {
+            Self::Proxied { clock, .. } => clock.advance(duration),
+            // Nobody moves a server's own clock.
+            Self::Bare { .. } => sleep(duration).await,
+            Self::Embedded { clock, .. } => clock.advance(duration),
+        }
+    }
+
+    /// Lets the least time pass that lies between two commands of one client: no
+    /// server runs both in the same microsecond.
+    pub(crate) fn tick(&self) {
+        if let Self::Proxied { clock, .. } = self {
+            clock.advance(Duration::from_micros(1));
+        }
+    }
+
+    /// Lets time pass for as long as `call` waits, up to `limit`; answers what it
+    /// answered and how much of the store's time that took.
+    ///
+    /// Behind the proxy time stands still while anything is sent: it moves from one
+    /// end of a sleep to the next, and only when everybody is idle.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = T>,
+    ) -> (T, Duration) {
+        let (clock, mut call) = (self.clock(), pin!(call));
+        let start = clock.elapsed();
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut call => {
+                    return (answer, clock.elapsed().saturating_sub(start));
+                }
+                () = self.quiet() => {}
+            }
+            let passed = clock.elapsed().saturating_sub(start);
+            assert!(passed < limit, "it waits for more than {limit:?}");
+            self.pass_at_most(limit / PARTS);
+        }
+    }
+
+    /// Completes when whoever was about to fall asleep does, as far as one can tell.
+    pub(crate) async fn settled(&self) {
+        match self {
+            Self::Proxied { .. } => self.quiet().await,
+            Self::Bare { .. } | Self::Embedded { .. } => sleep(ASLEEP).await,
+        }
+    }
+
+    /// Says a client's command to the server, past the proxy.
+    /// Answers what the server did.
+    pub(crate) async fn tell(&self, words: &[Vec<u8>]) -> Vec<u8> {
+        let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
+        match self {
+            Self::Proxied { proxy, .. } => {
+                proxy.tell(&words).await.expect("the server takes it").into()
+            }
+            Self::Bare { server, .. } => {
+                let answer = server.command(&words);
+                assert_ne!(answer.first(), Some(&b'-'), "{}", answer.escape_ascii());
+                answer
+            }
+            Self::Embedded { .. } => panic!("an embedded store has no plain clients"),
+        }
+    }
+
+    /// Completes once nothing was sent for a while.
+    async fn quiet(&self) {
+        let Self::Proxied { proxy, .. } = self else { return sleep(QUIET).await };
+        let mut seen = None;
+        loop {
+            let steps = proxy.step_count();
+            if seen == Some(steps) {
+                return;
+            }
+            seen = Some(steps);
+            sleep(QUIET).await;
+        }
+    }
+
+    fn pass_at_most(&self, longest: Duration) {
+        // Elsewhere time passes by itself.
+        if let Self::Proxied { clock, .. } = self
+            && let Some(next) = clock.next_in()
+        {
+            clock.advance(next.min(longest));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Has a mutant judged: by one case, or hit by a fault in one act.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use relq_conformance::{
+    Profile, Subject, async_trait,
+    fault::{FaultProxy, Fitted},
+    judge_case, model,
+    overrides::{OverriddenQueue, Override, Right},
+    steps,
+};
+use relq_core::{Environment, Error, Queue, QueueName};
+use relq_zset::{ZsetConfig, ZsetQueue};
+
+use crate::mutant::{Mutant, Opening};
+
+/// The script that goes through with the first write of a queue.
+const FIRST_WRITE: &str = "write_marker";
+
+/// A mutant as a backend under test.
+struct Mutated {
+    mutant: Mutant,
+    overrides: Option<Arc<dyn Override>>,
+    fitted: Mutex<Vec<Fitted>>,
+}
+
+impl Mutated {
+    fn new(mutant: Mutant) -> Self {
+        let overrides = mutant.overrides.map(|overrides| overrides());
+        Self { mutant, overrides, fitted: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Subject for Mutated {
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
+        let patches = self.mutant.patches.iter();
+        let fitted = patches
+            .map(|it| (it.script, proxy.patch_script(it.script, it.from, it.to)));
+        // The script of the first write goes through with that.
+        let at_once = fitted.filter(|(script, _)| *script != FIRST_WRITE);
+        *self.fitted.lock().unwrap() = at_once.map(|(_, fitted)| fitted).collect();
+        if !self.mutant.server.is_empty() {
+            proxy.tell(self.mutant.server).await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let healthy = (self.mutant.open)(endpoint, queue, environment).await?;
+        // All scripts went through: a mutant must be one by now.
+        let is_fitted = self.fitted.lock().unwrap().iter().all(Fitted::get);
+        assert!(is_fitted, "patches of {:?}", self.mutant);
+        Ok(match self.overrides.clone() {
+            Some(overrides) => {
+                let environment = environment.clone();
+                Arc::new(OverriddenQueue::new(
+                    Right { queue: healthy, environment },
+                    overrides,
+                ))
+            }
+            None => healthy,
+        })
+    }
+}
+
+/// The backend that most mutants are changes of.
+pub(crate) fn open_zset(
+    endpoint: &str,
+    queue: &QueueName,
+    environment: &Environment,
+) -> Opening {
+    let config = ZsetConfig::new(endpoint).expect("the suite gives a URL");
+    let (config, queue) = (config.environment(environment.clone()), queue.clone());
+    Box::pin(async move { Ok(Arc::new(ZsetQueue::connect(config, queue).await?) as _) })
+}
+
+/// What the case says of the mutant.
+pub(crate) fn judge(mutant: Mutant, case: &str) -> Result<(), String> {
+    judge_case(Mutated::new(mutant), Profile::Redis, case)
+}
+
+/// What goes wrong when the mutant is hit by a fault at every step of the act.
+pub(crate) fn inject(mutant: Mutant, act: &str) -> Vec<String> {
+    steps::failures(Mutated::new(mutant), act)
+}
+
+/// What the reference model says of the mutant.
+pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
+    model::judge(Mutated::new(mutant), Profile::Redis).map(drop)
+}

@@ -1,0 +1,225 @@
+//! Has a mutant of the keyspace backend judged: by one case, hit by a fault in one act, or by a
+//! check that only its pattern needs.
+
+use std::{
+    future::Future,
+    io,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use relq_conformance::{
+    Profile, Room, Subject, async_trait,
+    fault::{FaultProxy, Fitted, VirtualClock},
+    judge_case,
+    own::Keyspace,
+    server::Server,
+    steps,
+};
+use relq_core::{
+    ClaimRequest, Environment, Error, Extended, OsRandomness, Queue, QueueName,
+    ReliableQueue, ReliableQueueExt, Settled, WorkerId,
+};
+use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
+
+use crate::mutant::Patch;
+
+const LEASE: Duration = Duration::from_secs(3600);
+const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
+
+/// The backend with these patches, as a backend under test.
+struct Mutated {
+    patches: &'static [Patch],
+    fitted: Mutex<Vec<Fitted>>,
+    healthy: Keyspace,
+}
+
+impl Mutated {
+    fn new(patches: &'static [Patch]) -> Self {
+        Self { patches, fitted: Mutex::default(), healthy: Keyspace::default() }
+    }
+
+    async fn open(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<KeyspaceQueue>, Error> {
+        let config = KeyspaceConfig::new(endpoint).expect("the suite gives a URL");
+        let config = config.environment(environment.clone());
+        let opened = KeyspaceQueue::connect(config, queue.clone()).await?;
+        // All scripts went through: a mutant must be one by now.
+        let fitted = self.fitted.lock().unwrap().iter().filter(|one| one.get()).count();
+        assert_eq!(fitted, self.patches.len(), "patches of a keyspace mutant");
+        Ok(Arc::new(opened))
+    }
+}
+
+#[async_trait]
+impl Subject for Mutated {
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
+        let patches = self.patches.iter();
+        let fitted = patches.map(|it| proxy.patch_script(it.script, it.from, it.to));
+        *self.fitted.lock().unwrap() = fitted.collect();
+        Ok(())
+    }
+
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        Ok(self.open(endpoint, queue, environment).await?)
+    }
+
+    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        self.healthy.plain_push(queue, payload)
+    }
+
+    fn plain_pushes_wake(&self) -> bool {
+        self.healthy.plain_pushes_wake()
+    }
+
+    fn room(&self) -> Room {
+        self.healthy.room()
+    }
+
+    fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
+        self.healthy.owns(queue, key)
+    }
+}
+
+/// What the case says of the backend with these patches.
+pub(crate) fn judge(patches: &'static [Patch], case: &str) -> Result<(), String> {
+    judge_case(Mutated::new(patches), Profile::Redis, case)
+}
+
+/// What goes wrong when it is hit by a fault at every step of the act.
+pub(crate) fn inject(patches: &'static [Patch], act: &str) -> Vec<String> {
+    steps::failures(Mutated::new(patches), act)
+}
+
+/// A check of the pattern's own, which says what is wrong.
+type OwnCheck =
+    fn(&MutantFixture) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>;
+
+/// What that check says of it.
+pub(crate) fn judge_by(
+    patches: &'static [Patch],
+    check: OwnCheck,
+) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.expect("the system gives a runtime").block_on(async {
+        let fixture = MutantFixture::new(patches).await;
+        check(&fixture).await
+    })
+}
+
+/// A server of its own, and a proxy before it.
+pub(crate) struct MutantFixture {
+    subject: Mutated,
+    proxy: FaultProxy,
+    clock: VirtualClock,
+    _server: Server,
+}
+
+impl MutantFixture {
+    async fn new(patches: &'static [Patch]) -> Self {
+        let (server, clock) = (Server::start(), VirtualClock::new());
+        let proxy = FaultProxy::start(server.address(), clock.clone())
+            .expect("the proxy starts");
+        let subject = Mutated::new(patches);
+        subject.prepare(&proxy).await.expect("the proxy can be prepared");
+        Self { subject, proxy, clock, _server: server }
+    }
+
+    async fn queue(&self, actor: &str) -> Arc<KeyspaceQueue> {
+        let endpoint = self.proxy.actor(actor).expect("a socket");
+        let clock = Arc::new(self.clock.clone());
+        let environment = Environment::new(clock, Arc::new(OsRandomness));
+        let name = QueueName::new("jobs").expect("the name is valid");
+        let opened = self.subject.open(endpoint.url(), &name, &environment).await;
+        opened.expect("an actor connects")
+    }
+
+    /// What any client might say to the server.
+    async fn set(&self, key: &str, value: &str) {
+        let set = self.proxy.tell(&["SET", key, value]).await;
+        set.expect("the server takes it");
+    }
+
+    /// Lets parked steps through until that script of the actor's waits.
+    async fn pass_until(&self, actor: &str, script: &str) -> u32 {
+        loop {
+            let step = self.proxy.parked(1).await.remove(0);
+            if step.actor == actor && step.label().contains(script) {
+                return step.step;
+            }
+            self.proxy.pass(&step.actor, step.step);
+        }
+    }
+}
+
+fn ask() -> ClaimRequest {
+    ClaimRequest::new(WorkerId::new("w").expect("a valid id"), LEASE).max(PAGE)
+}
+
+/// R9: two jobs of one name, of which one comes back, are both delivered.
+pub(crate) async fn a_name_is_set_again_while_leased(
+    fixture: &MutantFixture,
+) -> Result<(), String> {
+    let queue = fixture.queue("worker").await;
+    fixture.set("item_5", "old").await;
+    let held = queue.claim(&ask()).await.expect("answered");
+    fixture.set("item_5", "new").await;
+    fixture.clock.advance(LEASE + Duration::from_millis(1));
+    queue.recover(PAGE).await.expect("answered");
+
+    let mut found = queue.claim(&ask()).await.expect("answered");
+
+    found.sort_by(|one, other| one.payload.cmp(&other.payload));
+    let found: Vec<_> = found.iter().map(|one| &one.payload[..]).collect();
+    if held.len() == 1 && found == [b"new", b"old"] {
+        return Ok(());
+    }
+    Err(format!("LOST: two jobs of one name, and found are {found:?}"))
+}
+
+/// R6, R12: a lease that ended when the reaper looked, and was extended before it acts,
+/// runs on.
+pub(crate) async fn a_lease_is_extended_behind_a_reapers_look(
+    fixture: &MutantFixture,
+) -> Result<(), String> {
+    let (worker, reaper) =
+        (fixture.queue("worker").await, fixture.queue("reaper").await);
+    worker.push_one("job".into()).await.expect("taken");
+    let held = worker.claim(&ask()).await.expect("answered").remove(0);
+    fixture.clock.advance(LEASE + Duration::from_millis(1));
+    fixture.proxy.park();
+    let reaping = tokio::spawn(async move { reaper.recover(PAGE).await });
+    let acts = fixture.pass_until("reaper", "recover").await;
+
+    let receipts = [held.receipt.clone()];
+    let ask = ask();
+    let extending = worker.extend(&ask.worker, &receipts, LEASE);
+    let passing = async {
+        let parked = fixture.proxy.parked(2).await;
+        let worker = parked.iter().find(|step| step.actor == "worker");
+        fixture.proxy.pass("worker", worker.expect("the worker's step").step)
+    };
+    let (extended, _) = tokio::join!(extending, passing);
+    fixture.proxy.pass("reaper", acts);
+    reaping.await.expect("the reaper ends").expect("answered");
+    fixture.proxy.heal().await.expect("the proxy heals");
+
+    if !matches!(extended.expect("answered")[..], [Extended::Until(_)]) {
+        return Err("the lease was not extended, so nothing was judged".to_owned());
+    }
+    match worker.ack(&held.receipt).await.expect("answered") {
+        Settled::Applied => Ok(()),
+        Settled::LeaseLost => Err("NO-STEAL-LIVE: it was taken back".to_owned()),
+    }
+}

@@ -1,0 +1,161 @@
+//! Small matters of time, figures, pauses and calls, each for few cases to see.
+
+use std::sync::Arc;
+
+use crate::{
+    mutant::{CaughtBy::Case, Mutant, NARROW, patch},
+    overrides::{ClaimsFirst, LeavesNothing},
+};
+
+pub(super) const TOLD: &[Mutant] = &[
+    Mutant {
+        name: "a delayed job is early",
+        patches: &[patch(
+            "promote",
+            "'-inf', '(' .. now_ms + 1, 'BYSCORE'",
+            "'-inf', '+inf', 'BYSCORE'",
+        )],
+        caught_by: &[Case("delay::a_delayed_job_is_not_early", "payload: b\"later\"")],
+        ..NARROW
+    },
+    Mutant {
+        name: "an expiry is forgotten",
+        patches: &[patch(
+            "push",
+            "expires_at = math.ceil(now_ms + job.expires_in_ms)",
+            "expires_at = 0",
+        )],
+        caught_by: &[Case(
+            "expiry::an_expired_job_is_buried",
+            "left: [b\"stale\", b\"fresh\"]",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a newline becomes a space",
+        patches: &[patch(
+            "claim",
+            "11 + id_bytes), element, 'p'",
+            "11 + id_bytes), element:sub(1, 28) .. element:sub(29):gsub('\\n', ' '), 'p'",
+        )],
+        caught_by: &[Case(
+            "no_loss::every_byte_arrives",
+            "too many (+) or missing (-)",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a finished job is not counted",
+        patches: &[patch(
+            "finish",
+            "redis.call('HINCRBY', totals, total, count - #lost)",
+            "",
+        )],
+        caught_by: &[Case(
+            "stats::every_state_is_counted",
+            "left: (0, 0, 3)\n right: (1, 2, 3)",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a claim does not heed the pause",
+        patches: &[patch(
+            "claim",
+            "if redis.call('EXISTS', paused) == 1 then return {now_us, 1, -1} end",
+            "",
+        )],
+        caught_by: &[Case(
+            "operator::a_paused_queue_gives_nothing",
+            "payload: b\"job\"",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a claim takes as many bytes as there are",
+        patches: &[patch(
+            "claim",
+            "if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then",
+            "if budget.jobs == 0 then",
+        )],
+        caught_by: &[
+            Case("leases::a_claim_is_bounded_by_bytes", "one claim takes"),
+            Case("leases::a_claim_of_returned_jobs_is_bounded_by_bytes", "one claim"),
+            Case("leases::a_claim_of_urgent_jobs_is_bounded_by_bytes", "one claim"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a lost lease leaves no trace",
+        patches: &[
+            patch("recover", "  note_lost_lease(keys, job)\n", ""),
+            patch("recover", "'c' .. with_lost_lease(keys, job)", "'c'"),
+        ],
+        caught_by: &[
+            Case("recovery::each_lost_lease_is_told", "left: None"),
+            Case("recovery::a_crash_keeps_the_last_error", "right: Some(\"it failed"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "nobody hears of a resume",
+        patches: &[patch("resume", "\nring(keys)", "")],
+        caught_by: &[Case("waiting::a_resume_wakes", "it was not woken")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a cancelled lease is forgotten",
+        patches: &[patch(
+            "cancel",
+            "redis.call('ZADD', keys.cancelled, forget_at, lease)",
+            "",
+        )],
+        caught_by: &[Case(
+            "operator::a_leased_job_is_cancelled",
+            "left: LeaseLost\n right: Cancelled",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a redriven job keeps its attempts",
+        patches: &[patch("redrive", "  entry = with_attempt(entry, 0)\n", "")],
+        caught_by: &[Case(
+            "dead_letters::a_redriven_job_begins_anew",
+            "), 2)\n right: (JobId",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a purge takes all there is",
+        patches: &[patch(
+            "purge",
+            "redis.call('UNLINK', unpack(KEYS))",
+            "redis.call('FLUSHDB')",
+        )],
+        caught_by: &[
+            Case(
+                "isolation::a_purge_spares_other_queues",
+                "left: (0, 0)\n right: (1, 1)",
+            ),
+            Case("isolation::keys_of_others_are_left_alone", "[36, 45, 49, 13, 10]"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "one call claims before it settles",
+        overrides: Some(|| Arc::new(ClaimsFirst)),
+        caught_by: &[Case(
+            "settle_and_claim::the_settlement_comes_first",
+            "left: 0\n right: 1",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "nothing is given back on release",
+        overrides: Some(|| Arc::new(LeavesNothing)),
+        caught_by: &[Case(
+            "worker_release::release_gives_back_at_once",
+            "left: 0\n right: 2",
+        )],
+        ..NARROW
+    },
+];

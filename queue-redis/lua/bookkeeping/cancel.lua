@@ -1,0 +1,45 @@
+#!lua flags=allow-oom
+-- End a job that is scheduled or leased.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- ARGV[1] id
+-- ARGV[2] its lease, or empty when it is not known to be leased
+-- ARGV[3] how long ids are remembered after their job (ms)
+-- ARGV[4] how long a cancelled lease is remembered after its end (ms)
+--
+-- Returns 'scheduled' or 'leased', as it was, or false when it was not there.
+local keys = bind_keys()
+local id, lease, window_ms, remember_ms =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local now_ms = server_ms()
+
+-- Takes the job out of its place; answers its entry and what the place was.
+local function take_out()
+  if lease ~= '' then
+    local entry, end_ms = find_leased(keys, lease, 1)
+    if not entry then return nil end
+    local forget_at = math.max(now_ms, tonumber(end_ms or 0)) + remember_ms
+    redis.call('ZADD', keys.cancelled, forget_at, lease)
+    drop_leased(keys, lease, 1)
+    return entry, 'leased'
+  end
+  if redis.call('ZREM', keys.later, id) == 0 then return nil end
+  local entry = redis.call('HGET', keys.jobs, id)
+  redis.call('HDEL', keys.jobs, id)
+  return entry or '', 'scheduled'
+end
+
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+if lease ~= '' then
+  check_lease(keys, lease, 1)
+else
+  check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))
+end
+local entry, place = take_out()
+if not place then return false end
+local job = read_entry(entry)
+if job then close_side_records(keys, job, now_ms, window_ms) end
+redis.call('HDEL', keys.errors, id)
+redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+return place

@@ -1,0 +1,52 @@
+#!lua flags=allow-oom
+-- Schedule failed jobs for another attempt, or bury them.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- ARGV[1...] for each job: lease, delay (ms) or -1 to bury, letter for why it is
+--            buried, error. The letters x (expired) and m (malformed) say that it
+--            was never delivered.
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = bind_keys()
+local FIELDS = 4
+local now_ms = server_ms()
+
+-- An attempt that was not made is not counted, and what the last one said is kept.
+local function bury_undelivered(job, entry, why, text)
+  if text == '' then text = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2) end
+  bury(keys, job, with_attempt(entry, job.attempt - 1), why .. text, now_ms)
+end
+
+local function fail(job, entry, delay_ms, why, text)
+  local is_last = job.attempt >= job.max_attempts
+  if delay_ms < 0 or is_last then
+    bury(keys, job, entry, (delay_ms < 0 and why or 'a') .. text, now_ms)
+    return
+  end
+  schedule(keys, job, entry, now_ms + delay_ms)
+  redis.call('HSET', keys.errors, job.id, 'e' .. text)
+  hold_until_expiry(keys.unique, job)
+end
+
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for i = 1, #ARGV, FIELDS do check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1) end
+
+local lost = {}
+for i = 1, #ARGV, FIELDS do
+  local number = (i - 1) / FIELDS
+  local lease, delay_ms, why, text = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
+  local entry = find_leased(keys, lease, number + 1)
+  local job = entry and read_entry(entry)
+  if job and (why == 'x' or why == 'm') then
+    bury_undelivered(job, entry, why, text)
+  elseif job then
+    fail(job, entry, delay_ms, why, text)
+  end
+  if entry then
+    drop_leased(keys, lease, number + 1)
+  else
+    lost[#lost + 1] = number
+  end
+end
+return lost

@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- Put leased jobs back to the front of the queue, as if they had not been claimed.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- ARGV[1...] leases, the one whose job is to be claimed first at the start
+--
+-- Returns the positions, from 0, of the leases that were lost.
+local keys = bind_keys()
+
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for i, lease in ipairs(ARGV) do check_lease(keys, lease, i) end
+
+local lost = {}
+for i = #ARGV, 1, -1 do
+  local entry = find_leased(keys, ARGV[i], i)
+  local job = entry and read_entry(entry)
+  if job then
+    hold_until_expiry(keys.unique, job)
+    make_ready(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)), 'front')
+  end
+  if entry then
+    drop_leased(keys, ARGV[i], i)
+  else
+    lost[#lost + 1] = i - 1
+  end
+end
+return lost

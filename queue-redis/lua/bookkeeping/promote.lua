@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- Make a page of scheduled jobs ready whose time has come.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- ARGV[1] how many at most
+--
+-- Returns {made ready, 1 if there is more else 0, ms until the next is due or -1}.
+local keys = bind_keys()
+local page = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+-- A score's whole part is the time: see `behind_equals`.
+local due = redis.call('ZRANGE', keys.later, '-inf', '(' .. now_ms + 1, 'BYSCORE',
+  'LIMIT', 0, page + 1)
+local entries, jobs = {}, {}
+
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for i = 1, math.min(#due, page) do
+  entries[i] = redis.call('HGET', keys.jobs, due[i])
+  jobs[i] = read_entry(entries[i] or '')
+  check_job(keys, jobs[i])
+end
+
+for i = 1, math.min(#due, page) do
+  if jobs[i] then
+    make_kept_ready(keys, jobs[i], entries[i])
+  elseif entries[i] then
+    -- What cannot be read is a dead letter (R3).
+    redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])
+    redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')
+  end
+  redis.call('ZREM', keys.later, due[i])
+end
+return {math.min(#due, page), #due > page and 1 or 0, next_in_ms(keys.later, now_ms)}

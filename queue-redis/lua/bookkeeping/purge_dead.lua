@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- Remove dead jobs.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- ARGV[1] how long ids are remembered after their job (ms)
+-- ARGV[2...] ids
+--
+-- Returns how many were removed.
+local keys = bind_keys()
+local window_ms = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+check_bookkeeping(keys)
+
+local removed = 0
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  if redis.call('ZSCORE', keys.dead, id) then
+    local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
+    if job and job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, id) end
+    redis.call('HDEL', keys.errors, id)
+    redis.call('HDEL', keys.jobs, id)
+    redis.call('ZREM', keys.dead, id)
+    removed = removed + 1
+  end
+end
+return removed

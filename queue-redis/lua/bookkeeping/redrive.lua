@@ -1,0 +1,40 @@
+#!lua
+-- Make dead jobs ready again, with no attempt counted and no expiry.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- ARGV[1...] ids
+--
+-- Returns {made ready, still dead because another job holds their unique key}.
+local keys = bind_keys()
+local now_ms = server_ms()
+
+-- Keys of another type fail here, before the first write.
+check_keys(keys)
+for _, id in ipairs(ARGV) do
+  check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))
+end
+local moved, duplicates = 0, 0
+
+local function redrive(id, job, entry)
+  if job.unique_key then
+    if holder_of(keys.unique, job.unique_key, now_ms) then
+      duplicates = duplicates + 1
+      return
+    end
+    redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, 0))
+  end
+  if job.expires_at then entry = with_expiry(entry, job, 0) end
+  entry = with_attempt(entry, 0)
+  redis.call('HSET', keys.jobs, id, entry)
+  make_kept_ready(keys, job, entry)
+  redis.call('HDEL', keys.errors, id)
+  redis.call('ZREM', keys.dead, id)
+  moved = moved + 1
+end
+
+for _, id in ipairs(ARGV) do
+  local entry = redis.call('ZSCORE', keys.dead, id) and redis.call('HGET', keys.jobs, id)
+  local job = entry and read_entry(entry)
+  if job then redrive(id, job, entry) end
+end
+return {moved, duplicates}

@@ -1,0 +1,13 @@
+#!lua flags=allow-oom
+-- Let claims go on.
+--
+-- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+--
+-- Returns 1 if the queue was paused, else 0.
+local keys = bind_keys()
+
+-- A key of another type fails here, before the first write.
+redis.call('LLEN', keys.wake)
+local was_paused = redis.call('DEL', keys.paused)
+notify(keys)
+return was_paused

@@ -1,0 +1,236 @@
+//! Proving that each job is in exactly one place (R23).
+//!
+//! Everything is read page by page while the queue goes on, so one reading can see a
+//! job twice or not at all. What two readings in a row find is really wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use relq_core::{Audit, Error, Operation};
+
+use super::{Bookkeeping, peek::text};
+use crate::{
+    Reply, command,
+    entry::{Entry, id_of},
+};
+
+/// Elements read at once.
+const PAGE: usize = 500;
+
+/// Reads everything, twice if something looks wrong.
+///
+/// `read` sees the places in the order in which a job moves, so that a moving one is
+/// seen at least once: [`Seen::read_scheduled`], the pattern's ready and leased jobs,
+/// [`Seen::read_rest`].
+///
+/// # Errors
+/// Those of `read`.
+pub async fn audit<'a>(
+    read: impl Fn() -> BoxFuture<'a, Result<Seen, Error>>,
+) -> Result<Audit, Error> {
+    let (jobs, first) = read().await?.judge();
+    if first.is_empty() {
+        return Ok(Audit { jobs, problems: Vec::new() });
+    }
+    let (jobs, second) = read().await?.judge();
+    Ok(Audit { jobs, problems: first.intersection(&second).cloned().collect() })
+}
+
+/// What one reading saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    bare: u64,
+    /// By id, the places that a job of that id is in.
+    places: BTreeMap<Bytes, Vec<EntryPlace>>,
+    entries: BTreeSet<Bytes>,
+    errors: BTreeSet<Bytes>,
+    holders: BTreeMap<Bytes, Bytes>,
+    bound_ids: BTreeSet<Bytes>,
+    problems: BTreeSet<String>,
+}
+
+/// One place of a job, by what it takes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EntryPlace {
+    /// It has an entry in `jobs`.
+    ById(&'static str),
+    /// It is its own entry.
+    Itself,
+    /// As `ById`, and ended.
+    Dead,
+}
+
+impl Seen {
+    /// A job that has its entry in `jobs`.
+    pub fn by_id(&mut self, id: Bytes, place: &'static str) {
+        self.places.entry(id).or_default().push(EntryPlace::ById(place));
+    }
+
+    /// A ready or leased job that is its own entry.
+    pub fn element(&mut self, element: &Bytes) {
+        if Entry::decode(element).is_ok() {
+            self.job(id_of(element));
+        } else {
+            self.bare += 1;
+        }
+    }
+
+    /// A ready or leased job of that id.
+    pub fn job(&mut self, id: Bytes) {
+        self.places.entry(id).or_default().push(EntryPlace::Itself);
+    }
+
+    /// Something that is wrong.
+    pub fn problem(&mut self, problem: String) {
+        self.problems.insert(problem);
+    }
+
+    /// Reads the scheduled jobs.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call); so with all readings here.
+    pub async fn read_scheduled(
+        &mut self,
+        bookkeeping: &Bookkeeping,
+    ) -> Result<(), Error> {
+        for (id, _) in bookkeeping.scan("ZSCAN", &bookkeeping.keys.later).await? {
+            self.by_id(id, "scheduled");
+        }
+        Ok(())
+    }
+
+    /// Reads the elements of a list.
+    ///
+    /// # Errors
+    /// As `read_scheduled`.
+    pub async fn read_list(
+        &mut self,
+        bookkeeping: &Bookkeeping,
+        list: &str,
+    ) -> Result<(), Error> {
+        let mut start = 0;
+        loop {
+            let mut cmd = command("LRANGE");
+            cmd.arg(list).arg(start).arg(start + PAGE - 1);
+            let elements =
+                bookkeeping.conn.call(Operation::Audit, &cmd).await?.list()?;
+            let count = elements.len();
+            for element in elements {
+                self.element(&element.bytes()?);
+            }
+            if count < PAGE {
+                return Ok(());
+            }
+            start += PAGE;
+        }
+    }
+
+    /// Reads the dead jobs, and then what has to belong to a job.
+    ///
+    /// # Errors
+    /// As `read_scheduled`.
+    pub async fn read_rest(&mut self, bookkeeping: &Bookkeeping) -> Result<(), Error> {
+        let keys = &bookkeeping.keys;
+        for (id, _) in bookkeeping.scan("ZSCAN", &keys.dead).await? {
+            self.places.entry(id).or_default().push(EntryPlace::Dead);
+        }
+        self.entries = names(bookkeeping.scan("HSCAN", &keys.jobs).await?);
+        self.errors = names(bookkeeping.scan("HSCAN", &keys.errors).await?);
+        self.holders =
+            bookkeeping.scan("HSCAN", &keys.unique).await?.into_iter().collect();
+        let ids = bookkeeping.scan("ZSCAN", &keys.ids).await?;
+        self.bound_ids =
+            names(ids.into_iter().filter(|(_, at)| &at[..] == b"inf").collect());
+        Ok(())
+    }
+
+    /// How many jobs there are, and what is wrong with them.
+    ///
+    /// Ids are not compared between places: two jobs may have got one id, and each
+    /// lease, each list element and each field of `jobs` is a job of its own.
+    fn judge(mut self) -> (u64, BTreeSet<String>) {
+        let mut problems = std::mem::take(&mut self.problems);
+        let places = self.places.iter();
+        problems.extend(places.filter_map(|(id, places)| self.misplaced(id, places)));
+        for (what, ids) in
+            [("entry", &self.entries), ("error", &self.errors), ("id", &self.bound_ids)]
+        {
+            let is_gone = |id: &&Bytes| !self.places.contains_key(*id);
+            let lost = |id: &Bytes| format!("{what} {} of no job", text(id));
+            problems.extend(ids.iter().filter(is_gone).map(lost));
+        }
+        let unheld = |(key, holder)| self.unheld(key, holder);
+        problems.extend(self.holders.iter().filter_map(unheld));
+        let placed: usize = self.places.values().map(Vec::len).sum();
+        (placed as u64 + self.bare, problems)
+    }
+
+    /// What is wrong with a job that is kept by its id: it has one entry.
+    fn misplaced(&self, id: &Bytes, places: &[EntryPlace]) -> Option<String> {
+        let count = places.iter().filter(|place| **place != EntryPlace::Itself).count();
+        let entries = usize::from(self.entries.contains(id));
+        (count != entries)
+            .then(|| format!("job {} in {places:?} has {entries} entries", text(id)))
+    }
+
+    /// What is wrong with a unique key: its holder has to be alive.
+    fn unheld(&self, key: &Bytes, holder: &Bytes) -> Option<String> {
+        let space = holder.iter().position(|byte| *byte == b' ')?;
+        let id = holder.slice(space + 1..);
+        let is_waiting =
+            |places: &Vec<_>| places.iter().any(|place| *place != EntryPlace::Dead);
+        let is_alive = self.places.get(&id).is_some_and(is_waiting);
+        (!is_alive).then(|| format!("unique key {} is held by no job", text(key)))
+    }
+}
+
+impl Bookkeeping {
+    /// All pairs of a hash (`HSCAN`) or sorted set (`ZSCAN`), page by page.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn scan(
+        &self,
+        scan: &'static str,
+        key: &str,
+    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
+        self.scan_matching(Operation::Audit, scan, key, "*").await
+    }
+
+    /// As [`scan`](Self::scan), of those whose name matches a glob pattern.
+    ///
+    /// # Errors
+    /// As `scan`.
+    pub async fn scan_matching(
+        &self,
+        operation: Operation,
+        scan: &'static str,
+        key: &str,
+        pattern: &str,
+    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
+        let mut pairs = BTreeMap::new();
+        let mut cursor = String::from("0");
+        loop {
+            let mut cmd = command(scan);
+            cmd.arg(key).arg(&cursor).arg("MATCH").arg(pattern);
+            cmd.arg("COUNT").arg(PAGE);
+            let mut reply = self.conn.call(operation, &cmd).await?.list()?;
+            let (Some(page), Some(next)) = (reply.pop(), reply.pop()) else {
+                return Ok(pairs.into_iter().collect());
+            };
+            let mut page = page.list()?.into_iter().map(Reply::bytes);
+            while let (Some(name), Some(value)) = (page.next(), page.next()) {
+                pairs.insert(name?, value?);
+            }
+            cursor = next.text()?;
+            if cursor == "0" {
+                return Ok(pairs.into_iter().collect());
+            }
+        }
+    }
+}
+
+fn names(pairs: Vec<(Bytes, Bytes)>) -> BTreeSet<Bytes> {
+    pairs.into_iter().map(|(name, _)| name).collect()
+}

@@ -1,0 +1,246 @@
+//! A queue's bookkeeping on a connection, and a typed function for each of its scripts.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use relq_core::{Error, JobId, Operation, Recovered, Redriven, Stats};
+
+use super::{BookkeepingKeys, BookkeepingScripts};
+use crate::{Call, Conn, Reply, Script, command, entry::millis};
+
+/// How long client-made ids and push tokens are remembered (R4).
+pub(super) const MEMORY: Duration = Duration::from_secs(5 * 60);
+
+/// How long a cancelled job's lease is remembered after its end, so that the worker
+/// is told `Cancelled` and not `LeaseLost`.
+const CANCELLED_MEMORY: Duration = Duration::from_secs(60);
+
+/// What is kept beside the ready and leased jobs of one queue.
+#[derive(Debug, Clone)]
+pub struct Bookkeeping {
+    /// The connection of its calls.
+    pub conn: Conn,
+    /// Its keys.
+    pub keys: BookkeepingKeys,
+    /// The pattern's keys, as its `pattern.lua` binds them.
+    pub pattern_keys: Vec<String>,
+    /// Its scripts on this pattern.
+    pub scripts: &'static BookkeepingScripts,
+}
+
+/// What is to be done with one job whose attempt failed, or that cannot be delivered.
+#[derive(Debug)]
+pub struct Failure<'a> {
+    /// The lease by which it is held, as the pattern's `find_leased` takes it.
+    pub lease: Vec<u8>,
+    /// When it is to be tried again; `None` buries it.
+    pub after: Option<Duration>,
+    /// Why it is buried: `f` failed for good, `m` malformed, `x` expired.
+    pub why: char,
+    /// The last error.
+    pub error: &'a str,
+}
+
+impl Bookkeeping {
+    /// A queue's bookkeeping on this connection.
+    pub fn new(
+        conn: &Conn,
+        keys: &BookkeepingKeys,
+        pattern_keys: Vec<String>,
+        scripts: &'static BookkeepingScripts,
+    ) -> Self {
+        Self { conn: conn.clone(), keys: keys.clone(), pattern_keys, scripts }
+    }
+
+    /// The same with more keys behind the pattern's own, for one call.
+    #[must_use]
+    pub fn with_keys(&self, more: impl IntoIterator<Item = String>) -> Self {
+        let mut bookkeeping = self.clone();
+        bookkeeping.pattern_keys.extend(more);
+        bookkeeping
+    }
+
+    /// Begins a call of `script` with the keys of the bookkeeping and of the pattern.
+    pub fn call<'a>(&self, script: &'a Script) -> Call<'a> {
+        let mut keys = self.keys.all().to_vec();
+        keys.extend(self.pattern_keys.iter().map(String::as_str));
+        script.keys(&keys)
+    }
+
+    /// How long ids are remembered after their job, as scripts take it.
+    pub fn memory_ms() -> u64 {
+        millis(MEMORY)
+    }
+
+    /// How long a cancelled job's lease is remembered after its end, as scripts take it.
+    pub fn cancelled_memory_ms() -> u64 {
+        millis(CANCELLED_MEMORY)
+    }
+
+    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    ///
+    /// # Errors
+    /// As [`Conn::call`]; so with all calls here.
+    pub async fn fail(
+        &self,
+        operation: Operation,
+        failures: &[Failure<'_>],
+    ) -> Result<Vec<usize>, Error> {
+        let mut call = self.call(&self.scripts.fail);
+        for failure in failures {
+            let after = failure
+                .after
+                .map_or(-1, |after| i64::try_from(millis(after)).unwrap_or(i64::MAX));
+            call.push_arg(&failure.lease);
+            call.push_arg(after);
+            call.push_arg(failure.why.to_string());
+            call.push_arg(failure.error);
+        }
+        call.run(&self.conn, operation).await?.positions()
+    }
+
+    /// Puts jobs back to the front, the first of `leases` foremost, as if they had not
+    /// been claimed; answers the positions of the lost leases.
+    ///
+    /// # Errors
+    /// As `fail`.
+    pub async fn give_back(
+        &self,
+        operation: Operation,
+        leases: &[Vec<u8>],
+    ) -> Result<Vec<usize>, Error> {
+        let mut call = self.call(&self.scripts.give_back);
+        leases.iter().for_each(|lease| call.push_arg(lease));
+        call.run(&self.conn, operation).await?.positions()
+    }
+
+    /// Makes a page of due jobs ready.
+    ///
+    /// # Errors
+    /// As `fail`.
+    pub async fn promote(
+        &self,
+        operation: Operation,
+        page: u32,
+    ) -> Result<Recovered, Error> {
+        let call = self.call(&self.scripts.promote).arg(page);
+        let counts = call.run(&self.conn, operation).await?.numbers()?;
+        let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+        Ok(Recovered {
+            promoted: u32::try_from(count(0)).unwrap_or(0),
+            more: count(1) == 1,
+            next_in: optional_ms(counts.get(2).copied().unwrap_or(-1)),
+            ..Recovered::default()
+        })
+    }
+
+    /// Forgets a page of what need not be remembered; says whether there is more.
+    ///
+    /// # Errors
+    /// As `fail`.
+    pub async fn forget(&self, page: u32) -> Result<bool, Error> {
+        let call = self.call(&self.scripts.forget).arg(page);
+        Ok(call.run(&self.conn, Operation::Recover).await?.number()? == 1)
+    }
+
+    /// Reads what a pattern's recover script answers: {made ready, buried, 1 if there
+    /// is more, ms until the next lease ends or -1}.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn recovered(reply: Reply) -> Result<Recovered, Error> {
+        let counts = reply.numbers()?;
+        let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+        Ok(Recovered {
+            requeued: u32::try_from(count(0)).unwrap_or(0),
+            buried: u32::try_from(count(1)).unwrap_or(0),
+            promoted: 0,
+            more: count(2) == 1,
+            next_in: optional_ms(counts.get(3).copied().unwrap_or(-1)),
+        })
+    }
+
+    /// Ends a job that is scheduled, or held by `lease`; answers the word for where it
+    /// was.
+    ///
+    /// # Errors
+    /// As `fail`.
+    pub async fn cancel(
+        &self,
+        job: &JobId,
+        lease: Option<&[u8]>,
+    ) -> Result<Option<Bytes>, Error> {
+        let call = self
+            .call(&self.scripts.cancel)
+            .arg(job.as_str())
+            .arg(lease.unwrap_or_default())
+            .arg(millis(MEMORY))
+            .arg(millis(CANCELLED_MEMORY));
+        call.run(&self.conn, Operation::Cancel).await?.optional_bytes()
+    }
+
+    /// Makes these dead jobs ready again.
+    pub(super) async fn redrive_page(&self, ids: &[Bytes]) -> Result<Redriven, Error> {
+        let mut call = self.call(&self.scripts.redrive);
+        ids.iter().for_each(|id| call.push_arg(&id[..]));
+        let counts = call.run(&self.conn, Operation::Redrive).await?.numbers()?;
+        let count = |at: usize| {
+            counts.get(at).and_then(|count| u64::try_from(*count).ok()).unwrap_or(0)
+        };
+        Ok(Redriven { moved: count(0), duplicates: count(1) })
+    }
+
+    /// Removes these dead jobs.
+    pub(super) async fn purge_dead_page(&self, ids: &[Bytes]) -> Result<u64, Error> {
+        let mut call = self.call(&self.scripts.purge_dead).arg(millis(MEMORY));
+        ids.iter().for_each(|id| call.push_arg(&id[..]));
+        call.run(&self.conn, Operation::Purge).await?.count()
+    }
+
+    /// Lets claims find nothing until [`resume`](Self::resume).
+    ///
+    /// # Errors
+    /// As `fail`.
+    pub async fn pause(&self) -> Result<(), Error> {
+        let mut cmd = command("SET");
+        cmd.arg(&self.keys.paused).arg(1);
+        self.conn.call(Operation::Pause, &cmd).await.map(drop)
+    }
+
+    /// Lets claims go on.
+    ///
+    /// # Errors
+    /// As `fail`.
+    pub async fn resume(&self) -> Result<(), Error> {
+        let call = self.call(&self.scripts.resume);
+        call.run(&self.conn, Operation::Resume).await.map(drop)
+    }
+
+    /// Reads what a pattern's stats script answers: {ready, leased, overdue, then the
+    /// figures of `bookkeeping_stats`}.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn stats(reply: Reply) -> Result<Stats, Error> {
+        let counts = reply.numbers()?;
+        let number = |at: usize| counts.get(at).copied().unwrap_or(0);
+        let count = |at: usize| u64::try_from(number(at)).unwrap_or(0);
+        let mut stats = Stats::new();
+        stats.ready = count(0);
+        stats.leased = count(1);
+        stats.overdue = count(2);
+        stats.scheduled = count(3);
+        stats.dead = count(4);
+        stats.finished = count(5);
+        stats.discarded = count(6);
+        stats.cancelled = count(7);
+        stats.paused = number(8) == 1;
+        stats.next_due_in = optional_ms(counts.get(9).copied().unwrap_or(-1));
+        Ok(stats)
+    }
+}
+
+/// The answer `-1` stands for "none".
+fn optional_ms(ms: i64) -> Option<Duration> {
+    u64::try_from(ms).ok().map(Duration::from_millis)
+}

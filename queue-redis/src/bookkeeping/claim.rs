@@ -1,0 +1,160 @@
+//! Claiming, as every pattern does it: look, promote what is due, look again, wait.
+//!
+//! ```text
+//!  look ---- found ------------------------------------------> deliver
+//!   ^ ^        '- and something is due: promote it beside
+//!   | '------- nothing, and something is due: promote it
+//!   '--------- nothing, and another look may find what this one did not
+//!              nothing: wait, until the claim's own time is over
+//! ```
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use relq_core::{
+    ClaimRequest, Delivery, Error, Operation, ReliableQueue, SettledAndClaimed,
+    Settlement,
+};
+
+use super::Bookkeeping;
+use crate::PartialEffect;
+
+/// What one look at the ready jobs came to.
+#[derive(Debug)]
+pub struct ClaimRound<O> {
+    /// What it leased.
+    pub deliveries: Vec<Delivery>,
+    /// What it knows of the time to come.
+    pub hint: O,
+    /// Whether there are scheduled jobs to be promoted now.
+    pub is_due: bool,
+    /// Whether, without deliveries, another look may find some at once.
+    pub goes_on: bool,
+}
+
+/// What an empty claim knows of the time to come, in most patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitHint {
+    /// Whether claims are to find nothing.
+    pub is_paused: bool,
+    /// When the next scheduled job is due.
+    pub due_in: Option<Duration>,
+}
+
+impl WaitHint {
+    /// Whether there are scheduled jobs to be promoted now.
+    pub fn is_due(&self) -> bool {
+        self.due_in.is_some_and(|due_in| due_in.is_zero())
+    }
+}
+
+/// A pattern whose ready jobs can be looked at.
+#[async_trait]
+pub trait ClaimPattern: ReliableQueue {
+    /// What a claim that found nothing knows of the time to come.
+    type WaitHint: Send;
+
+    /// What one claim keeps in mind from look to look.
+    type ClaimState: Default + Send;
+
+    /// Where its scheduled jobs are.
+    fn bookkeeping(&self) -> &Bookkeeping;
+
+    /// Leases what is ready, up to what is asked for, without waiting.
+    ///
+    /// # Errors
+    /// Those of the commands, for all of `partial`, to which it adds what it changes.
+    async fn look(
+        &self,
+        ask: &ClaimRequest,
+        state: &mut Self::ClaimState,
+        partial: &mut PartialEffect,
+    ) -> Result<ClaimRound<Self::WaitHint>, Error>;
+}
+
+/// One that an idle claim can wait at.
+#[async_trait]
+pub trait WaitingPattern: ClaimPattern {
+    /// Waits until there may be something to claim, or `limit` is over.
+    async fn wait(&self, hint: Self::WaitHint, limit: Duration);
+}
+
+/// Claims without waiting, promoting what is due on the way.
+///
+/// # Errors
+/// Those of the commands, for all of `partial`, to which it adds what it changes.
+pub async fn claim_now<P: ClaimPattern>(
+    pattern: &P,
+    ask: &ClaimRequest,
+    state: &mut P::ClaimState,
+    partial: &mut PartialEffect,
+) -> Result<(Vec<Delivery>, P::WaitHint), Error> {
+    let most = ask.max.min(pattern.capabilities().limits.max_jobs_per_call).get();
+    loop {
+        let round = pattern.look(ask, state, partial).await?;
+        let ClaimRound { deliveries, hint, is_due, goes_on } = round;
+        if !deliveries.is_empty() {
+            if is_due {
+                promote_beside(pattern.bookkeeping(), most).await;
+            }
+            return Ok((deliveries, hint));
+        }
+        if is_due {
+            partial
+                .then(pattern.bookkeeping().promote(Operation::Claim, most).await)?;
+        } else if !goes_on {
+            return Ok((deliveries, hint));
+        }
+    }
+}
+
+/// Promotes while deliveries are on their way already. Should it fail, they are not to
+/// be lost for it: the next claim finds the same jobs due.
+async fn promote_beside(bookkeeping: &Bookkeeping, page: u32) {
+    if let Err(error) = bookkeeping.promote(Operation::Claim, page).await {
+        tracing::debug!(%error, "due jobs are left to the next claim");
+    }
+}
+
+/// Claims, and waits for as long as is asked for while nothing is ready.
+///
+/// # Errors
+/// [`Error::Invalid`], or those of the commands.
+pub async fn claim<P: WaitingPattern>(
+    pattern: &P,
+    ask: &ClaimRequest,
+) -> Result<Vec<Delivery>, Error> {
+    pattern.capabilities().check_claim(ask)?;
+    let clock = pattern.bookkeeping().conn.environment().clock();
+    let deadline = clock.elapsed() + ask.wait;
+    let mut partial = PartialEffect::default();
+    loop {
+        let mut state = P::ClaimState::default();
+        let claimed = claim_now(pattern, ask, &mut state, &mut partial).await?;
+        let (deliveries, hint) = claimed;
+        let left = deadline.saturating_sub(clock.elapsed());
+        if !deliveries.is_empty() || left.is_zero() {
+            return Ok(deliveries);
+        }
+        pattern.wait(hint, left).await;
+    }
+}
+
+/// Settles and claims. Both are written to the connection together, the settlements
+/// first, so that they share a round trip. Only when the server forgot a script since it
+/// was loaded may the claim come first.
+pub async fn settle_and_claim<P: ClaimPattern>(
+    pattern: &P,
+    done: &[Settlement],
+    ask: &ClaimRequest,
+) -> SettledAndClaimed {
+    let claim = async {
+        pattern.capabilities().check_claim(ask)?;
+        let (mut state, mut partial) =
+            (P::ClaimState::default(), PartialEffect::default());
+        let claimed = claim_now(pattern, ask, &mut state, &mut partial).await;
+        claimed.map(|(deliveries, _)| deliveries)
+    };
+    let (settled, claimed) = tokio::join!(biased; pattern.settle(done), claim);
+    SettledAndClaimed { settled, claimed }
+}

@@ -1,0 +1,104 @@
+//! What an operator does with dead letters.
+
+use bytes::Bytes;
+use relq_core::{Error, JobId, Operation, Redriven, Selection};
+
+use super::Bookkeeping;
+use crate::{PartialEffect, Reply, command};
+
+/// Dead letters moved or removed by one call of a script.
+const PAGE: usize = 500;
+
+impl Bookkeeping {
+    /// Makes dead jobs ready again, with no attempt counted.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
+        let (mut all, mut partial) = (Redriven::default(), PartialEffect::default());
+        let mut ids = self.dead(Operation::Redrive, which).await?;
+        let mut stuck = 0;
+        while let Some(page) = ids.next_page(self, (stuck, partial)).await? {
+            let redriven = self.redrive_page(&page).await;
+            let Redriven { moved, duplicates } = partial.then(redriven)?;
+            all.moved += moved;
+            all.duplicates += duplicates;
+            // A page of jobs that cannot be read any more stays as a whole.
+            stuck +=
+                if moved + duplicates > 0 { duplicates } else { page.len() as u64 };
+        }
+        Ok(all)
+    }
+
+    /// Removes dead jobs; answers how many.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
+        let (mut removed, mut partial) = (0, PartialEffect::default());
+        let mut ids = self.dead(Operation::Purge, which).await?;
+        while let Some(page) = ids.next_page(self, (0, partial)).await? {
+            removed += partial.then(self.purge_dead_page(&page).await)?;
+        }
+        Ok(removed)
+    }
+
+    async fn dead<'a>(
+        &self,
+        operation: Operation,
+        which: &'a Selection,
+    ) -> Result<DeadIds<'a>, Error> {
+        match which {
+            Selection::Only(ids) => Ok(DeadIds::Listed(ids.chunks(PAGE))),
+            Selection::All => {
+                let time = self.conn.call(operation, &command("TIME")).await?;
+                let seconds = time.list()?.into_iter().next();
+                let seconds = seconds.map_or(Ok(0), Reply::number)?;
+                Ok(DeadIds::Until {
+                    operation,
+                    time_ms: seconds.saturating_add(1).saturating_mul(1000),
+                })
+            }
+        }
+    }
+}
+
+/// The ids of dead jobs that an operator means, page by page.
+enum DeadIds<'a> {
+    /// All that are dead by then (ms); those moved away make room for the next.
+    Until {
+        operation: Operation,
+        time_ms: i64,
+    },
+    Listed(std::slice::Chunks<'a, JobId>),
+}
+
+impl DeadIds<'_> {
+    /// The next page, passing over `stuck` jobs at the start that stay dead. Its
+    /// errors speak for the `partial` before it, too.
+    async fn next_page(
+        &mut self,
+        bookkeeping: &Bookkeeping,
+        (stuck, partial): (u64, PartialEffect),
+    ) -> Result<Option<Vec<Bytes>>, Error> {
+        match self {
+            Self::Listed(chunks) => {
+                let bytes = |id: &JobId| Bytes::copy_from_slice(id.as_str().as_bytes());
+                Ok(chunks.next().map(|ids| ids.iter().map(bytes).collect()))
+            }
+            Self::Until { operation, time_ms } => {
+                let mut cmd = command("ZRANGE");
+                cmd.arg(&bookkeeping.keys.dead)
+                    .arg("-inf")
+                    .arg(*time_ms)
+                    .arg("BYSCORE");
+                cmd.arg("LIMIT").arg(stuck).arg(PAGE);
+                let ids = bookkeeping.conn.call(*operation, &cmd).await;
+                let ids = ids.map_err(|error| partial.whole(error))?.list()?;
+                let ids: Vec<_> =
+                    ids.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
+                Ok((!ids.is_empty()).then_some(ids))
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Letting leases run on.
+
+use std::time::Duration;
+
+use redis::ToRedisArgs;
+use relq_core::{Capabilities, Error, Extended, Operation, Timestamp};
+
+use super::Bookkeeping;
+use crate::{Conn, Reply, entry::millis};
+
+/// What became of the leases that a heartbeat named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beat {
+    until: Timestamp,
+    lost: Vec<usize>,
+    cancelled: Vec<usize>,
+}
+
+impl Beat {
+    /// Reads what a script of heartbeats answers: {new end (ms), {positions of the
+    /// lost}, {those of the cancelled}}.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn read(conn: &Conn, reply: Reply) -> Result<Self, Error> {
+        let mut parts = reply.list()?.into_iter();
+        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(conn));
+        let until = Timestamp::from_unix_ms(part().number()?);
+        Ok(Self { until, lost: part().positions()?, cancelled: part().positions()? })
+    }
+
+    /// The answer for each of so many leases.
+    pub fn answers(self, leases: usize) -> Vec<Extended> {
+        let mut answers = vec![Extended::Until(self.until); leases];
+        let lost = self.lost.into_iter().map(|at| (at, Extended::LeaseLost));
+        let cancelled = self.cancelled.into_iter().map(|at| (at, Extended::Cancelled));
+        for (at, what) in lost.chain(cancelled) {
+            // A position that was not asked for says nothing.
+            if let Some(answer) = answers.get_mut(at) {
+                *answer = what;
+            }
+        }
+        answers
+    }
+}
+
+impl Bookkeeping {
+    /// Lets the leases of these receipts run on, each by its name in the sorted set
+    /// `leased`, and answers for each.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], or as [`Conn::call`].
+    pub async fn extend<N: ToRedisArgs>(
+        &self,
+        can: &Capabilities,
+        leased: &str,
+        held: impl ExactSizeIterator<Item = N>,
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        can.check_lease(Operation::Extend, lease)?;
+        can.check_batch(Operation::Extend, held.len())?;
+        if held.len() == 0 {
+            return Ok(Vec::new());
+        }
+        let leases = held.len();
+        Ok(self.beat(leased, held, lease).await?.answers(leases))
+    }
+
+    /// The same, unchecked and with at least one.
+    ///
+    /// # Errors
+    /// As [`Conn::call`].
+    pub async fn beat<N: ToRedisArgs>(
+        &self,
+        leased: &str,
+        held: impl Iterator<Item = N>,
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        let keys = [leased, &self.keys.cancelled];
+        let mut call = self.scripts.extend.keys(&keys).arg(millis(lease));
+        held.for_each(|name| call.push_arg(name));
+        Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
+    }
+}

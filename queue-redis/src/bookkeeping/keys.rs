@@ -1,0 +1,84 @@
+//! The keys of the bookkeeping, which mean the same in every pattern.
+//!
+//! ```text
+//!  later      ZSET    id -> due (ms), place among those due then: scheduled jobs
+//!  jobs       HASH    id -> entry, of scheduled and dead jobs; a pattern may keep
+//!                     ready jobs there too
+//!  dead       ZSET    id -> since (ms), place among those since then: dead letters
+//!  errors     HASH    id -> a letter for why it died, and its last error
+//!  unique     HASH    unique key -> when it expires (ms, 0 never), holder's id
+//!  ids        ZSET    client-made id -> when it may be forgotten (ms)
+//!  calls      ZSET    push token -> when it may be forgotten (ms)
+//!  answers    HASH    push token -> the answer of its call
+//!  cancelled  ZSET    lease of a cancelled job -> when it may be forgotten (ms)
+//!  totals     HASH    finished, discarded, cancelled
+//!  paused     STRING  there while claims are paused
+//!  wake       LIST    at most one token, for the notifiers
+//! ```
+//!
+//! A score of `later` and `dead` is a time and a place. Its whole part is the time in
+//! milliseconds. Its fraction orders the members of one millisecond: each new one is the
+//! smallest step of a double behind the last. There are 4,096 steps in a millisecond until
+//! the year 2039, and 2,048 until 2109; members beyond that share the last one, and are in
+//! no order among each other. A queue that an earlier version wrote has whole scores, which
+//! mean the same.
+//!
+//! The bookkeeping's scripts get all of them in this order, and then the pattern's own.
+
+use crate::KeyPrefix;
+
+/// The names of the bookkeeping's keys.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the head of the module tells them all")]
+pub struct BookkeepingKeys {
+    pub later: String,
+    pub jobs: String,
+    pub dead: String,
+    pub errors: String,
+    pub unique: String,
+    pub ids: String,
+    pub calls: String,
+    pub answers: String,
+    pub cancelled: String,
+    pub totals: String,
+    pub paused: String,
+    pub wake: String,
+}
+
+impl BookkeepingKeys {
+    /// Those of one queue.
+    pub fn new(prefix: &KeyPrefix) -> Self {
+        Self {
+            later: prefix.part("later"),
+            jobs: prefix.part("jobs"),
+            dead: prefix.part("dead"),
+            errors: prefix.part("errors"),
+            unique: prefix.part("unique"),
+            ids: prefix.part("ids"),
+            calls: prefix.part("calls"),
+            answers: prefix.part("answers"),
+            cancelled: prefix.part("cancelled"),
+            totals: prefix.part("totals"),
+            paused: prefix.part("paused"),
+            wake: prefix.part("wake"),
+        }
+    }
+
+    /// All of them, in the order in which scripts get them.
+    pub fn all(&self) -> [&str; 12] {
+        [
+            &self.later,
+            &self.jobs,
+            &self.dead,
+            &self.errors,
+            &self.unique,
+            &self.ids,
+            &self.calls,
+            &self.answers,
+            &self.cancelled,
+            &self.totals,
+            &self.paused,
+            &self.wake,
+        ]
+    }
+}

@@ -1,0 +1,271 @@
+//! Looking at jobs without touching them.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use relq_core::{
+    Error, JobId, JobView, Operation, Page, PageCursor, PeekRequest, StateDetail,
+    Timestamp,
+};
+
+use super::Bookkeeping;
+use crate::{Reply, command, entry::Entry};
+
+/// Jobs of one page at most, whatever is asked for: their payloads are read too.
+const MAX_PAGE: usize = 1000;
+
+/// Which jobs of a section: so many from that one on, in the order in which they are
+/// served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// How many come before.
+    pub offset: usize,
+    /// How many at most.
+    pub count: usize,
+}
+
+/// One page of a state's jobs, which are in these sections one after the other. The
+/// cursor is the section and how many of it were shown.
+///
+/// # Errors
+/// Those of `look`.
+pub async fn page<'a, S: Copy>(
+    sections: &[S],
+    ask: &PeekRequest,
+    look: impl Fn(S, Look) -> BoxFuture<'a, Result<Vec<JobView>, Error>>,
+) -> Result<Page, Error> {
+    let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
+    let (mut section, mut offset) = read_cursor(ask.after.as_ref());
+    let mut jobs = Vec::new();
+    while let Some(place) = sections.get(section) {
+        let count = limit - jobs.len();
+        let found = look(*place, Look { offset, count }).await?;
+        if found.len() < count {
+            (section, offset) = (section + 1, 0);
+        } else {
+            offset += count;
+        }
+        jobs.extend(found);
+        if jobs.len() == limit {
+            let next = PageCursor(format!("{section}:{offset}").into());
+            return Ok(Page { jobs, next: Some(next) });
+        }
+    }
+    Ok(Page { jobs, next: None })
+}
+
+fn read_cursor(cursor: Option<&PageCursor>) -> (usize, usize) {
+    let text = cursor.and_then(|cursor| std::str::from_utf8(&cursor.0).ok());
+    let parts = text.and_then(|text| text.split_once(':'));
+    let number = |text: &str| text.parse().unwrap_or(0);
+    parts.map_or((0, 0), |(section, offset)| (number(section), number(offset)))
+}
+
+impl Bookkeeping {
+    /// Scheduled jobs, the next due first.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call); so with all looks here.
+    pub async fn peek_scheduled(&self, look: Look) -> Result<Vec<JobView>, Error> {
+        let members = self.members(&self.keys.later, look).await?;
+        self.views(members, |due, _| StateDetail::Scheduled { due }).await
+    }
+
+    /// Dead jobs, the oldest first.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn peek_dead(&self, look: Look) -> Result<Vec<JobView>, Error> {
+        let members = self.members(&self.keys.dead, look).await?;
+        let detail = |since, error: Option<&str>| StateDetail::Dead {
+            reason: reason(error.unwrap_or_default()),
+            since,
+        };
+        self.views(members, detail).await
+    }
+
+    /// The elements of a list, from its right end on, as ready jobs.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn peek_list(
+        &self,
+        list: &str,
+        look: Look,
+    ) -> Result<Vec<JobView>, Error> {
+        let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let Look { offset, count } = look;
+        let mut cmd = command("LRANGE");
+        cmd.arg(list)
+            .arg(-signed(offset.saturating_add(count)))
+            .arg(-signed(offset.saturating_add(1)));
+        let elements = self.conn.call(Operation::Peek, &cmd).await?.list()?;
+        let ready = |element: Reply| Ok((element.bytes()?, StateDetail::Ready));
+        let jobs = elements.into_iter().rev().map(ready);
+        self.views_of(jobs.collect::<Result<_, Error>>()?).await
+    }
+
+    /// The jobs of these elements or entries, each in its state.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn views_of(
+        &self,
+        elements: Vec<(Bytes, StateDetail)>,
+    ) -> Result<Vec<JobView>, Error> {
+        let view =
+            |(element, detail): (Bytes, StateDetail)| match Entry::decode(&element) {
+                Ok(entry) => view(entry, detail),
+                Err(_) => JobView::new(None, element, detail),
+            };
+        let mut jobs: Vec<_> = elements.into_iter().map(view).collect();
+        let id = |job: &JobView| {
+            job.id.as_ref().map_or_else(Bytes::new, |id| {
+                Bytes::copy_from_slice(id.as_str().as_bytes())
+            })
+        };
+        let ids: Vec<_> = jobs.iter().map(id).collect();
+        let errors = self.fields(&self.keys.errors, &ids).await?;
+        for (job, error) in jobs.iter_mut().zip(errors) {
+            job.last_error = error.as_ref().and_then(|error| last_error(&text(error)));
+        }
+        Ok(jobs)
+    }
+
+    /// The jobs of these ids, whose entries are in `jobs`.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn views(
+        &self,
+        members: Vec<(Bytes, Timestamp)>,
+        detail: impl Fn(Timestamp, Option<&str>) -> StateDetail + Send,
+    ) -> Result<Vec<JobView>, Error> {
+        let ids: Vec<_> = members.iter().map(|(id, _)| id.clone()).collect();
+        let entries = self.fields(&self.keys.jobs, &ids).await?;
+        let errors = self.fields(&self.keys.errors, &ids).await?;
+        let mut jobs = Vec::with_capacity(members.len());
+        for (((id, time), entry), error) in members.iter().zip(entries).zip(errors) {
+            let error = error.as_ref().map(text);
+            let detail = detail(*time, error.as_deref());
+            let mut job = view_of(id, entry.unwrap_or_default(), detail);
+            job.last_error = error.as_deref().and_then(last_error);
+            jobs.push(job);
+        }
+        Ok(jobs)
+    }
+
+    /// Members of a sorted set of times, the first first.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn members(
+        &self,
+        set: &str,
+        look: Look,
+    ) -> Result<Vec<(Bytes, Timestamp)>, Error> {
+        self.members_between(set, ["-inf", "+inf"], look).await
+    }
+
+    /// As [`members`](Self::members), of those with a score in a range.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn members_between(
+        &self,
+        set: &str,
+        [from, to]: [&str; 2],
+        Look { offset, count }: Look,
+    ) -> Result<Vec<(Bytes, Timestamp)>, Error> {
+        let mut cmd = command("ZRANGE");
+        cmd.arg(set).arg(from).arg(to).arg("BYSCORE");
+        cmd.arg("LIMIT").arg(offset).arg(count).arg("WITHSCORES");
+        let mut members = Vec::new();
+        for pair in self.conn.call(Operation::Peek, &cmd).await?.list()? {
+            let mut pair = pair.list()?.into_iter();
+            if let (Some(member), Some(score)) = (pair.next(), pair.next()) {
+                let time = Timestamp::from_unix_ms(score.number()?);
+                members.push((member.bytes()?, time));
+            }
+        }
+        Ok(members)
+    }
+
+    /// Fields of a hash.
+    ///
+    /// # Errors
+    /// As `peek_scheduled`.
+    pub async fn fields(
+        &self,
+        hash: &str,
+        names: &[Bytes],
+    ) -> Result<Vec<Option<Bytes>>, Error> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut cmd = command("HMGET");
+        cmd.arg(hash);
+        names.iter().for_each(|name| {
+            cmd.arg(&name[..]);
+        });
+        let reply = self.conn.call(Operation::Peek, &cmd).await?;
+        reply.list()?.into_iter().map(Reply::optional_bytes).collect()
+    }
+}
+
+fn view_of(id: &Bytes, entry: Bytes, detail: StateDetail) -> JobView {
+    match Entry::decode(&entry) {
+        Ok(entry) => view(entry, detail),
+        Err(_) => {
+            let id = std::str::from_utf8(id).ok().and_then(|id| JobId::new(id).ok());
+            JobView::new(id, entry, detail)
+        }
+    }
+}
+
+fn view(entry: Entry, detail: StateDetail) -> JobView {
+    let mut job = JobView::new(Some(entry.id), entry.payload, detail);
+    job.attempt = u32::from(entry.attempt);
+    job.max_attempts = entry.max_attempts;
+    job.priority = entry.priority;
+    job.unique = entry.unique;
+    job.expires_at = entry.expires_at;
+    job.headers = entry.headers;
+    job.batch = entry.batch;
+    job
+}
+
+/// Bytes as text that may be shown.
+pub(super) fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The letter that the scripts put before an error, in words.
+fn reason(error: &str) -> String {
+    let (why, text) = split_letter(error);
+    match why {
+        Some('a') => format!("it failed on its last attempt: {text}"),
+        Some('c') => {
+            "its last attempt ended with its lease: the worker died, froze or \
+                      was cut off"
+                .to_owned()
+        }
+        Some('f') => format!("it failed for good: {text}"),
+        Some('m') => format!("it cannot be read: {text}"),
+        Some('x') => "it expired before it was delivered".to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+fn last_error(error: &str) -> Option<String> {
+    match split_letter(error) {
+        (Some('a' | 'c' | 'e' | 'f' | 'x'), text) if !text.is_empty() => {
+            Some(text.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn split_letter(error: &str) -> (Option<char>, &str) {
+    let mut symbols = error.chars();
+    (symbols.next(), symbols.as_str())
+}

@@ -1,0 +1,132 @@
+//! Storing new jobs.
+
+use relq_core::{
+    Capabilities, DuplicateOf, Error, JobId, NewJob, OnDuplicate, Operation, Priority,
+    PushToken, Pushed,
+};
+
+use super::{Bookkeeping, calls::MEMORY};
+use crate::{
+    Reply, code_of,
+    entry::{self, millis},
+    error::unreadable,
+};
+
+/// Whether the pattern's own producer command is enough for the job: it uses no option.
+pub fn is_plain(job: &NewJob) -> bool {
+    job.id.is_none()
+        && job.unique.is_none()
+        && job.expires_in.is_none()
+        && job.delay.is_zero()
+        && job.priority == Priority::NORMAL
+}
+
+impl Bookkeeping {
+    /// The ids of the jobs of one push: the client's own, or new ones.
+    pub fn ids_for(&self, jobs: &[NewJob], token: Option<&PushToken>) -> Vec<JobId> {
+        let random = || PushToken::random(self.conn.environment().random());
+        let token = token.cloned().unwrap_or_else(random);
+        let id = |(at, job): (usize, &NewJob)| {
+            job.id.clone().unwrap_or_else(|| token.job_id(at))
+        };
+        jobs.iter().enumerate().map(id).collect()
+    }
+
+    /// Stores jobs: by `plain`, the pattern's own producer command, which is given
+    /// their entries, when that is enough for them all; by the script if not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Unsupported`], or those of the commands.
+    pub async fn store<F: Future<Output = Result<(), Error>>>(
+        &self,
+        can: &Capabilities,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+        plain: impl FnOnce(Vec<Vec<u8>>) -> F,
+    ) -> Result<Vec<Pushed>, Error> {
+        can.check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.ids_for(jobs, token);
+        if token.is_some() || !jobs.iter().all(is_plain) {
+            return self.push(jobs, ids, token).await;
+        }
+        let encode = |(job, id)| entry::encode(job, id);
+        plain(jobs.iter().zip(&ids).map(encode).collect()).await?;
+        Ok(ids.into_iter().map(Pushed::Stored).collect())
+    }
+
+    /// Stores jobs by the script: those that use options, or a call with a token.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the token is that
+    /// of a call with other jobs.
+    pub async fn push(
+        &self,
+        jobs: &[NewJob],
+        ids: Vec<JobId>,
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let mut call = self
+            .call(&self.scripts.push)
+            .arg(token.map_or("", PushToken::as_str))
+            .arg(millis(MEMORY));
+        for (job, id) in jobs.iter().zip(&ids) {
+            let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
+            let reschedules = job
+                .unique
+                .as_ref()
+                .is_some_and(|unique| unique.on_duplicate == OnDuplicate::Reschedule);
+            // An expiry of nothing at all is the shortest there is, not none.
+            let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
+            call.push_arg(id.as_str());
+            call.push_arg(entry::encode(job, id));
+            call.push_arg(millis(job.delay));
+            call.push_arg(expires_in);
+            call.push_arg(job.priority.level());
+            call.push_arg(key);
+            call.push_arg(if reschedules { "reschedule" } else { "keep" });
+            call.push_arg(u8::from(job.id.is_some()));
+        }
+        let answer = call.run(&self.conn, Operation::Push).await;
+        let duplicates = answer.map_err(token_of_another_call)?.list()?;
+        self.pushed(ids, duplicates)
+    }
+
+    /// What the script's flat triples of duplicates say of each job.
+    fn pushed(
+        &self,
+        ids: Vec<JobId>,
+        duplicates: Vec<Reply>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let mut pushed: Vec<_> = ids.into_iter().map(Pushed::Stored).collect();
+        let mut parts = duplicates.into_iter();
+        while let (Some(at), Some(by), Some(existing)) =
+            (parts.next(), parts.next(), parts.next())
+        {
+            let at = usize::try_from(at.count()?).unwrap_or(usize::MAX);
+            if let Some(answer) = pushed.get_mut(at) {
+                *answer = self.duplicate(by, existing)?;
+            }
+        }
+        Ok(pushed)
+    }
+
+    fn duplicate(&self, by: Reply, existing: Reply) -> Result<Pushed, Error> {
+        let by =
+            if by.text()? == "id" { DuplicateOf::Id } else { DuplicateOf::UniqueKey };
+        let existing = JobId::new(existing.text()?)
+            .map_err(|error| unreadable(self.conn.at(Operation::Push), error))?;
+        Ok(Pushed::Duplicate { existing, by })
+    }
+}
+
+/// What a script says of a token that is used for two calls, as the caller's mistake.
+pub fn token_of_another_call(error: Error) -> Error {
+    if code_of(&error) == Some("RELQTOKEN") {
+        let reason = "the push token is that of a call with other jobs".to_owned();
+        return Error::Invalid { at: error.at(), reason };
+    }
+    error
+}

@@ -1,0 +1,50 @@
+//! The bookkeeping's scripts, as they run on one pattern.
+
+use crate::entry;
+
+crate::scripts! {
+    /// The bookkeeping's scripts on one pattern. A backend has one of them, for all its
+    /// queues.
+    pub struct BookkeepingScripts in "../../lua/bookkeeping/";
+    cancel, extend, fail, forget, give_back, promote, purge_dead, push, redrive, resume,
+}
+
+/// Makes the scripts of a pattern from a folder that is named from the calling file on:
+/// its own behind its library, in `SCRIPTS`, and the bookkeeping's, in `BOOKKEEPING_SCRIPTS`. The
+/// library is made of the files named first, in their order.
+#[macro_export]
+macro_rules! pattern_scripts {
+    (in $folder:literal; library $($library:literal),+; $($name:ident),* $(,)?) => {
+        $crate::scripts! {
+            /// The pattern's own scripts.
+            struct Scripts in $folder;
+            $($name),*
+        }
+
+        static LIBRARY: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+            let files = [$(include_str!(concat!($folder, $library))),+];
+            $crate::bookkeeping::library(&files.join("\n"))
+        });
+        static SCRIPTS: std::sync::LazyLock<Scripts> =
+            std::sync::LazyLock::new(|| Scripts::new(&LIBRARY));
+        static BOOKKEEPING_SCRIPTS: std::sync::LazyLock<$crate::bookkeeping::BookkeepingScripts> =
+            std::sync::LazyLock::new(|| $crate::bookkeeping::BookkeepingScripts::new(&LIBRARY));
+
+        /// All scripts that a queue of this backend may send.
+        fn all_scripts() -> impl Iterator<Item = &'static $crate::Script> {
+            SCRIPTS.all().into_iter().chain(BOOKKEEPING_SCRIPTS.all())
+        }
+    };
+}
+
+/// The functions that scripts on a pattern may call: of entries, of the bookkeeping and of
+/// the pattern, whose `pattern.lua` this is given.
+pub fn library(pattern: &str) -> String {
+    [
+        entry::LUA,
+        include_str!("../../lua/bookkeeping/side_records.lua"),
+        pattern,
+        include_str!("../../lua/bookkeeping/moves.lua"),
+    ]
+    .join("\n")
+}

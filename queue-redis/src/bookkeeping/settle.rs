@@ -1,0 +1,168 @@
+//! Carrying out settlements: one call for each kind of them, all in one round trip.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use relq_core::{Disposition, Error, Receipt, Settled, Settlement};
+
+use super::Failure;
+use crate::PartialEffect;
+
+/// The longest error that is kept with a job, in bytes.
+const MAX_ERROR: usize = 4096;
+
+/// How a job ends that is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was done.
+    Finished,
+    /// Its worker threw it away.
+    Discarded,
+}
+
+impl Ended {
+    /// The total that counts it.
+    pub fn total(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+/// How jobs of one call are ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// What they are counted as.
+    pub how: Ended,
+    /// Whether there may be something to clean up behind them: a unique key, an id to
+    /// be remembered, an earlier failure.
+    pub needs_side_records: bool,
+}
+
+/// Which call a disposition needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Finish(Finish),
+    Fail,
+    GiveBack,
+}
+
+impl Kind {
+    const fn finish(how: Ended, needs_side_records: bool) -> Self {
+        Self::Finish(Finish { how, needs_side_records })
+    }
+
+    const ALL: [Self; 6] = [
+        Self::finish(Ended::Finished, false),
+        Self::finish(Ended::Finished, true),
+        Self::finish(Ended::Discarded, false),
+        Self::finish(Ended::Discarded, true),
+        Self::Fail,
+        Self::GiveBack,
+    ];
+
+    fn of(settlement: &Settlement, has_side_records: bool) -> Self {
+        let finish = |how| Self::finish(how, has_side_records);
+        match settlement.disposition {
+            Disposition::Done => finish(Ended::Finished),
+            Disposition::Discard => finish(Ended::Discarded),
+            Disposition::Retry { .. } | Disposition::Dead { .. } => Self::Fail,
+            Disposition::GiveBack => Self::GiveBack,
+        }
+    }
+}
+
+/// How a pattern carries out dispositions of one kind.
+#[async_trait::async_trait]
+pub trait Settles: Sync {
+    /// Whether ending the job touches more than the job itself.
+    fn has_side_records(&self, receipt: &Receipt) -> bool;
+
+    /// The lease as the pattern's scripts take it.
+    fn lease(&self, receipt: &Receipt) -> Vec<u8>;
+
+    /// Ends jobs; answers the positions of the leases that were lost.
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error>;
+
+    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error>;
+
+    /// Puts jobs back uncounted; answers the positions of the lost leases.
+    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error>;
+}
+
+/// Carries out dispositions, up to a batch of them, and answers for each.
+///
+/// # Errors
+/// Those of the calls; [`Error::Interrupted`] when one was refused though another was
+/// done.
+pub async fn settle(
+    on: &impl Settles,
+    done: &[Settlement],
+) -> Result<Vec<Settled>, Error> {
+    let kind = |settlement: &Settlement| {
+        Kind::of(settlement, on.has_side_records(&settlement.receipt))
+    };
+    let kinds: Vec<_> = done.iter().map(kind).collect();
+    let calls = Kind::ALL.into_iter().filter_map(|kind| {
+        let is_of_kind = |at: &usize| kinds[*at] == kind;
+        let positions: Vec<_> = (0..done.len()).filter(is_of_kind).collect();
+        (!positions.is_empty()).then(|| carry_out(on, kind, done, positions))
+    });
+    let mut answers = vec![Settled::Applied; done.len()];
+    let results = join_all(calls).await;
+    let partial = PartialEffect::of(&results);
+    for lost in results {
+        for at in lost.map_err(|error| partial.whole(error))? {
+            answers[at] = Settled::LeaseLost;
+        }
+    }
+    Ok(answers)
+}
+
+/// Settles those at `positions`, all of one kind; answers the positions of the lost.
+async fn carry_out(
+    on: &impl Settles,
+    kind: Kind,
+    done: &[Settlement],
+    positions: Vec<usize>,
+) -> Result<Vec<usize>, Error> {
+    let group = positions.iter().map(|at| &done[*at]);
+    let receipts = group.clone().map(|settlement| &settlement.receipt);
+    let lost = match kind {
+        Kind::Finish(finish) => {
+            on.finish(finish, &receipts.collect::<Vec<_>>()).await?
+        }
+        Kind::Fail => {
+            let failures: Vec<_> =
+                group.filter_map(|settlement| failure(on, settlement)).collect();
+            on.fail(&failures).await?
+        }
+        Kind::GiveBack => {
+            let leases: Vec<_> = receipts.map(|receipt| on.lease(receipt)).collect();
+            on.give_back(&leases).await?
+        }
+    };
+    Ok(lost.into_iter().filter_map(|at| positions.get(at).copied()).collect())
+}
+
+fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<'a>> {
+    let (after, error): (Option<Duration>, _) = match &settlement.disposition {
+        Disposition::Retry { after, error } => (Some(*after), error),
+        Disposition::Dead { error } => (None, error),
+        Disposition::Done | Disposition::Discard | Disposition::GiveBack => {
+            return None;
+        }
+    };
+    let lease = on.lease(&settlement.receipt);
+    Some(Failure { lease, after, why: 'f', error: cut(error) })
+}
+
+fn cut(error: &str) -> &str {
+    &error[..error.floor_char_boundary(MAX_ERROR)]
+}

@@ -1,0 +1,239 @@
+//! Waiting without polling: a connection that sits in a blocking command.
+//!
+//! ```text
+//!  claim finds nothing -> listen() -> the notifier's task sends its blocking command
+//!  something is pushed -> the server answers it -> one listener is woken
+//! ```
+//!
+//! The command has to be **level-triggered**: it answers at once when there is
+//! something already, so that nothing pushed between the claim and the command goes
+//! unheard. And it must not take a job away: a client that dies after it has notified has lost nothing.
+//!
+//! One answer wakes one listener. An answer that finds none (its listener gave up,
+//! or found a job by other means, while the command was under way) is **passed on**:
+//! the backend makes it so that another worker's notifier is notified instead.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use redis::{Cmd, Value};
+use relq_core::{Environment, Error};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::JoinHandle,
+};
+
+use crate::{Conn, link::Link};
+
+/// How much longer than the server the client waits for the answer, before it takes
+/// the connection for dead.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The first and the longest pause before a lost connection is opened again.
+const BACKOFF: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_secs(2));
+
+type PassOn = Box<
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync,
+>;
+
+/// A blocking command on a connection of its own, sent while somebody listens.
+pub struct Notifier {
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    name: &'static str,
+    conn: Conn,
+    cmd: Cmd,
+    block: Duration,
+    pass_on: PassOn,
+    listeners: Mutex<VecDeque<oneshot::Sender<()>>>,
+    /// Told when a listener comes, or when a notification went unheard.
+    stirred: Notify,
+    unheard: Mutex<bool>,
+}
+
+/// The next notification; completes once it has come to this listener.
+#[derive(Debug)]
+pub struct Notification {
+    notified: oneshot::Receiver<()>,
+    notifier: Weak<Shared>,
+    is_heard: bool,
+}
+
+impl Notifier {
+    /// A notifier that notifies when `cmd`, which blocks for `block` at most, answers.
+    /// `pass_on` is called when nobody is there to hear it.
+    pub fn new<F>(
+        name: &'static str,
+        conn: Conn,
+        cmd: Cmd,
+        block: Duration,
+        pass_on: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let shared = Shared {
+            name,
+            conn,
+            cmd,
+            block,
+            pass_on: Box::new(move || Box::pin(pass_on())),
+            listeners: Mutex::default(),
+            stirred: Notify::new(),
+            unheard: Mutex::new(false),
+        };
+        Self { shared: Arc::new(shared), task: Mutex::new(None) }
+    }
+
+    /// Asks for the next notification. The notifier's task runs on the runtime of the caller.
+    pub fn listen(&self) -> Notification {
+        let (notify, notified) = oneshot::channel();
+        let mut listeners = lock(&self.shared.listeners);
+        listeners.retain(|listener| !listener.is_closed());
+        listeners.push_back(notify);
+        drop(listeners);
+        self.ensure_running();
+        self.shared.stirred.notify_one();
+        Notification {
+            notified,
+            notifier: Arc::downgrade(&self.shared),
+            is_heard: false,
+        }
+    }
+
+    fn ensure_running(&self) {
+        let mut task = lock(&self.task);
+        if task.as_ref().is_none_or(JoinHandle::is_finished) {
+            *task = Some(tokio::spawn(run(Arc::clone(&self.shared))));
+        }
+    }
+}
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Notifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Notifier({})", self.shared.name)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Notifier({})", self.name)
+    }
+}
+
+impl Notification {
+    /// Waits for the notification.
+    pub async fn notified(mut self) {
+        // A notifier that was taken down never notifies: its queue is gone.
+        if (&mut self.notified).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        self.is_heard = true;
+    }
+}
+
+impl Drop for Notification {
+    /// A notification that came while its listener turned away goes to the next one.
+    fn drop(&mut self) {
+        if !self.is_heard
+            && self.notified.try_recv().is_ok()
+            && let Some(notifier) = self.notifier.upgrade()
+        {
+            notifier.notify();
+        }
+    }
+}
+
+impl Shared {
+    /// Wakes the listener that waits longest, or leaves word that nobody heard.
+    fn notify(&self) {
+        let mut listeners = lock(&self.listeners);
+        while let Some(listener) = listeners.pop_front() {
+            if listener.send(()).is_ok() {
+                return;
+            }
+        }
+        *lock(&self.unheard) = true;
+        self.stirred.notify_one();
+    }
+
+    fn has_listener(&self) -> bool {
+        lock(&self.listeners).iter().any(|listener| !listener.is_closed())
+    }
+
+    fn take_unheard(&self) -> bool {
+        std::mem::take(&mut *lock(&self.unheard))
+    }
+
+    fn environment(&self) -> &Environment {
+        self.conn.environment()
+    }
+}
+
+async fn run(shared: Arc<Shared>) {
+    let mut link = None;
+    let mut backoff = BACKOFF.0;
+    loop {
+        if shared.take_unheard()
+            && let Err(error) = (shared.pass_on)().await
+        {
+            tracing::debug!(notifier = shared.name, %error, "a wake-up was not passed on");
+        }
+        if !shared.has_listener() {
+            shared.stirred.notified().await;
+            continue;
+        }
+        match wait_for_answer(&shared, &mut link).await {
+            Ok(true) => shared.notify(),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::debug!(notifier = shared.name, %error, "cannot wait");
+                link = None;
+                pause(shared.environment(), &mut backoff).await;
+                continue;
+            }
+        }
+        backoff = BACKOFF.0;
+    }
+}
+
+/// Sends the command and says whether it found something.
+async fn wait_for_answer(
+    shared: &Shared,
+    link: &mut Option<Link>,
+) -> Result<bool, relq_core::BoxError> {
+    let link = match link {
+        Some(link) => link,
+        None => link.insert(shared.conn.open_blocking().await?),
+    };
+    let answer: Value = link.ask(&shared.cmd, shared.block + GRACE).await?;
+    Ok(answer != Value::Nil)
+}
+
+async fn pause(environment: &Environment, backoff: &mut Duration) {
+    let jitter = 0.5 + environment.random().fraction() / 2.0;
+    environment.clock().sleep(backoff.mul_f64(jitter)).await;
+    *backoff = (*backoff * 2).min(BACKOFF.1);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,117 @@
+//! Calls that are several commands: one may be done though another is not (R21).
+
+use relq_core::{Effect, Error};
+
+/// What became of the commands of one call, as far as the error of one has to tell it.
+///
+/// ```
+/// # use relq_core::{ErrorContext, Error, Effect, Operation};
+/// use relq_redis::PartialEffect;
+///
+/// # let at = ErrorContext { backend: "mine", operation: Operation::Settle };
+/// let refused = || Error::Full { at, source: "no memory".into() };
+/// let partial = PartialEffect::of(&[Ok("done"), Err(refused())]);
+///
+/// assert_eq!(refused().effect(), Effect::No);
+/// assert_eq!(partial.whole(refused()).effect(), Effect::Maybe);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PartialEffect {
+    /// Nothing was changed so far.
+    #[default]
+    Undone,
+    /// One of them was done, or may have been.
+    Begun,
+}
+
+impl PartialEffect {
+    /// Of commands that change the store when they succeed.
+    pub fn of<T>(answers: &[Result<T, Error>]) -> Self {
+        let mut partial = Self::default();
+        answers.iter().for_each(|answer| partial.add(answer));
+        partial
+    }
+
+    /// Adds one command that changes the store when it succeeds.
+    pub fn add<T>(&mut self, answer: &Result<T, Error>) {
+        let is_undone = |error: &Error| error.effect() == Effect::No;
+        if !answer.as_ref().is_err_and(is_undone) {
+            *self = Self::Begun;
+        }
+    }
+
+    /// Adds the next command, and tells its error as that of the whole call.
+    ///
+    /// # Errors
+    /// That of the command, or [`Error::Interrupted`] when one before it was done.
+    pub fn then<T>(&mut self, answer: Result<T, Error>) -> Result<T, Error> {
+        self.add(&answer);
+        answer.map_err(|error| self.whole(error))
+    }
+
+    /// The error of one command as that of the whole call: once begun, the call may
+    /// have happened in part, whatever this command says of itself.
+    pub fn whole(self, error: Error) -> Error {
+        if self == Self::Undone || error.effect() != Effect::No {
+            return error;
+        }
+        Error::Interrupted { at: error.at(), source: Box::new(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{ErrorContext, Operation, RetryAdvice};
+
+    use super::*;
+
+    const AT: ErrorContext =
+        ErrorContext { backend: "mine", operation: Operation::Redrive };
+
+    fn refused() -> Error {
+        Error::Full { at: AT, source: "no memory".into() }
+    }
+
+    fn lost() -> Error {
+        Error::Interrupted { at: AT, source: "no answer".into() }
+    }
+
+    #[test]
+    fn a_call_of_refused_commands_did_not_happen() {
+        let partial = PartialEffect::of::<()>(&[Err(refused()), Err(refused())]);
+
+        assert!(matches!(partial.whole(refused()), Error::Full { .. }));
+    }
+
+    #[test]
+    fn one_command_that_was_done_or_lost_makes_the_call_doubtful() {
+        for begun in [Ok(()), Err(lost())] {
+            let partial = PartialEffect::of(&[begun, Err(refused())]);
+
+            let whole = partial.whole(refused());
+
+            assert_eq!(whole.effect(), Effect::Maybe);
+            assert_eq!(whole.retry_advice(), RetryAdvice::Safe);
+            assert_eq!(whole.at(), AT);
+        }
+    }
+
+    #[test]
+    fn what_came_before_is_counted() {
+        let mut partial = PartialEffect::default();
+
+        let first = partial.then::<()>(Err(refused())).unwrap_err();
+        partial.then(Ok(())).unwrap();
+        let third = partial.then::<()>(Err(refused())).unwrap_err();
+
+        assert_eq!(first.effect(), Effect::No);
+        assert_eq!(third.effect(), Effect::Maybe);
+    }
+
+    #[test]
+    fn the_cause_is_kept() {
+        let message = PartialEffect::Begun.whole(refused()).full_message();
+
+        assert!(message.ends_with("the store is full: no memory"), "{message}");
+    }
+}

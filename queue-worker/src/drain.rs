@@ -1,0 +1,126 @@
+//! How a worker ends (R24): handlers get the grace time and are then cut off, what they
+//! said is settled, and the rest is given back.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_lite::future::or;
+use relq_core::{Environment, ReliableQueue, RetryAdvice, WorkerId};
+
+use crate::{
+    Handler, JobContext, Progress, backoff::Backoff, claim_loop::ClaimLoop,
+    context::LeaseEnd, shutdown::Shutdown,
+};
+
+/// Time that futures get to be dropped once they are cut off. One that still runs
+/// then blocks its thread, and its lease is left to run out.
+const CUT_OFF_LIMIT: Duration = Duration::from_secs(1);
+
+/// Time that the last settlements, and leaving, get after a hard stop.
+const HARD_STOP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Time that leaving gets; what is not given back by then waits for its lease.
+const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+
+pub(crate) struct Drain<'a> {
+    pub(crate) shutdown: &'a mut Shutdown,
+    pub(crate) environment: Environment,
+    pub(crate) release: WorkerRelease,
+}
+
+/// Gives back what the worker holds, seen or not.
+pub(crate) struct WorkerRelease {
+    pub(crate) queue: Arc<dyn ReliableQueue>,
+    pub(crate) worker: WorkerId,
+    pub(crate) environment: Environment,
+    pub(crate) progress: Progress,
+}
+
+/// Whether a hard stop ends a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    UntilHalt,
+    ToTheEnd,
+}
+
+impl Drain<'_> {
+    pub(crate) async fn run<H: Handler>(&mut self, claim_loop: &mut ClaimLoop<H>) {
+        let (grace, lease) = (claim_loop.settings.grace, claim_loop.settings.lease);
+        claim_loop.stop_claiming();
+        self.drain(claim_loop, grace, Patience::UntilHalt).await;
+        // It would take again what is given back from here on.
+        claim_loop.calls.drop_waiting_claim();
+        if !claim_loop.slots.is_empty() {
+            claim_loop.slots.cut_off();
+            self.drain(claim_loop, CUT_OFF_LIMIT, Patience::ToTheEnd).await;
+        }
+        let stuck = claim_loop.slots.take_stuck();
+        self.drain(claim_loop, lease, Patience::UntilHalt).await;
+        if self.shutdown.is_halting() {
+            self.drain(claim_loop, HARD_STOP_LIMIT, Patience::ToTheEnd).await;
+        }
+        claim_loop.give_up();
+        if stuck.is_empty() {
+            return self.release_worker().await;
+        }
+        // To leave would give back what still runs, and it would run twice at once.
+        stuck.iter().for_each(|job| self.leave_behind(job));
+    }
+
+    /// Serves what is under way, for `limit` at most.
+    async fn drain<H: Handler>(
+        &mut self,
+        claim_loop: &mut ClaimLoop<H>,
+        limit: Duration,
+        patience: Patience,
+    ) {
+        tokio::select! {
+            biased;
+            () = claim_loop.drain() => {}
+            () = self.environment.clock().sleep(limit) => {}
+            () = self.shutdown.halt_asked(), if patience == Patience::UntilHalt => {}
+        }
+    }
+
+    async fn release_worker(&mut self) {
+        let Self { shutdown, environment, release } = self;
+        let clock = environment.clock();
+        let hurried = async {
+            shutdown.halt_asked().await;
+            clock.sleep(HARD_STOP_LIMIT).await;
+        };
+        release.until(or(clock.sleep(RELEASE_LIMIT), hurried)).await;
+    }
+
+    fn leave_behind(&self, job: &JobContext) {
+        let id = job.id();
+        tracing::warn!(%id, "the handler cannot be stopped; its lease runs out");
+        self.release.progress.ended(LeaseEnd::Lost);
+    }
+}
+
+impl WorkerRelease {
+    async fn until(&self, time_is_up: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = self.try_until_it_works() => {}
+            () = time_is_up => {
+                tracing::warn!("could not leave; what is held waits for its lease");
+            }
+        }
+    }
+
+    async fn try_until_it_works(&self) {
+        let mut backoff = Backoff::new("leaving", self.environment.clone());
+        loop {
+            match self.queue.release_worker(&self.worker).await {
+                Ok(released) => return self.progress.left(released.jobs),
+                Err(error) if error.retry_advice() == RetryAdvice::Never => {
+                    tracing::warn!(error = error.full_message(), "cannot leave");
+                    return;
+                }
+                Err(error) => backoff.failed(&error),
+            };
+            backoff.pause_over().await;
+        }
+    }
+}

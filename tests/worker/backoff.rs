@@ -1,0 +1,395 @@
+//! A store that fails for a while costs time and no job.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use relq::{
+    Clock, Environment, Error, OsRandomness, Timestamp,
+    worker::{Failure, JobContext, WorkerError},
+};
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, Running, StoreLocation, eventually, worker_on},
+};
+
+async fn succeeds(_: JobContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// R1: a disposition waits until the store takes it (sidekiq#4138: it is not dropped).
+pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
+    fixture.push_many(20).await;
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call < 3).then_some(Fault::Unavailable));
+    let worker = Running::start(worker_on(Arc::new(flaky)), succeeds);
+    fixture.until(|stats| stats.finished == 20).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done, summary.lost), (20, 0));
+}
+
+/// Jobs do not pile up in a worker whose dispositions nobody takes.
+pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixture) {
+    fixture.push_many(100).await;
+
+    let flaky = Arc::new(
+        Faulty::new(fixture.queue.clone())
+            .on_settle(|call, _| (call < 5).then_some(Fault::Unavailable)),
+    );
+    let worker = worker_on(flaky.clone()).concurrency(4.try_into().unwrap());
+    let worker = Running::start(worker, succeeds);
+    eventually(|| flaky.settlements.calls() == 5).await;
+    let leased = fixture.stats().await.leased;
+    fixture.until(|stats| stats.finished == 100).await;
+
+    // A claim may be under way when the first settlement fails.
+    assert!(leased <= 8, "{leased}");
+    assert_eq!(worker.stop().await.done, 100);
+}
+
+/// R8: a settlement that was done, its answer lost, is not undone by the second call.
+pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
+    fixture: Fixture,
+) {
+    fixture.push_many(20).await;
+    let runs = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::clone(&runs);
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call < 3).then_some(Fault::AnswerLost));
+    let worker = Running::start(worker_on(Arc::new(flaky)), move |_: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    fixture.until(|stats| stats.finished == 20).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done + summary.lost, runs.load(SeqCst)), (20, 20));
+}
+
+/// R7: a batch that the store refuses is settled one by one.
+pub(crate) async fn refused_settlement_spoils_no_other(fixture: Fixture) {
+    fixture.push_many(20).await;
+
+    let picky = Faulty::new(fixture.queue.clone())
+        .on_settle(|_, jobs| (jobs > 1).then_some(Fault::Refused));
+    let worker = Running::start(worker_on(Arc::new(picky)), succeeds);
+    fixture.until(|stats| stats.finished == 20).await;
+
+    assert_eq!(worker.stop().await.done, 20);
+}
+
+/// R1: what the store will not settle is let go of, and comes back.
+pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
+    fixture.push("cursed").await;
+
+    let refusing = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call == 0).then_some(Fault::Refused));
+    let worker = Running::start(worker_on(Arc::new(refusing)), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.lost, summary.done), (1, 1));
+}
+
+/// R21: what no retry mends is told at once.
+pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_claim(|_, _| Some(Fault::Denied));
+    let worker = Running::start(worker_on(Arc::new(locked)), succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Claim(_)), "{error}");
+}
+
+/// What the store does not take of one disposition holds up no other.
+pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fixture) {
+    fixture.push_many(4).await;
+
+    let partial = Faulty::new(fixture.queue.clone()).without_retries();
+    let worker = worker_on(Arc::new(partial)).lease(Duration::from_secs(60));
+    let worker =
+        Running::start(worker, async |job: JobContext| match job.payload().as_ref() {
+            b"0" | b"1" => Err(Failure::retry("again")),
+            _ => Ok(()),
+        });
+    fixture.until(|stats| (stats.finished, stats.leased) == (2, 2)).await;
+    worker.halt();
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!((summary.done, summary.lost), (2, 2));
+}
+
+/// A worker without its reaper ends and says so; what it held is given back.
+pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
+    fixture.push("endless").await;
+
+    let broken = Faulty::new(fixture.queue.clone())
+        .on_recover(|call, _| (call > 0).then_some(Fault::Panic));
+    let worker = worker_on(Arc::new(broken)).reap_every(Duration::from_millis(500));
+    let worker = Running::start(worker, async |_: JobContext| {
+        std::future::pending::<Result<(), Failure>>().await
+    });
+
+    let error = worker.end().await.unwrap_err();
+    assert_eq!(error.to_string(), "the reaper has died");
+    let stats = fixture.stats().await;
+    assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
+/// A clock that breaks on the heartbeat's thread once a job is held.
+#[derive(Debug)]
+struct BreaksTheHeartbeat {
+    right: Environment,
+    is_held: Arc<AtomicBool>,
+}
+
+impl Clock for BreaksTheHeartbeat {
+    fn now(&self) -> Timestamp {
+        self.right.clock().now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        let is_heartbeat = thread::current().name() == Some("relq-heartbeat");
+        assert!(!is_heartbeat || !self.is_held.load(SeqCst), "as the test wants it");
+        self.right.clock().elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.right.clock().sleep(duration)
+    }
+}
+
+/// A worker without its heartbeat ends and says so, before its leases are over.
+pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fixture) {
+    fixture.push("endless").await;
+    let is_held = Arc::new(AtomicBool::new(false));
+    let holds = Arc::clone(&is_held);
+    let right = Environment::default();
+    let clock = Arc::new(BreaksTheHeartbeat { right, is_held });
+
+    let environment = Environment::new(clock, Arc::new(OsRandomness));
+    let worker = fixture.worker().environment(environment);
+    let worker = Running::start(worker, move |_: JobContext| {
+        holds.store(true, SeqCst);
+        std::future::pending::<Result<(), Failure>>()
+    });
+
+    let error = worker.end().await.unwrap_err();
+    assert_eq!(error.to_string(), "the heartbeat has died");
+    let stats = fixture.stats().await;
+    assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
+/// R21: once it has worked, an operator may mend what broke.
+pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
+    fixture.push("before").await;
+
+    let locked = Faulty::new(fixture.queue.clone()).on_claim(|call, _| match call {
+        1 | 2 => Some(Fault::Denied),
+        3 | 4 => Some(Fault::Unavailable),
+        _ => None,
+    });
+    let worker = Running::start(worker_on(Arc::new(locked)), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+    fixture.push("after").await;
+    fixture.until(|stats| stats.finished == 2).await;
+
+    assert_eq!(worker.stop().await.done, 2);
+}
+
+/// How long the workers of these tests wait for help.
+const GIVE_UP: Duration = Duration::from_millis(400);
+
+/// R21: what nobody mends ends the worker after the stated time, with that error.
+pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) {
+    let locked = Faulty::new(fixture.queue.clone()).on_claim(|call, _| match call {
+        0 => None,
+        1 | 2 => Some(Fault::Unavailable),
+        _ => Some(Fault::Denied),
+    });
+    let start = Instant::now();
+    let worker =
+        Running::start(worker_on(Arc::new(locked)).give_up_after(GIVE_UP), succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Claim(Error::Denied { .. })), "{error:?}");
+    assert!(start.elapsed() >= GIVE_UP, "{:?}", start.elapsed());
+}
+
+/// R21: so it is where claims wait for settlements, which the store refuses.
+pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixture) {
+    fixture.push("refused").await;
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_settle(|_, _| Some(Fault::Denied));
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = Running::start(worker.lease(Duration::from_secs(60)), succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R21: a worker that may not extend its leases ends, and does not lose job after job.
+pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixture) {
+    fixture.push("endless").await;
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Denied));
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = Running::start(worker, async |_: JobContext| {
+        std::future::pending::<Result<(), Failure>>().await
+    });
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R9, R21: a worker that may not recover ends, and does not leave the dead to others.
+pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture) {
+    let locked =
+        Faulty::new(fixture.queue.clone()).on_recover(|_, _| Some(Fault::Denied));
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = Running::start(worker, succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R21: a replica is promoted in time or not; the worker that has not claimed yet waits
+/// for it, too.
+pub(crate) async fn store_that_takes_no_writes_is_waited_for(fixture: Fixture) {
+    fixture.push("kept").await;
+    let demoted = Faulty::new(fixture.queue.clone())
+        .on_claim(|call, _| (call < 3).then_some(Fault::ReadOnly));
+    let worker = Running::start(worker_on(Arc::new(demoted)), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+    assert_eq!(worker.stop().await.done, 1);
+
+    let replica =
+        Faulty::new(fixture.queue.clone()).on_claim(|_, _| Some(Fault::ReadOnly));
+    let worker = worker_on(Arc::new(replica)).give_up_after(GIVE_UP);
+    let error = Running::start(worker, succeeds).end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Claim(Error::ReadOnly { .. })), "{error:?}");
+}
+
+/// R21: nobody mends a server of another kind: the worker does not wait.
+pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
+    let moved = Arc::new(
+        Faulty::new(fixture.queue.clone())
+            .on_claim(|call, _| (call > 0).then_some(Fault::WrongServer)),
+    );
+    let worker = worker_on(moved.clone()).give_up_after(Duration::from_secs(3600));
+    let worker = Running::start(worker, succeeds);
+
+    let error = worker.end().await.unwrap_err();
+    assert!(
+        matches!(error, WorkerError::Claim(Error::WrongServer { .. })),
+        "{error:?}"
+    );
+    assert_eq!(moved.claims.calls(), 2);
+}
+
+/// R1, R21: a worker whose file was replaced neither works on a file that nobody can
+/// open, nor tries for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worker_on_a_replaced_file_ends() {
+    let (fixture, other) = (Fixture::sqlite().await, Fixture::sqlite().await);
+    let worker = Running::start(fixture.worker().give_up_after(GIVE_UP), succeeds);
+    fixture.push("before").await;
+    worker.until(|summary| summary.done == 1).await;
+    let path = |url: &str| url.strip_prefix("sqlite:").unwrap().to_owned();
+    std::fs::rename(path(&other.url), path(&fixture.url)).unwrap();
+
+    let error = worker.end().await.unwrap_err();
+    let (WorkerError::Claim(cause) | WorkerError::Store(cause)) = error else {
+        panic!("{error}");
+    };
+    let message = cause.full_message();
+    assert!(message.contains("names another file now"), "{message}");
+}
+
+/// R21: a worker whose rights were taken away ends with what the server said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worker_without_its_rights_ends() {
+    let fixture = Fixture::zset().await;
+    let worker = Running::start(fixture.worker().give_up_after(GIVE_UP), succeeds);
+    fixture.push("before").await;
+    worker.until(|summary| summary.done == 1).await;
+    let StoreLocation::Server(server) = &fixture.store else { unreachable!() };
+    let taken =
+        server.command(&[b"ACL", b"SETUSER", b"default", b"-evalsha", b"-eval"]);
+    assert_eq!(taken, b"+OK\r\n");
+
+    let error = worker.end().await.unwrap_err();
+    let (WorkerError::Claim(cause) | WorkerError::Store(cause)) = error else {
+        panic!("{error}");
+    };
+    assert!(matches!(cause, Error::Denied { .. }), "{cause:?}");
+}
+
+/// R21: a worker on a server that was demoted goes on after a promotion, and ends
+/// without one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worker_on_a_replica_waits_for_its_promotion() {
+    let fixture = Fixture::zset().await;
+    let StoreLocation::Server(server) = &fixture.store else { unreachable!() };
+    // Port 1 listens nowhere, so that no data is copied from there.
+    let demote = || server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let worker = Running::start(
+        worker_on(counted.clone()).give_up_after(Duration::from_secs(4)),
+        succeeds,
+    );
+    fixture.push("before").await;
+    worker.until(|summary| summary.done == 1).await;
+
+    demote();
+    let claims = counted.claims.calls();
+    eventually(|| counted.claims.calls() > claims + 2).await;
+    server.command(&[b"REPLICAOF", b"NO", b"ONE"]);
+    fixture.until(|stats| stats.finished == 1).await;
+    fixture.push("after").await;
+    worker.until(|summary| summary.done == 2).await;
+    demote();
+
+    let error = worker.end().await.unwrap_err();
+    let (WorkerError::Claim(cause) | WorkerError::Store(cause)) = error else {
+        panic!("{error}");
+    };
+    assert!(matches!(cause, Error::ReadOnly { .. }), "{cause:?}");
+}
+
+/// R1, R21: a server that dies and comes back with its append-only file finds the
+/// worker still there, and every job is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_restart_is_survived() {
+    let mut fixture = Fixture::zset().await;
+    fixture.push_many(300).await;
+
+    let worker = fixture.start(async |_: JobContext| {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Ok::<_, Failure>(())
+    });
+    worker.until(|summary| summary.done >= 20).await;
+    for _ in 0..3 {
+        let StoreLocation::Server(server) = &mut fixture.store else { unreachable!() };
+        server.kill();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.restart();
+        let done = worker.progress.summary().done;
+        worker.until(|summary| summary.done > done).await;
+    }
+    fixture.until(|stats| stats.unfinished() == 0).await;
+
+    worker.stop().await;
+    let stats = fixture.stats().await;
+    assert_eq!((stats.finished, stats.dead), (300, 0));
+}
