@@ -1,5 +1,32 @@
 //! From a URL to a queue: the one list of backends.
 
+/// Defines `open` and `owner` of a backend on Redis, whose settings the function `config`
+/// beside them reads from a URL.
+#[cfg(feature = "redis")]
+macro_rules! on_redis {
+    ($Queue:ident) => {
+        pub(super) fn open(
+            url: &str,
+            queue: relq_core::QueueName,
+            environment: relq_core::Environment,
+        ) -> super::Opening<'_> {
+            Box::pin(async move {
+                let config = config(url)?.environment(environment);
+                let queue = $Queue::connect(config, queue).await?;
+                Ok(std::sync::Arc::new(queue) as _)
+            })
+        }
+
+        pub(super) fn owner(
+            url: &str,
+            queue: relq_core::QueueName,
+        ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
+            use relq_redis::pattern::PatternConfig as _;
+            Ok(config(url)?.owner(queue))
+        }
+    };
+}
+
 #[cfg(feature = "circular")]
 mod circular;
 mod error;

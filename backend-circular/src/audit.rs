@@ -3,25 +3,13 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{Audit, Error, Operation};
-use relq_redis::bookkeeping::{self, Seen};
+use relq_core::{Error, Operation};
+use relq_redis::bookkeeping::Seen;
 
 use crate::{ring, scripts::Store};
 
-pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
-    bookkeeping::audit(|| Box::pin(read(store))).await
-}
-
-async fn read(store: &Store) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
-    seen.read_scheduled(&store.bookkeeping).await?;
-    read_ring(store, &mut seen).await?;
-    seen.read_rest(&store.bookkeeping).await?;
-    Ok(seen)
-}
-
-/// Every mark stands for one element in process.
-async fn read_ring(store: &Store, seen: &mut Seen) -> Result<(), Error> {
+/// Notes every ready and leased job. Every mark stands for one element in process.
+pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let marks = store.bookkeeping.scan("ZSCAN", &store.keys.marks).await?;
     let mut unseen: BTreeSet<Bytes> =
         marks.into_iter().map(|(token, _)| token).collect();

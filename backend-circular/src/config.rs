@@ -1,11 +1,11 @@
 //! How a queue of this backend is set up.
 
 use relq_core::{Environment, QueueName};
-use relq_redis::Owner;
+use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::queue::CAPABILITIES;
+use crate::pattern::CAPABILITIES;
 
 /// How a job that is done leaves the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,9 +49,10 @@ impl CircularConfig {
         self.redis = self.redis.environment(environment);
         self
     }
+}
 
-    /// Where the server is, and this backend as the owner of that queue (R25).
-    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+impl PatternConfig for CircularConfig {
+    fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
         let owner = Owner::new(CAPABILITIES.backend, queue);
         let owner = match self.finish {
             FinishBy::Mark => owner,

@@ -24,7 +24,6 @@ use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 /// The names of all keys of one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    pub(crate) queue: QueueName,
     pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) circle: String,
     pub(crate) marks: String,
@@ -32,9 +31,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(queue: QueueName) -> Self {
-        let prefix = KeyPrefix::new(queue.clone());
+        let prefix = KeyPrefix::new(queue);
         Self {
-            queue,
             bookkeeping: BookkeepingKeys::new(&prefix),
             circle: prefix.producer(),
             marks: prefix.part("marks"),

@@ -48,10 +48,10 @@ pub(crate) fn token(receipt: &Receipt) -> Bytes {
 
 /// Whether ending the job touches more than the job itself: a unique key, an id to
 /// remember, or what is kept of an earlier failure.
-pub(crate) fn has_side_records(receipt: &Receipt) -> bool {
+pub(crate) fn has_side_records(element: &Bytes) -> bool {
     const FLAGS: usize = 4;
     const ATTEMPT: std::ops::Range<usize> = 6..8;
-    let Some(InProcess { entry, .. }) = InProcess::read(receipt.token()) else {
+    let Some(InProcess { entry, .. }) = InProcess::read(element) else {
         return false;
     };
     let is_plain = entry.get(FLAGS).is_some_and(|flags| flags.is_multiple_of(4))

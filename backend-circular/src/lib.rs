@@ -6,16 +6,14 @@ mod config;
 mod element;
 mod keys;
 mod lease;
-mod operator;
+mod pattern;
 mod peek;
-mod queue;
 mod ring;
 mod scripts;
-mod settle;
 mod wait;
 
 pub use config::{CircularConfig, FinishBy, InvalidUrl, RedisConfig};
-pub use queue::CircularQueue;
+pub use pattern::{Circular, CircularQueue};
 
 /// What the conformance suite has to know of the inside. No part of the API.
 #[doc(hidden)]

@@ -3,32 +3,15 @@
 //! Ready and leased jobs are elements of one ring, so a page of either reads the ring
 //! from its tail on, passing over the others.
 
-use futures_util::FutureExt;
-use relq_core::{Error, JobState, Operation, Page, PageCursor, PeekRequest};
-use relq_redis::bookkeeping;
+use relq_core::{Error, Operation, Page, PageCursor, PeekRequest};
 
 use crate::{ring, scripts::Store};
 
 /// Jobs of one page at most, whatever is asked for: their payloads are read too.
 const MAX_PAGE: usize = 1000;
 
-pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    let on_bookkeeping = &store.bookkeeping;
-    match ask.state {
-        JobState::Ready | JobState::Leased => peek_ring(store, ask).await,
-        JobState::Scheduled => {
-            let look = |(), look| on_bookkeeping.peek_scheduled(look).boxed();
-            bookkeeping::page(&[()], ask, look).await
-        }
-        JobState::Dead => {
-            let look = |(), look| on_bookkeeping.peek_dead(look).boxed();
-            bookkeeping::page(&[()], ask, look).await
-        }
-    }
-}
-
 /// One page of what is in the ring. The cursor is how many elements were passed.
-async fn peek_ring(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
+pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let mut passed = read_cursor(ask.after.as_ref());
     let (mut jobs, mut next) = (Vec::new(), None);

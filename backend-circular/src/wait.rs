@@ -1,4 +1,4 @@
-//! How an idle claim waits: two notifiers, the next end of a lease or delay, and a
+//! What wakes an idle claim: two notifications, the next end of a lease or delay, and a
 //! recheck.
 //!
 //! A ring is never empty while jobs are in process, so "block until it has something"
@@ -33,94 +33,19 @@
 
 use std::time::Duration;
 
-use relq_core::Error;
-use relq_redis::{Notifier, command};
+use relq_redis::{Cmd, command};
 
-use crate::scripts::{Claimed, Found, Store};
+use crate::keys::Keys;
 
-/// How long the server holds a blocking command. Never zero, which would be for ever.
-const BLOCK: Duration = Duration::from_secs(5);
-
-/// How long a waiting claim sleeps at most before it looks again, whatever the notifiers
+/// How long a waiting claim sleeps at most before it tries again, whatever notifications
 /// say. So long may a plain `LPUSH` wait while jobs are in process, and so much can a
 /// waiter's death at the wrong instant cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
-/// The notifiers of one queue.
-#[derive(Debug)]
-pub(crate) struct Notifiers {
-    arrivals: Notifier,
-    signals: Notifier,
-    store: Store,
-}
-
-/// What an empty claim knows of the time to come.
-#[derive(Debug, Clone, Copy)]
-pub struct WaitHint {
-    found: Found,
-    due_in: Option<Duration>,
-    end_in: Option<Duration>,
-}
-
-impl WaitHint {
-    pub(crate) fn of(claimed: &Claimed) -> Self {
-        let Claimed { found, due_in, end_in, .. } = *claimed;
-        Self { found, due_in, end_in }
-    }
-
-    /// Whether there are jobs to be promoted now.
-    pub(crate) fn is_due(&self) -> bool {
-        let is_now = self.due_in.is_some_and(|due_in| due_in.is_zero());
-        is_now && self.found != Found::Paused
-    }
-
-    fn next_in(&self) -> Option<Duration> {
-        if self.found == Found::Paused {
-            return None;
-        }
-        self.due_in.into_iter().chain(self.end_in).min()
-    }
-}
-
-impl Notifiers {
-    pub(crate) fn new(store: &Store) -> Self {
-        let keys = &store.keys;
-        let mut arrivals = command("BLMOVE");
-        arrivals.arg(&keys.circle).arg(&keys.circle).arg("RIGHT").arg("RIGHT");
-        arrivals.arg(BLOCK.as_secs());
-        let mut signals = command("BLPOP");
-        signals.arg(&keys.bookkeeping.wake).arg(BLOCK.as_secs());
-        let conn = || store.conn.clone();
-        let passing = store.clone();
-        Self {
-            // Who does not hear it has kept it from nobody.
-            arrivals: Notifier::new("arrivals", conn(), arrivals, BLOCK, || async {
-                Ok(())
-            }),
-            signals: Notifier::new("signals", conn(), signals, BLOCK, move || {
-                pass_on(passing.clone())
-            }),
-            store: store.clone(),
-        }
-    }
-
-    /// Waits until there may be something to claim, or `limit` is over.
-    pub(crate) async fn wait(&self, hint: WaitHint, limit: Duration) {
-        let limit = limit.min(hint.next_in().unwrap_or(RECHECK)).min(RECHECK);
-        let pause = self.store.conn.environment().clock().sleep(limit);
-        let arrival = (hint.found == Found::Empty).then(|| self.arrivals.listen());
-        let signal = self.signals.listen();
-        tokio::select! {
-            () = async { match arrival {
-                Some(notification) => notification.notified().await,
-                None => std::future::pending().await,
-            } } => {}
-            () = signal.notified() => {}
-            () = pause => {}
-        }
-    }
-}
-
-async fn pass_on(store: Store) -> Result<(), Error> {
-    store.pass_on().await
+/// The command that hears of a push into an empty ring.
+pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
+    let mut cmd = command("BLMOVE");
+    cmd.arg(&keys.circle).arg(&keys.circle).arg("RIGHT").arg("RIGHT");
+    cmd.arg(block.as_secs());
+    cmd
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{Audit, Error, Operation};
-use relq_redis::bookkeeping::{self, Seen};
+use relq_core::{Error, Operation};
+use relq_redis::bookkeeping::Seen;
 
 use crate::{
     config::ForeignKeys, keys::id_of_item, lease, pick::Sweep, scripts::Store,
@@ -12,13 +12,6 @@ use crate::{
 
 /// Leases that are looked at together.
 const PAGE: usize = 500;
-
-pub(crate) async fn audit(
-    store: &Store,
-    foreign_keys: ForeignKeys,
-) -> Result<Audit, Error> {
-    bookkeeping::audit(|| Box::pin(read(store, foreign_keys))).await
-}
 
 /// What a whole turn of the database showed, each key once.
 #[derive(Default)]
@@ -28,15 +21,17 @@ struct Shown {
     foreign_keys: BTreeSet<Bytes>,
 }
 
-async fn read(store: &Store, foreign_keys: ForeignKeys) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
-    seen.read_scheduled(&store.bookkeeping).await?;
+/// Notes every ready and leased job, and what is none of the queue's.
+pub(crate) async fn read(
+    store: &Store,
+    foreign_keys: ForeignKeys,
+    seen: &mut Seen,
+) -> Result<(), Error> {
     let shown = look_at_all(store).await?;
     for item in &shown.items {
         seen.job(id_of_item(item));
     }
-    read_leased(store, &mut seen).await?;
-    seen.read_rest(&store.bookkeeping).await?;
+    read_leased(store, seen).await?;
     for key in &shown.orphans {
         seen.problem(format!("{} has no lease", text(key)));
     }
@@ -45,7 +40,7 @@ async fn read(store: &Store, foreign_keys: ForeignKeys) -> Result<Seen, Error> {
             seen.problem(format!("the key {} is none of the queue's", text(key)));
         }
     }
-    Ok(seen)
+    Ok(())
 }
 
 async fn look_at_all(store: &Store) -> Result<Shown, Error> {

@@ -1,56 +1,32 @@
-//! Ending a job that may be anywhere.
+//! Ending a job that is ready or leased.
 //!
-//! Scheduled and ready jobs are found by their id at once. A leased one is looked for
-//! among the leases, whose names hold more than the id, page by page.
+//! A ready job is found by its id at once. A leased one is looked for among the leases,
+//! whose names hold more than the id, page by page.
 
-use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use bytes::Bytes;
+use relq_core::{Error, JobId, JobState, Operation};
+use relq_redis::{escape_glob, pattern::cancel_leased};
 
-use crate::{KeyspaceQueue, keys::PROCESSING};
+use crate::{Keyspace, keys::PROCESSING, lease::Lease, scripts::Store};
 
-/// How often all places are searched: a job may be on its way from one that is still
-/// to be searched to one that was.
-const ROUNDS: usize = 2;
-
-/// Ends the job wherever it is.
 pub(crate) async fn cancel(
-    queue: &KeyspaceQueue,
+    queue: &Keyspace,
     job: &JobId,
-) -> Result<Cancelled, Error> {
-    for _ in 0..ROUNDS {
-        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
-            return Ok(Cancelled::Removed(JobState::Scheduled));
-        }
-        if queue.store.cancel_ready(job).await? {
-            return Ok(Cancelled::Removed(JobState::Ready));
-        }
-        if cancel_leased(queue, job).await? {
-            return Ok(Cancelled::Removed(JobState::Leased));
-        }
+) -> Result<Option<JobState>, Error> {
+    if queue.store.cancel_ready(job).await? {
+        return Ok(Some(JobState::Ready));
     }
-    Ok(Cancelled::NotFound)
+    let leases = leases_of(&queue.store, job).await?;
+    let is_cancelled = cancel_leased(queue, job, leases).await?;
+    Ok(is_cancelled.then_some(JobState::Leased))
 }
 
-async fn cancel_leased(queue: &KeyspaceQueue, job: &JobId) -> Result<bool, Error> {
-    let pattern = format!("{PROCESSING}{}_*", escape_glob(job.as_str()));
-    for (key, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
-        let declared = String::from_utf8_lossy(&key).into_owned();
-        let bookkeeping = queue.store.bookkeeping.with_keys([declared]);
-        if lease.id == job.as_str().as_bytes()
-            && bookkeeping.cancel(job, Some(&key)).await?.is_some()
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn escape_glob(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for symbol in text.chars() {
-        if r"*?[]^\-".contains(symbol) {
-            escaped.push('\\');
-        }
-        escaped.push(symbol);
-    }
-    escaped
+async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
+    let glob = format!("{PROCESSING}{}_*", escape_glob(job.as_str()));
+    let mut leases = store
+        .bookkeeping
+        .find_leases(Operation::Cancel, &store.keys.leased, Lease::parse, &glob)
+        .await?;
+    leases.retain(|(_, lease)| lease.id == job.as_str().as_bytes());
+    Ok(leases.into_iter().map(|(key, _)| key).collect())
 }

@@ -1,22 +1,19 @@
 //! From names that were picked to deliveries.
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{
-        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Undeliverable, WaitHint,
-    },
+    bookkeeping::{self, ClaimRound, Failure, Undeliverable, WaitHint},
     entry::Entry,
+    pattern::WakeConditions,
 };
 
 use crate::{
-    KeyspaceQueue,
+    Keyspace,
     keys::id_of_item,
     lease::{self, Claim},
     pick::{Sweep, with_spare},
-    queue::MAX_JOBS_PER_CALL,
     scripts::{Ask, Picked, Taken, Wanted},
 };
 
@@ -96,39 +93,36 @@ impl<'a> Hunt<'a> {
 #[derive(Debug, Default)]
 pub struct Contended(usize);
 
-#[async_trait]
-impl ClaimPattern for KeyspaceQueue {
-    type WaitHint = WaitHint;
-    type ClaimState = Contended;
-
-    fn bookkeeping(&self) -> &Bookkeeping {
-        &self.store.bookkeeping
-    }
-
-    async fn look(
+impl Keyspace {
+    /// Picks jobs, and leases those that are still ready by then.
+    pub(crate) async fn pick_and_lease(
         &self,
         ask: &ClaimRequest,
         contended: &mut Contended,
         partial: &mut PartialEffect,
-    ) -> Result<ClaimRound<WaitHint>, Error> {
-        let most = ask.max.min(MAX_JOBS_PER_CALL).get();
+    ) -> Result<ClaimRound<WakeConditions>, Error> {
+        let most = ask.max.get();
         let picked = self.store.pick(self.finder.wanted(most)).await;
         let picked = picked.map_err(|error| partial.whole(error))?;
         let hint = WaitHint { is_paused: picked.is_paused, due_in: picked.due_in };
+        let wake = WakeConditions::from(hint);
         if picked.is_paused {
             let deliveries = Vec::new();
-            return Ok(ClaimRound { deliveries, hint, is_due: false, goes_on: false });
+            return Ok(ClaimRound {
+                deliveries,
+                hint: wake,
+                is_due: false,
+                goes_on: false,
+            });
         }
         let hunt = self.hunt(Hunt::new(ask, most, &picked, *partial), picked).await?;
         *partial = hunt.partial;
         let is_due = hint.is_due();
         let goes_on = !hunt.is_in_vain() && contended.0 < CONTENDED;
         contended.0 += usize::from(hunt.taken.jobs == 0);
-        Ok(ClaimRound { deliveries: hunt.deliveries, hint, is_due, goes_on })
+        Ok(ClaimRound { deliveries: hunt.deliveries, hint: wake, is_due, goes_on })
     }
-}
 
-impl KeyspaceQueue {
     /// Takes what was picked, and looks for more where that is not enough.
     async fn hunt<'a>(
         &self,
@@ -243,7 +237,9 @@ impl KeyspaceQueue {
             return Ok(());
         }
         let failures: Vec<_> = burials.iter().map(Burial::failure).collect();
-        self.store.fail(Operation::Claim, &failures).await.map(drop)
+        let leases = burials.iter().map(|burial| burial.lease.clone());
+        let bookkeeping = self.store.bookkeeping.with_keys(leases);
+        bookkeeping.fail(Operation::Claim, &failures).await.map(drop)
     }
 }
 

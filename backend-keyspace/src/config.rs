@@ -1,11 +1,11 @@
 //! How a queue of this backend is set up.
 
 use relq_core::{Environment, QueueName};
-use relq_redis::Owner;
+use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::{keys::DATABASE, queue::CAPABILITIES};
+use crate::{keys::DATABASE, pattern::CAPABILITIES};
 
 /// Where the server is, and what the queue runs on.
 #[derive(Debug, Clone)]
@@ -43,9 +43,10 @@ impl KeyspaceConfig {
     pub fn tolerate_foreign_keys(self) -> Self {
         Self { foreign_keys: ForeignKeys::Tolerated, ..self }
     }
+}
 
-    /// Where the server is, and this backend as the owner of that queue (R25).
-    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+impl PatternConfig for KeyspaceConfig {
+    fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
         let owner = Owner::new(CAPABILITIES.backend, queue).database(DATABASE);
         (self.redis, owner)
     }

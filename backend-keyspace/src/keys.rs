@@ -33,7 +33,6 @@ pub(crate) const DATABASE: &str = "relq:database";
 /// The names of all keys of one queue but those of jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    pub(crate) queue: QueueName,
     pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) leased: String,
     pub(crate) marker: String,
@@ -42,9 +41,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(queue: QueueName) -> Self {
-        let prefix = KeyPrefix::new(queue.clone());
+        let prefix = KeyPrefix::new(queue);
         Self {
-            queue,
             bookkeeping: BookkeepingKeys::new(&prefix),
             leased: prefix.part("leased"),
             marker: prefix.part("marker"),

@@ -49,15 +49,20 @@ pub(crate) fn receipt_token(token: &str, entry: &Entry) -> String {
 
 /// The processing key that a receipt stands for.
 pub(crate) fn key_of(receipt: &Receipt) -> String {
-    let token = String::from_utf8_lossy(receipt.token());
+    key_by(receipt.token(), receipt.job().as_str())
+}
+
+/// The processing key of a job by the token of its receipt, whose last letter is the kind.
+pub(crate) fn key_by(token: &[u8], id: &str) -> String {
+    let token = String::from_utf8_lossy(token);
     let mut token = token.chars();
     token.next_back();
-    key(receipt.job().as_str(), token.as_str())
+    key(id, token.as_str())
 }
 
 /// Whether ending the job touches more than the job itself.
-pub(crate) fn has_side_records(receipt: &Receipt) -> bool {
-    receipt.token().ends_with(b"t")
+pub(crate) fn has_side_records(token: &[u8]) -> bool {
+    token.ends_with(b"t")
 }
 
 /// The end of every processing key that the worker holds.

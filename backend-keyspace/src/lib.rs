@@ -7,18 +7,17 @@ mod config;
 mod database;
 mod keys;
 mod lease;
-mod operator;
+mod pattern;
 mod peek;
 mod pick;
 mod purge;
-mod queue;
 mod recover;
 mod scripts;
-mod settle;
+mod stats;
 mod wait;
 
 pub use config::{InvalidUrl, KeyspaceConfig, RedisConfig};
-pub use queue::KeyspaceQueue;
+pub use pattern::{Keyspace, KeyspaceQueue};
 
 /// What the conformance suite has to know of the inside. No part of the API.
 #[doc(hidden)]

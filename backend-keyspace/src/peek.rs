@@ -29,37 +29,11 @@ const MANY_KEYS: u32 = 1000;
 /// The bytes that a length takes in a cursor.
 const LENGTH: usize = 2;
 
-/// Where jobs of a state are that is not `Ready`.
-#[derive(Debug, Clone, Copy)]
-enum Section {
-    Later,
-    Leased,
-    Dead,
-}
-
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    let section = match ask.state {
-        JobState::Ready => return ready(store, ask).await,
-        JobState::Scheduled => Section::Later,
-        JobState::Leased => Section::Leased,
-        JobState::Dead => Section::Dead,
-    };
-    bookkeeping::page(&[section], ask, |section, look| {
-        look_at(store, section, look).boxed()
-    })
-    .await
-}
-
-async fn look_at(
-    store: &Store,
-    section: Section,
-    look: Look,
-) -> Result<Vec<JobView>, Error> {
-    match section {
-        Section::Later => store.bookkeeping.peek_scheduled(look).await,
-        Section::Leased => leased(store, look).await,
-        Section::Dead => store.bookkeeping.peek_dead(look).await,
+    if ask.state == JobState::Ready {
+        return ready(store, ask).await;
     }
+    bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {

@@ -23,7 +23,7 @@ use bytes::Bytes;
 use relq_core::{Error, Recovered};
 use relq_redis::PartialEffect;
 
-use crate::{KeyspaceQueue, scripts::Store};
+use crate::{Keyspace, scripts::Store};
 
 /// How long a processing key of some other client is left alone after it was seen.
 const ADOPTED_FOR: Duration = Duration::from_secs(60);
@@ -76,24 +76,22 @@ impl Freeing {
     }
 }
 
-impl KeyspaceQueue {
-    /// Recovers, promotes and forgets up to a page of each.
+impl Keyspace {
+    /// Recovers up to a page of ended leases, and looks at a page of what other clients
+    /// may have done.
     pub(crate) async fn recover_page(&self, page: u32) -> Result<Recovered, Error> {
-        let expired = async {
-            let (expired, adopted, freed) = tokio::join!(
-                recover_expired(&self.store, page),
-                self.adoption.look_on(&self.store),
-                self.freeing.look_on(&self.store),
-            );
-            let mut partial = PartialEffect::default();
-            partial.add(&expired);
-            partial.add(&adopted);
-            partial.add(&freed);
-            adopted.map_err(|error| partial.whole(error))?;
-            freed.map_err(|error| partial.whole(error))?;
-            expired.map_err(|error| partial.whole(error))
-        };
-        self.store.bookkeeping.recover(page, Box::pin(expired)).await
+        let (expired, adopted, freed) = tokio::join!(
+            recover_expired(&self.store, page),
+            self.adoption.look_on(&self.store),
+            self.freeing.look_on(&self.store),
+        );
+        let mut partial = PartialEffect::default();
+        partial.add(&expired);
+        partial.add(&adopted);
+        partial.add(&freed);
+        adopted.map_err(|error| partial.whole(error))?;
+        freed.map_err(|error| partial.whole(error))?;
+        expired.map_err(|error| partial.whole(error))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How an idle claim waits: a notifier and a recheck.
+//! What wakes an idle claim: a notification and a recheck.
 //!
 //! ```text
 //!  BLPOP {Q}:wake    a push, what comes back, an earlier due time, resume
@@ -19,56 +19,7 @@
 
 use std::time::Duration;
 
-use relq_core::Error;
-use relq_redis::{Notifier, bookkeeping::WaitHint, command};
-
-use crate::scripts::Store;
-
-/// How long the server holds a blocking command. Never zero, which would be for ever.
-const BLOCK: Duration = Duration::from_secs(5);
-
-/// How long a waiting claim sleeps at most before it looks again, whatever the notifier
-/// says. It bounds how late a bare SET is found, and what a waiter's death at the wrong
+/// How long a waiting claim sleeps at most before it tries again, whatever notifications
+/// say. It bounds how late a bare SET is found, and what a waiter's death at the wrong
 /// instant can cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
-
-/// The notifier of one queue.
-#[derive(Debug)]
-pub(crate) struct Notifiers {
-    signals: Notifier,
-    store: Store,
-}
-
-/// Why a wait was over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
-    ByNotification,
-    ByTime,
-}
-
-impl Notifiers {
-    pub(crate) fn new(store: &Store) -> Self {
-        let mut cmd = command("BLPOP");
-        cmd.arg(&store.keys.bookkeeping.wake).arg(BLOCK.as_secs());
-        let to_notify = store.clone();
-        let pass_on = move || pass_on(to_notify.clone());
-        let signals = Notifier::new("signals", store.conn.clone(), cmd, BLOCK, pass_on);
-        Self { signals, store: store.clone() }
-    }
-
-    /// Waits until there may be something to claim, or `limit` is over.
-    pub(crate) async fn wait(&self, hint: WaitHint, limit: Duration) -> Woken {
-        let due_in = hint.due_in.filter(|_| !hint.is_paused);
-        let limit = limit.min(due_in.unwrap_or(RECHECK)).min(RECHECK);
-        let pause = self.store.conn.environment().clock().sleep(limit);
-        let signal = self.signals.listen();
-        tokio::select! {
-            () = signal.notified() => Woken::ByNotification,
-            () = pause => Woken::ByTime,
-        }
-    }
-}
-
-async fn pass_on(store: Store) -> Result<(), Error> {
-    store.notify().await
-}

@@ -4,15 +4,9 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use relq_core::{Audit, Error, Operation};
-use relq_redis::{
-    bookkeeping::{self, Seen},
-    command,
-};
+use relq_redis::bookkeeping::{self, Seen};
 
 use crate::{lease::Lease, scripts::Store, session::Site};
-
-/// Elements read at once.
-const PAGE: usize = 500;
 
 pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
     bookkeeping::audit(|| Box::pin(read(store))).await
@@ -39,23 +33,16 @@ async fn read_leased(
     site: &Site,
     seen: &mut Seen,
 ) -> Result<Vec<Bytes>, Error> {
-    let (list, mut start, mut names) = (store.keys.list(site), 0, Vec::new());
-    loop {
-        let mut cmd = command("LRANGE");
-        cmd.arg(&list).arg(start).arg(start + PAGE - 1);
-        let elements = store.conn.call(Operation::Audit, &cmd).await?.list()?;
-        let count = elements.len();
-        for element in elements {
-            let element = element.bytes()?;
-            let lease = Lease::parse(&element).filter(|lease| lease.site == *site);
-            seen.element(lease.as_ref().map_or(&element, |lease| &lease.entry));
+    let (list, mut names) = (store.keys.list(site), Vec::new());
+    let mut pages = store.bookkeeping.list_pages(&list, Operation::Audit);
+    while let Some(page) = pages.next_page().await? {
+        for element in &page {
+            let lease = Lease::parse(element).filter(|lease| lease.site == *site);
+            seen.element(lease.as_ref().map_or(element, |lease| &lease.entry));
             names.extend(lease.map(|lease| lease.name));
         }
-        if count < PAGE {
-            return Ok(names);
-        }
-        start += PAGE;
     }
+    Ok(names)
 }
 
 /// Every end belongs to a lease, and every lease of the shared list has its end.

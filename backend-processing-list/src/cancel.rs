@@ -6,15 +6,9 @@
 
 use bytes::Bytes;
 use relq_core::{Cancelled, Error, JobId, JobState, Operation};
-use relq_redis::{
-    command,
-    entry::{Entry, id_of},
-};
+use relq_redis::entry::{Entry, id_of};
 
 use crate::{lease::Lease, scripts::Store, session::Site};
-
-/// Elements read at once.
-const PAGE: usize = 500;
 
 /// How often all places are searched: a job may be on its way from one that is still
 /// to be searched to one that was.
@@ -57,32 +51,19 @@ async fn lists_of(store: &Store) -> Result<Vec<SearchedList>, Error> {
     Ok(ready.into_iter().chain(leased).collect())
 }
 
-/// From the left, where pushes only shift what was not read yet to later pages, so
-/// that nothing that stays in the list is missed.
 async fn cancel_in(
     store: &Store,
     searched: &SearchedList,
     job: &JobId,
 ) -> Result<bool, Error> {
-    let mut start = 0;
-    loop {
-        let mut cmd = command("LRANGE");
-        cmd.arg(&searched.list).arg(start).arg(start + PAGE - 1);
-        let elements = store.conn.call(Operation::Cancel, &cmd).await?.list()?;
-        let read = elements.len();
-        for element in elements {
-            let element = element.bytes()?;
-            if is_it(searched, &element, job) {
-                return store
-                    .cancel_listed(&searched.list, &searched.site, &element)
-                    .await;
-            }
+    let mut pages = store.bookkeeping.list_pages(&searched.list, Operation::Cancel);
+    while let Some(page) = pages.next_page().await? {
+        if let Some(element) = page.iter().find(|element| is_it(searched, element, job))
+        {
+            return store.cancel_listed(&searched.list, &searched.site, element).await;
         }
-        if read < PAGE {
-            return Ok(false);
-        }
-        start += PAGE;
     }
+    Ok(false)
 }
 
 /// What looks like a stamp and is in no processing list is some client's payload.

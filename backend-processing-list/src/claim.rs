@@ -1,7 +1,7 @@
 //! From what is ready to deliveries.
 
 use async_trait::async_trait;
-use relq_core::{ClaimRequest, Delivery, Error, Operation};
+use relq_core::{ClaimRequest, Delivery, Error, MAX_JOBS_PER_CALL, Operation};
 use relq_redis::{
     PartialEffect,
     bookkeeping::{self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint},
@@ -11,7 +11,6 @@ use crate::{
     Mode, ProcessingListQueue,
     lease::Lease,
     moves::Move,
-    queue::MAX_JOBS_PER_CALL,
     scripts::{Asked, Claimed, How},
     session::{Session, Site},
 };

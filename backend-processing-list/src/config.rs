@@ -1,7 +1,7 @@
 //! How a queue of this backend is set up.
 
 use relq_core::{Environment, QueueName};
-use relq_redis::Owner;
+use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
@@ -46,9 +46,10 @@ impl ProcessingListConfig {
     pub fn environment(self, environment: Environment) -> Self {
         Self { redis: self.redis.environment(environment), ..self }
     }
+}
 
-    /// Where the server is, and this backend as the owner of that queue (R25).
-    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+impl PatternConfig for ProcessingListConfig {
+    fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
         let owner = Owner::new(PER_WORKER.backend, queue);
         let owner = match self.mode {
             Mode::PerWorker => owner,

@@ -17,7 +17,7 @@
 //! a leased one of a worker.
 
 use relq_core::QueueName;
-use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
+use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys, escape_glob};
 
 use crate::session::{Session, Site};
 
@@ -80,15 +80,4 @@ impl Keys {
     pub(crate) fn session_of(&self, list: &[u8]) -> Option<Session> {
         Session::parse(list.strip_prefix(self.prefix.part("w:").as_bytes())?)
     }
-}
-
-fn escape_glob(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for symbol in text.chars() {
-        if r"*?[]^\-".contains(symbol) {
-            escaped.push('\\');
-        }
-        escaped.push(symbol);
-    }
-    escaped
 }

@@ -16,11 +16,14 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
     Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
-    Limits, NewJob, Operation, Order, Priority, PushToken, Pushed, QueueName, Receipt,
-    Recovered, RecoveryBound, Released, ReliableQueue, Settled, SettledAndClaimed,
-    Settlement, WorkerId,
+    Limits, MAX_JOBS_PER_CALL, NewJob, Operation, Order, Priority, PushToken, Pushed,
+    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
+    SettledAndClaimed, Settlement, WorkerId,
 };
-use relq_redis::{Conn, PartialEffect, PushBatcher, Reply, bookkeeping, command};
+use relq_redis::{
+    Conn, PartialEffect, PushBatcher, Reply, bookkeeping, command,
+    pattern::PatternConfig,
+};
 
 use crate::{
     Mode, ProcessingListConfig,
@@ -29,10 +32,6 @@ use crate::{
     session::{Nonce, Session, Site},
     wait::{RECHECK, WaitingPattern},
 };
-
-/// Jobs of one call to a script: far below what Lua can unpack (about 8,000).
-pub(crate) const MAX_JOBS_PER_CALL: NonZeroU32 =
-    NonZeroU32::new(1000).expect("not zero");
 
 /// Keys of the server that one recovery looks at, in search of lists of no session.
 const SCANNED: u32 = 500;
@@ -52,11 +51,7 @@ pub(crate) const PER_WORKER: Capabilities = Capabilities {
     order: Order::Fifo,
     lease_scope: LeaseScope::Worker,
     recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits {
-        max_payload: 16 * 1024 * 1024,
-        max_headers: 64 * 1024,
-        max_jobs_per_call: MAX_JOBS_PER_CALL,
-    },
+    limits: Limits::DEFAULT,
 };
 
 static OF_PER_WORKER: Capabilities = PER_WORKER;

@@ -1,6 +1,6 @@
 //! Where the jobs are kept, and how.
 
-use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use relq_core::{
     Capabilities, Capability, Environment, LeaseScope, Limits, Order, Priority,
@@ -25,8 +25,6 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Well under what SQLite takes, and small enough to be held in memory many times.
 const MAX_PAYLOAD: usize = 64 * 1024 * 1024;
-const MAX_HEADERS: usize = 64 * 1024;
-const MAX_JOBS_PER_CALL: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
 /// Where the jobs are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,11 +163,7 @@ impl SqliteConfig {
             order: Order::Fifo,
             lease_scope: LeaseScope::Job,
             recovery: RecoveryBound::LeaseAndReaper,
-            limits: Limits {
-                max_payload: MAX_PAYLOAD,
-                max_headers: MAX_HEADERS,
-                max_jobs_per_call: MAX_JOBS_PER_CALL,
-            },
+            limits: Limits { max_payload: MAX_PAYLOAD, ..Limits::DEFAULT },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, Receipt, Settled, Settlement};
+use relq_core::{Disposition, MAX_ERROR_BYTES, Receipt, Settled, Settlement};
 
 use crate::batch::maintenance;
 use crate::call::Call;
@@ -11,9 +11,6 @@ use crate::failure::Failure;
 use crate::push::PROMOTED_AT_ONCE;
 use crate::statements::{Ended, Held};
 use crate::store::Store;
-
-/// The longest error that is kept with a job, in bytes.
-const MAX_ERROR: usize = 4096;
 
 /// Settlements of one call.
 pub(crate) struct Settle {
@@ -81,7 +78,7 @@ fn settle_one(
 
 /// As much of an error as is kept.
 fn beginning(error: &str) -> &str {
-    let mut ends = (0..=MAX_ERROR.min(error.len())).rev();
+    let mut ends = (0..=MAX_ERROR_BYTES.min(error.len())).rev();
     &error[..ends.find(|end| error.is_char_boundary(*end)).unwrap_or(0)]
 }
 
@@ -155,10 +152,10 @@ mod tests {
     #[test]
     fn a_long_error_is_cut_between_characters() {
         assert_eq!(beginning("short"), "short");
-        assert_eq!(beginning(&"x".repeat(MAX_ERROR + 1)).len(), MAX_ERROR);
+        assert_eq!(beginning(&"x".repeat(MAX_ERROR_BYTES + 1)).len(), MAX_ERROR_BYTES);
         assert_eq!(
-            beginning(&format!("x{}", "é".repeat(MAX_ERROR))).len(),
-            MAX_ERROR - 1
+            beginning(&format!("x{}", "é".repeat(MAX_ERROR_BYTES))).len(),
+            MAX_ERROR_BYTES - 1
         );
     }
 }

@@ -2,14 +2,14 @@
 
 use std::{cell::Cell, time::Duration};
 
-use relq_core::{Randomness, Timestamp};
+use relq_core::{DEDUPLICATION_WINDOW, Randomness, Timestamp};
 use rusqlite::Connection;
 
 use crate::steps::Steps;
 
 /// How long ids and answers are remembered (R4), and cancelled leases after they
 /// would have ended.
-pub(crate) const WINDOW: Duration = Duration::from_secs(5 * 60);
+pub(crate) const WINDOW: Duration = DEDUPLICATION_WINDOW;
 
 /// One queue of the file, inside one transaction.
 pub(crate) struct Store<'a> {

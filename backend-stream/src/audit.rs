@@ -3,29 +3,22 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{Audit, BatchId, Error, Operation};
-use relq_redis::bookkeeping::{self, Seen};
+use relq_core::{BatchId, Error, Operation};
+use relq_redis::bookkeeping::Seen;
 
 use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
 
 /// Batches read at once.
 const BATCHES: u32 = 500;
 
-pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
-    bookkeeping::audit(|| Box::pin(read(store))).await
-}
-
-async fn read(store: &Store) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
-    seen.read_scheduled(&store.bookkeeping).await?;
+/// Notes every ready and leased job.
+pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut leased = BTreeSet::new();
     for stream in store.streams(Operation::Audit).await? {
-        read_stream(store, &stream, &mut seen, &mut leased).await?;
+        read_stream(store, &stream, seen, &mut leased).await?;
     }
-    read_leases(store, &mut seen, leased).await?;
-    read_batches(store, &mut seen).await?;
-    seen.read_rest(&store.bookkeeping).await?;
-    Ok(seen)
+    read_leases(store, seen, leased).await?;
+    read_batches(store, seen).await
 }
 
 /// Each entry is one job. What was read and is pending nowhere, nobody would claim.

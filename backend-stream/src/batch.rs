@@ -21,20 +21,17 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
-    Operation, PushToken,
+    Added, BatchId, BatchStatus, Change, Created, Error, MAX_JOBS_PER_CALL, NewBatch,
+    NewJob, Operation, PushToken,
 };
-use relq_redis::PartialEffect;
+use relq_redis::{PartialEffect, pattern::BatchPattern};
 
-use crate::{
-    StreamQueue,
-    queue::{CAPABILITIES, MAX_JOBS_PER_CALL},
-};
+use crate::{Streams, pattern::CAPABILITIES};
 
 pub(crate) use outbox::{forward, forward_page, is_piece};
 
 #[async_trait]
-impl BatchQueue for StreamQueue {
+impl BatchPattern for Streams {
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
         CAPABILITIES.check_new_batch(batch)?;
         self.store.create_batch(batch).await

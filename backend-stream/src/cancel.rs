@@ -1,64 +1,53 @@
-//! Ending a job that may be anywhere.
+//! Ending a job that is ready or leased.
 //!
-//! Scheduled and leased jobs are found by their id. A ready one is an entry among all
-//! of a stream, and no index of them is kept: it is looked for from the oldest on, page
-//! by page, so cancelling it costs a reading of the streams.
+//! A leased job is found by its id. A ready one is an entry among all of a stream, and no
+//! index of them is kept: it is looked for from the oldest on, page by page, so cancelling
+//! it costs a reading of the streams.
 
 use bytes::Bytes;
-use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, JobState, Operation};
+use relq_redis::{escape_glob, pattern::cancel_leased};
 
-use crate::{StreamQueue, keys::Stream, streams::PAGE};
+use crate::{Streams, keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
 
-/// How often all places are searched: a job may be on its way from one that is still
-/// to be searched to one that was.
-const ROUNDS: usize = 2;
-
-/// Ends the job wherever it is.
 pub(crate) async fn cancel(
-    queue: &StreamQueue,
+    queue: &Streams,
     job: &JobId,
-) -> Result<Cancelled, Error> {
-    for _ in 0..ROUNDS {
-        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
-            return Ok(Cancelled::Removed(JobState::Scheduled));
-        }
-        if cancel_leased(queue, job).await? {
-            return Ok(Cancelled::Removed(JobState::Leased));
-        }
-        for stream in queue.store.streams(Operation::Cancel).await? {
-            if cancel_in_stream(queue, &stream, job).await? {
-                return Ok(Cancelled::Removed(JobState::Ready));
-            }
+) -> Result<Option<JobState>, Error> {
+    let store = &queue.store;
+    if cancel_leased(queue, job, leases_of(store, job).await?).await? {
+        return Ok(Some(JobState::Leased));
+    }
+    for stream in store.streams(Operation::Cancel).await? {
+        if cancel_in_stream(store, &stream, job).await? {
+            return Ok(Some(JobState::Ready));
         }
     }
-    Ok(Cancelled::NotFound)
+    Ok(None)
 }
 
-async fn cancel_leased(queue: &StreamQueue, job: &JobId) -> Result<bool, Error> {
-    let pattern = format!("*/{}", escape_glob(job.as_str()));
-    for (member, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
-        if lease.id == job.as_str().as_bytes()
-            && queue.store.bookkeeping.cancel(job, Some(&member)).await?.is_some()
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
+    let glob = format!("*/{}", escape_glob(job.as_str()));
+    let mut leases = store
+        .bookkeeping
+        .find_leases(Operation::Cancel, &store.keys.leased, Lease::parse, &glob)
+        .await?;
+    leases.retain(|(_, lease)| lease.id == job.as_str().as_bytes());
+    Ok(leases.into_iter().map(|(member, _)| member).collect())
 }
 
 async fn cancel_in_stream(
-    queue: &StreamQueue,
+    store: &Store,
     stream: &Stream,
     job: &JobId,
 ) -> Result<bool, Error> {
     let mut after = Bytes::new();
     loop {
-        let page =
-            queue.store.read_stream(Operation::Cancel, stream, &after, PAGE).await?;
+        let page = store.read_stream(Operation::Cancel, stream, &after, PAGE).await?;
         let is_last = page.entries.len() < PAGE;
         for found in page.entries {
             if found.is_of(job.as_str().as_bytes())
-                && queue.store.cancel_ready(stream, &found.id).await?
+                && store.cancel_ready(stream, &found.id).await?
             {
                 return Ok(true);
             }
@@ -68,15 +57,4 @@ async fn cancel_in_stream(
             return Ok(false);
         }
     }
-}
-
-fn escape_glob(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for symbol in text.chars() {
-        if r"*?[]^\-".contains(symbol) {
-            escaped.push('\\');
-        }
-        escaped.push(symbol);
-    }
-    escaped
 }

@@ -6,16 +6,14 @@ mod cancel;
 mod config;
 mod keys;
 mod lease;
-mod operator;
+mod pattern;
 mod peek;
-mod queue;
 mod scripts;
-mod settle;
 mod streams;
 mod wait;
 
 pub use config::{InvalidUrl, RedisConfig, StreamConfig};
-pub use queue::StreamQueue;
+pub use pattern::{StreamQueue, Streams};
 
 /// What the conformance suite has to know of the inside. No part of the API.
 #[doc(hidden)]

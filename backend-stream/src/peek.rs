@@ -23,21 +23,10 @@ use crate::{
 const MAX_PAGE: usize = 1000;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    let on_bookkeeping = &store.bookkeeping;
-    match ask.state {
-        JobState::Ready => peek_ready(store, ask).await,
-        JobState::Leased => {
-            bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
-        }
-        JobState::Scheduled => {
-            let look = |(), look| on_bookkeeping.peek_scheduled(look).boxed();
-            bookkeeping::page(&[()], ask, look).await
-        }
-        JobState::Dead => {
-            let look = |(), look| on_bookkeeping.peek_dead(look).boxed();
-            bookkeeping::page(&[()], ask, look).await
-        }
+    if ask.state == JobState::Ready {
+        return peek_ready(store, ask).await;
     }
+    bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
 }
 
 /// One page of what is ready. The cursor is the last entry that was looked at.

@@ -2,27 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use relq_core::{Audit, Error};
-use relq_redis::bookkeeping::{self, Seen};
+use relq_core::Error;
+use relq_redis::bookkeeping::Seen;
 
 use crate::{lease::Lease, scripts::Store};
 
-pub(crate) async fn audit(store: &Store) -> Result<Audit, Error> {
-    bookkeeping::audit(|| Box::pin(read(store))).await
-}
-
-async fn read(store: &Store) -> Result<Seen, Error> {
+/// Notes every ready and leased job.
+pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
-    let mut seen = Seen::default();
-    seen.read_scheduled(bookkeeping).await?;
     for (id, _) in bookkeeping.scan("ZSCAN", &keys.ranked).await? {
         seen.by_id(id, "ranked");
     }
     seen.read_list(bookkeeping, &keys.ready).await?;
     seen.read_list(bookkeeping, &keys.handed).await?;
-    read_leased(store, &mut seen).await?;
-    seen.read_rest(bookkeeping).await?;
-    Ok(seen)
+    read_leased(store, seen).await
 }
 
 /// Every lease has its entry, and every entry its lease.

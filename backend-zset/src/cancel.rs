@@ -1,95 +1,57 @@
-//! Ending a job that may be anywhere.
+//! Ending a job that is ready or leased.
 //!
-//! Scheduled, leased and ranked jobs are found by their id. A ready job of normal
-//! priority is one element among all in the list, and no index of them is kept: it
-//! is looked for from the newest on, page by page, so cancelling it costs a reading
-//! of the list.
+//! Leased and ranked jobs are found by their id. A ready job of normal priority is one
+//! element among all in the list, and no index of them is kept: it is looked for from the
+//! newest on, page by page, so cancelling it costs a reading of the list.
 
 use bytes::Bytes;
-use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, JobState, Operation};
 use relq_redis::{
-    command,
     entry::{Entry, id_of},
+    escape_glob,
+    pattern::cancel_leased,
 };
 
-use crate::ZsetQueue;
+use crate::{Zset, lease::Lease, scripts::Store};
 
-/// Elements read at once.
-const PAGE: usize = 500;
-
-/// How often all places are searched: a job may be on its way from one that is still
-/// to be searched to one that was.
-const ROUNDS: usize = 2;
-
-/// Ends the job wherever it is.
-pub(crate) async fn cancel(queue: &ZsetQueue, job: &JobId) -> Result<Cancelled, Error> {
-    for _ in 0..ROUNDS {
-        if queue.store.bookkeeping.cancel(job, None).await?.is_some() {
-            return Ok(Cancelled::Removed(JobState::Scheduled));
-        }
-        if queue.store.cancel_ranked(job).await? {
-            return Ok(Cancelled::Removed(JobState::Ready));
-        }
-        if cancel_leased(queue, job).await? {
-            return Ok(Cancelled::Removed(JobState::Leased));
-        }
-        for list in [&queue.store.keys.ready, &queue.store.keys.handed] {
-            if cancel_in_list(queue, list, job).await? {
-                return Ok(Cancelled::Removed(JobState::Ready));
-            }
+pub(crate) async fn cancel(
+    queue: &Zset,
+    job: &JobId,
+) -> Result<Option<JobState>, Error> {
+    let store = &queue.store;
+    if store.cancel_ranked(job).await? {
+        return Ok(Some(JobState::Ready));
+    }
+    if cancel_leased(queue, job, leases_of(store, job).await?).await? {
+        return Ok(Some(JobState::Leased));
+    }
+    for list in [&store.keys.ready, &store.keys.handed] {
+        if cancel_in_list(store, list, job).await? {
+            return Ok(Some(JobState::Ready));
         }
     }
-    Ok(Cancelled::NotFound)
+    Ok(None)
 }
 
-async fn cancel_leased(queue: &ZsetQueue, job: &JobId) -> Result<bool, Error> {
-    let pattern = format!("*/{}", escape_glob(job.as_str()));
-    for (member, lease) in queue.find_leases(Operation::Cancel, &pattern).await? {
-        if lease.id == job.as_str().as_bytes()
-            && queue.store.bookkeeping.cancel(job, Some(&member)).await?.is_some()
-        {
-            return Ok(true);
+async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
+    let glob = format!("*/{}", escape_glob(job.as_str()));
+    let mut leases = store
+        .bookkeeping
+        .find_leases(Operation::Cancel, &store.keys.leased, Lease::parse, &glob)
+        .await?;
+    leases.retain(|(_, lease)| lease.id == job.as_str().as_bytes());
+    Ok(leases.into_iter().map(|(member, _)| member).collect())
+}
+
+async fn cancel_in_list(store: &Store, list: &str, job: &JobId) -> Result<bool, Error> {
+    let is_it = |element: &&Bytes| {
+        Entry::is_marked(element) && id_of(element) == job.as_str().as_bytes()
+    };
+    let mut pages = store.bookkeeping.list_pages(list, Operation::Cancel);
+    while let Some(page) = pages.next_page().await? {
+        if let Some(element) = page.iter().find(is_it) {
+            return store.cancel_listed(list, element).await;
         }
     }
     Ok(false)
-}
-
-/// From the left, where pushes only shift what was not read yet to later pages, so
-/// that nothing that stays in the list is missed.
-async fn cancel_in_list(
-    queue: &ZsetQueue,
-    list: &str,
-    job: &JobId,
-) -> Result<bool, Error> {
-    let is_it = |element: &Bytes| {
-        Entry::is_marked(element) && id_of(element) == job.as_str().as_bytes()
-    };
-    let mut start = 0;
-    loop {
-        let mut cmd = command("LRANGE");
-        cmd.arg(list).arg(start).arg(start + PAGE - 1);
-        let elements = queue.store.conn.call(Operation::Cancel, &cmd).await?.list()?;
-        let read = elements.len();
-        for element in elements {
-            let element = element.bytes()?;
-            if is_it(&element) {
-                return queue.store.cancel_listed(list, &element).await;
-            }
-        }
-        if read < PAGE {
-            return Ok(false);
-        }
-        start += PAGE;
-    }
-}
-
-fn escape_glob(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for symbol in text.chars() {
-        if r"*?[]^\-".contains(symbol) {
-            escaped.push('\\');
-        }
-        escaped.push(symbol);
-    }
-    escaped
 }

@@ -1,11 +1,11 @@
 //! How a queue of this backend is set up.
 
 use relq_core::{Environment, QueueName};
-use relq_redis::Owner;
+use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::queue::CAPABILITIES;
+use crate::pattern::CAPABILITIES;
 
 /// Where the server is, and what the queue runs on.
 #[derive(Debug, Clone)]
@@ -27,11 +27,11 @@ impl ZsetConfig {
     pub fn environment(self, environment: Environment) -> Self {
         self.redis.environment(environment).into()
     }
+}
 
-    /// Where the server is, and this backend as the owner of that queue (R25).
-    pub fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
-        let owner = Owner::new(CAPABILITIES.backend, queue);
-        (self.redis, owner)
+impl PatternConfig for ZsetConfig {
+    fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+        (self.redis, Owner::new(CAPABILITIES.backend, queue))
     }
 }
 

@@ -19,7 +19,6 @@ use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 /// The names of all keys of one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    pub(crate) queue: QueueName,
     pub(crate) bookkeeping: BookkeepingKeys,
     pub(crate) ready: String,
     pub(crate) handed: String,
@@ -30,9 +29,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(queue: QueueName) -> Self {
-        let prefix = KeyPrefix::new(queue.clone());
+        let prefix = KeyPrefix::new(queue);
         Self {
-            queue,
             bookkeeping: BookkeepingKeys::new(&prefix),
             ready: prefix.producer(),
             handed: prefix.part("handed"),

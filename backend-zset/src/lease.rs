@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use relq_core::{Receipt, Timestamp, WorkerId};
-use relq_redis::entry::id_of;
 
 /// The number of a claim's first lease. All have as many digits, so that leases of
 /// one claim sort by their number.
@@ -47,14 +46,14 @@ pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
     join(receipt.token(), receipt.job().as_str().as_bytes())
 }
 
-/// The member of a lease whose job cannot be read, so that it has no receipt.
-pub(crate) fn member_of_unreadable(token: &Bytes, element: &Bytes) -> Vec<u8> {
-    join(token, &id_of(element))
+/// The member of a lease by its token and the id of its job.
+pub(crate) fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
+    [token, b"/", id].concat()
 }
 
 /// Whether ending the job touches more than the job itself.
-pub(crate) fn has_side_records(receipt: &Receipt) -> bool {
-    receipt.token().ends_with(b"t")
+pub(crate) fn has_side_records(token: &[u8]) -> bool {
+    token.ends_with(b"t")
 }
 
 /// What a member of the sorted set says.
@@ -81,8 +80,4 @@ impl Lease {
             id,
         })
     }
-}
-
-fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
-    [token, b"/", id].concat()
 }

@@ -5,15 +5,13 @@ mod cancel;
 mod config;
 mod keys;
 mod lease;
-mod operator;
+mod pattern;
 mod peek;
-mod queue;
 mod scripts;
-mod settle;
 mod wait;
 
 pub use config::{InvalidUrl, RedisConfig, ZsetConfig};
-pub use queue::ZsetQueue;
+pub use pattern::{Zset, ZsetQueue};
 
 /// What the conformance suite has to know of the inside. No part of the API.
 #[doc(hidden)]

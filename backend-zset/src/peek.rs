@@ -6,29 +6,27 @@ use relq_redis::bookkeeping::{self, Look};
 
 use crate::{lease::Lease, scripts::Store};
 
-/// One place where jobs of a state are, in the order in which they are served.
+/// One place where ready or leased jobs are, in the order in which they are served.
 #[derive(Debug, Clone, Copy)]
 enum Section {
     Urgent,
     Handed,
     Ready,
     Patient,
-    Later,
     Leased,
-    Dead,
 }
 
 /// The rank from which on jobs come after those of normal priority: `pattern.lua`.
 const NORMAL_RANKS: u64 = 4 << 44;
 
+/// Scheduled and dead jobs are on the bookkeeping.
 fn sections(state: JobState) -> &'static [Section] {
     match state {
         JobState::Ready => {
             &[Section::Urgent, Section::Handed, Section::Ready, Section::Patient]
         }
-        JobState::Scheduled => &[Section::Later],
         JobState::Leased => &[Section::Leased],
-        JobState::Dead => &[Section::Dead],
+        JobState::Scheduled | JobState::Dead => &[],
     }
 }
 
@@ -54,9 +52,7 @@ async fn look_at(
         Section::Patient => {
             ranked(store, [&NORMAL_RANKS.to_string(), "+inf"], look).await
         }
-        Section::Later => bookkeeping.peek_scheduled(look).await,
         Section::Leased => leased(store, look).await,
-        Section::Dead => bookkeeping.peek_dead(look).await,
     }
 }
 

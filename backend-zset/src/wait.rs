@@ -1,4 +1,4 @@
-//! How an idle claim waits: two notifiers and a recheck.
+//! What wakes an idle claim: two notifications and a recheck.
 //!
 //! ```text
 //!  arrivals  BLMOVE Q {Q}:handed RIGHT LEFT   any client's LPUSH, at once
@@ -13,71 +13,22 @@
 
 use std::time::Duration;
 
-use relq_core::Error;
-use relq_redis::{Notifier, bookkeeping::WaitHint, command};
+use relq_redis::{Cmd, command};
 
-use crate::scripts::Store;
+use crate::keys::Keys;
 
-/// How long the server holds a blocking command. Never zero, which would be for ever.
-const BLOCK: Duration = Duration::from_secs(5);
-
-/// How long a waiting claim sleeps at most before it looks again, whatever the notifiers
+/// How long a waiting claim sleeps at most before it tries again, whatever notifications
 /// say. It bounds what a waiter's death at the wrong instant can cost.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// How many elements an unheard notification puts back at most: one for each notifier that
+/// How many elements an unheard notification puts back at most: one for each waiter that
 /// may have moved one.
-const PASS_ON: u32 = 1000;
+pub(crate) const PASS_ON: u32 = 1000;
 
-/// The notifiers of one queue.
-#[derive(Debug)]
-pub(crate) struct Notifiers {
-    arrivals: Notifier,
-    signals: Notifier,
-    store: Store,
-}
-
-impl Notifiers {
-    pub(crate) fn new(store: &Store) -> Self {
-        let keys = &store.keys;
-        let mut arrivals = command("BLMOVE");
-        arrivals.arg(&keys.ready).arg(&keys.handed).arg("RIGHT").arg("LEFT");
-        arrivals.arg(BLOCK.as_secs());
-        let mut signals = command("BLPOP");
-        signals.arg(&keys.bookkeeping.wake).arg(BLOCK.as_secs());
-        let notifier = |name, cmd| {
-            let store = store.clone();
-            let pass_on = move || pass_on(store.clone());
-            (name, cmd, pass_on)
-        };
-        let hang = |(name, cmd, pass_on)| {
-            Notifier::new(name, store.conn.clone(), cmd, BLOCK, pass_on)
-        };
-        Self {
-            arrivals: hang(notifier("arrivals", arrivals)),
-            signals: hang(notifier("signals", signals)),
-            store: store.clone(),
-        }
-    }
-
-    /// Waits until there may be something to claim, or `limit` is over.
-    pub(crate) async fn wait(&self, hint: WaitHint, limit: Duration) {
-        let limit = limit.min(hint.due_in.unwrap_or(RECHECK)).min(RECHECK);
-        let pause = self.store.conn.environment().clock().sleep(limit);
-        // While the queue is paused, what is pushed is no reason to look.
-        let arrival = (!hint.is_paused).then(|| self.arrivals.listen());
-        let signal = self.signals.listen();
-        tokio::select! {
-            () = async { match arrival {
-                Some(notification) => notification.notified().await,
-                None => std::future::pending().await,
-            } } => {}
-            () = signal.notified() => {}
-            () = pause => {}
-        }
-    }
-}
-
-async fn pass_on(store: Store) -> Result<(), Error> {
-    store.pass_on(PASS_ON).await
+/// The command that hears of pushes.
+pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
+    let mut cmd = command("BLMOVE");
+    cmd.arg(&keys.ready).arg(&keys.handed).arg("RIGHT").arg("LEFT");
+    cmd.arg(block.as_secs());
+    cmd
 }

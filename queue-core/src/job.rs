@@ -15,6 +15,10 @@ pub const DEFAULT_MAX_ATTEMPTS: NonZeroU16 = NonZeroU16::new(25).expect("not zer
 /// today then stays exact in a double, which is what Redis scores are.
 pub const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
+/// How long a push can be repeated: a client-made id is remembered for so long after its
+/// job ended, and a push token after its first call (R4).
+pub const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(5 * 60);
+
 macro_rules! checked_text {
     ($(#[$doc:meta])* $name:ident, $what:literal, $max:literal, $check:expr) => {
         $(#[$doc])*

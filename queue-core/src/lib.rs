@@ -41,7 +41,8 @@ pub use batch::{
     Change, Created, NewBatch, OnComplete,
 };
 pub use capabilities::{
-    Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    Capabilities, Capability, LeaseScope, Limits, MAX_JOBS_PER_CALL, Order,
+    RecoveryBound,
 };
 pub use claim::{ClaimBytes, ClaimRequest, Delivery, Receipt, WorkerId};
 pub use environment::{
@@ -50,8 +51,8 @@ pub use environment::{
 pub use error::{BoxError, Effect, Error, ErrorContext, Operation, RetryAdvice};
 pub use ext::ReliableQueueExt;
 pub use job::{
-    DEFAULT_MAX_ATTEMPTS, Headers, JobId, MAX_DURATION, NewJob, OnDuplicate, Priority,
-    PushToken, Unique, UniqueKey,
+    DEDUPLICATION_WINDOW, DEFAULT_MAX_ATTEMPTS, Headers, JobId, MAX_DURATION, NewJob,
+    OnDuplicate, Priority, PushToken, Unique, UniqueKey,
 };
 pub use name::{InvalidName, QueueName};
 pub use operator::{
@@ -59,8 +60,8 @@ pub use operator::{
     Queue, Redriven, Selection, StateDetail,
 };
 pub use outcome::{
-    Disposition, DuplicateOf, Extended, Pushed, Recovered, Released, Settled,
-    SettledAndClaimed, Settlement,
+    Disposition, DuplicateOf, Extended, MAX_ERROR_BYTES, Pushed, Recovered, Released,
+    Settled, SettledAndClaimed, Settlement,
 };
 pub use queue::ReliableQueue;
 pub use stats::Stats;

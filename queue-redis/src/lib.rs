@@ -1,13 +1,16 @@
 //! What the Redis backends of relq share: a connection that heals, scripts, keys,
-//! the entry codec, errors that say what happened, and two ways of waiting.
+//! the entry codec, errors that say what happened, two ways of waiting, and the queue
+//! that all this makes of a pattern.
 //!
-//! Backends reach Redis through this crate only.
+//! Backends reach Redis through this crate only. A backend is a [`Pattern`](pattern::Pattern):
+//! how it keeps ready and leased jobs. [`RedisQueue`] is the rest.
 
 pub mod bookkeeping;
 mod config;
 mod conn;
 pub mod entry;
 mod error;
+mod glob;
 mod keys;
 mod layout;
 mod link;
@@ -16,9 +19,11 @@ mod marking;
 mod notifier;
 mod owner;
 mod partial_effect;
+pub mod pattern;
 mod progress;
 mod pruned_library;
 mod push_batcher;
+mod queue;
 mod reply;
 mod script;
 mod server_info;
@@ -29,6 +34,7 @@ mod waiting;
 
 pub use config::{InvalidTimeout, InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};
+pub use glob::escape_glob;
 pub use keys::KeyPrefix;
 pub use marker::Marker;
 pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see};
@@ -36,6 +42,7 @@ pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
 pub use partial_effect::PartialEffect;
 pub use push_batcher::PushBatcher;
+pub use queue::RedisQueue;
 pub use redis::Cmd;
 pub use reply::Reply;
 pub use script::{Call, Script, code_of};

@@ -2,10 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use relq_core::{BoxError, MAX_DURATION};
-
-/// The longest error text that is kept with a job, in bytes; the rest is cut off.
-pub const MAX_ERROR_BYTES: usize = 4096;
+use relq_core::{BoxError, MAX_DURATION, MAX_ERROR_BYTES};
 
 /// Why an attempt failed, and what is to become of the job.
 ///

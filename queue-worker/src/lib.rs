@@ -83,10 +83,11 @@ pub use tokio_util::sync::CancellationToken;
 pub use already_done::AlreadyDone;
 pub use context::{Cancellation, JobContext};
 pub use error::{InvalidSetting, WorkerError};
-pub use failure::{Failure, MAX_ERROR_BYTES};
+pub use failure::Failure;
 pub use handler::Handler;
 pub use json::{Json, json, json_job};
 pub use progress::{Progress, Summary};
+pub use relq_core::MAX_ERROR_BYTES;
 pub use retry::RetryPolicy;
 pub use settings::{
     DEFAULT_CONCURRENCY, DEFAULT_GIVE_UP_AFTER, DEFAULT_GRACE, DEFAULT_LEASE,

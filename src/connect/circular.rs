@@ -1,33 +1,12 @@
 //! `circular+redis://…[?finish=lrem]`, and the same by `rediss` and `unix`.
 
-use std::sync::Arc;
-
 use relq_circular::{CircularConfig, CircularQueue, FinishBy};
-use relq_core::{Environment, QueueName};
-use relq_redis::{Owner, RedisConfig};
 
-use super::{ConnectError, Opening, bad_url, own_option};
+use super::{ConnectError, bad_url, own_option};
 
 const PREFIX: &str = "circular+";
 
-pub(super) fn open(
-    url: &str,
-    queue: QueueName,
-    environment: Environment,
-) -> Opening<'_> {
-    Box::pin(async move {
-        let config = config(url)?.environment(environment);
-        let queue = CircularQueue::connect(config, queue).await?;
-        Ok(Arc::new(queue) as _)
-    })
-}
-
-pub(super) fn owner(
-    url: &str,
-    queue: QueueName,
-) -> Result<(RedisConfig, Owner), ConnectError> {
-    Ok(config(url)?.owner(queue))
-}
+on_redis!(CircularQueue);
 
 fn config(url: &str) -> Result<CircularConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);

@@ -1,34 +1,13 @@
 //! `keyspace+redis://…`, `keyspace+rediss://…`, `keyspace+unix://…`, with the option
 //! `?foreign=tolerate`.
 
-use std::sync::Arc;
-
-use relq_core::{Environment, QueueName};
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
-use relq_redis::{Owner, RedisConfig};
 
-use super::{ConnectError, Opening, bad_url, own_option};
+use super::{ConnectError, bad_url, own_option};
 
 const PREFIX: &str = "keyspace+";
 
-pub(super) fn open(
-    url: &str,
-    queue: QueueName,
-    environment: Environment,
-) -> Opening<'_> {
-    Box::pin(async move {
-        let config = config(url)?.environment(environment);
-        let queue = KeyspaceQueue::connect(config, queue).await?;
-        Ok(Arc::new(queue) as _)
-    })
-}
-
-pub(super) fn owner(
-    url: &str,
-    queue: QueueName,
-) -> Result<(RedisConfig, Owner), ConnectError> {
-    Ok(config(url)?.owner(queue))
-}
+on_redis!(KeyspaceQueue);
 
 fn config(url: &str) -> Result<KeyspaceConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);

@@ -1,33 +1,12 @@
 //! `processing-list+redis://…[?mode=shared]`, and the same by `rediss` and `unix`.
 
-use std::sync::Arc;
-
-use relq_core::{Environment, QueueName};
 use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
-use relq_redis::{Owner, RedisConfig};
 
-use super::{ConnectError, Opening, bad_url, own_option};
+use super::{ConnectError, bad_url, own_option};
 
 const PREFIX: &str = "processing-list+";
 
-pub(super) fn open(
-    url: &str,
-    queue: QueueName,
-    environment: Environment,
-) -> Opening<'_> {
-    Box::pin(async move {
-        let config = config(url)?.environment(environment);
-        let queue = ProcessingListQueue::connect(config, queue).await?;
-        Ok(Arc::new(queue) as _)
-    })
-}
-
-pub(super) fn owner(
-    url: &str,
-    queue: QueueName,
-) -> Result<(RedisConfig, Owner), ConnectError> {
-    Ok(config(url)?.owner(queue))
-}
+on_redis!(ProcessingListQueue);
 
 fn config(url: &str) -> Result<ProcessingListConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);

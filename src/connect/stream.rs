@@ -1,33 +1,12 @@
 //! `stream+redis://…`, `stream+rediss://…`, `stream+unix://…`.
 
-use std::sync::Arc;
-
-use relq_core::{Environment, QueueName};
-use relq_redis::{Owner, RedisConfig};
 use relq_stream::{StreamConfig, StreamQueue};
 
-use super::{ConnectError, Opening, bad_url};
+use super::{ConnectError, bad_url};
 
 const PREFIX: &str = "stream+";
 
-pub(super) fn open(
-    url: &str,
-    queue: QueueName,
-    environment: Environment,
-) -> Opening<'_> {
-    Box::pin(async move {
-        let config = config(url)?.environment(environment);
-        let queue = StreamQueue::connect(config, queue).await?;
-        Ok(Arc::new(queue) as _)
-    })
-}
-
-pub(super) fn owner(
-    url: &str,
-    queue: QueueName,
-) -> Result<(RedisConfig, Owner), ConnectError> {
-    Ok(config(url)?.owner(queue))
-}
+on_redis!(StreamQueue);
 
 fn config(url: &str) -> Result<StreamConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);

@@ -1,34 +1,13 @@
 //! `zset+redis://…`, `zset+rediss://…`, `zset+unix://…`, and the same without
 //! `zset+`.
 
-use std::sync::Arc;
-
-use relq_core::{Environment, QueueName};
-use relq_redis::{Owner, RedisConfig};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
-use super::{ConnectError, Opening, bad_url};
+use super::{ConnectError, bad_url};
 
 const PREFIX: &str = "zset+";
 
-pub(super) fn open(
-    url: &str,
-    queue: QueueName,
-    environment: Environment,
-) -> Opening<'_> {
-    Box::pin(async move {
-        let config = config(url)?.environment(environment);
-        let queue = ZsetQueue::connect(config, queue).await?;
-        Ok(Arc::new(queue) as _)
-    })
-}
-
-pub(super) fn owner(
-    url: &str,
-    queue: QueueName,
-) -> Result<(RedisConfig, Owner), ConnectError> {
-    Ok(config(url)?.owner(queue))
-}
+on_redis!(ZsetQueue);
 
 fn config(url: &str) -> Result<ZsetConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);

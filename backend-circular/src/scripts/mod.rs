@@ -3,12 +3,12 @@
 mod operator;
 mod worker;
 
-use relq_core::{Error, QueueName};
+use relq_core::QueueName;
 use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::{FinishBy, keys::Keys};
 
-pub(crate) use worker::{Claimed, Found, Recovery, Rotated};
+pub(crate) use worker::{Recovery, Rotated};
 
 relq_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua", "leasing.lua";
@@ -40,9 +40,5 @@ impl Store {
             &BOOKKEEPING_SCRIPTS,
         );
         Self { conn, keys, bookkeeping, finish_by }
-    }
-
-    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        Script::load_all(all_scripts(), &self.conn).await
     }
 }

@@ -1,7 +1,5 @@
 //! The calls of producers, workers and reapers.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
 use relq_redis::{
@@ -9,29 +7,22 @@ use relq_redis::{
     bookkeeping::{Bookkeeping, Finish},
     entry,
     entry::millis,
+    pattern::{Attempt, Claimed, LeasedJob, WakeConditions},
 };
 
 use super::{SCRIPTS, Store};
-use crate::{FinishBy, element::without_entry};
+use crate::{
+    FinishBy,
+    element::{InProcess, without_entry},
+};
 
 /// Elements that one call of a script turns or looks at, at most: so long do others
 /// wait for it.
 pub(crate) const ROTATIONS: u32 = 1000;
 
-/// What the claim script found.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    pub(crate) since: Timestamp,
-    pub(crate) found: Found,
-    pub(crate) due_in: Option<Duration>,
-    pub(crate) end_in: Option<Duration>,
-    pub(crate) rotated: Rotated,
-    pub(crate) elements: Vec<Bytes>,
-}
-
 /// What a claim says of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+enum Found {
     /// Claims are paused.
     Paused,
     /// Jobs.
@@ -68,13 +59,13 @@ pub(crate) enum Recovery {
 /// How far calls turned the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rotated {
-    pub(crate) elements: u64,
-    pub(crate) of: u64,
+    elements: u64,
+    of: u64,
 }
 
 impl Rotated {
     /// Adds another call; says whether a whole turn is still to be made.
-    pub(crate) fn goes_on(&mut self, next: Self) -> bool {
+    fn goes_on(&mut self, next: Self) -> bool {
         self.elements += next.elements;
         self.of = next.of;
         self.elements < self.of
@@ -92,29 +83,39 @@ impl Store {
     pub(crate) async fn claim(
         &self,
         ask: &ClaimRequest,
-        max: u32,
-        nonce: &str,
+        rotated: &mut Rotated,
     ) -> Result<Claimed, Error> {
+        let nonce = self.conn.environment().random().text(12);
         let call = self
             .bookkeeping
             .call(&SCRIPTS.claim)
             .arg(ask.worker.as_str())
             .arg(nonce)
             .arg(millis(ask.lease))
-            .arg(max)
+            .arg(ask.max.get())
             .arg(ROTATIONS)
             .arg(entry::bare_header())
             .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let now = Timestamp::from_unix_ms(part().number()? / 1000);
+        let found = Found::of(&part().bytes()?);
+        let (due_in, end_in) = (part().optional_ms()?, part().optional_ms()?);
+        let this_time = Rotated { elements: part().count()?, of: part().count()? };
+        let is_paused = found == Found::Paused;
+        let next_in = due_in.into_iter().chain(end_in).min();
         Ok(Claimed {
-            since: Timestamp::from_unix_ms(part().number()? / 1000),
-            found: Found::of(&part().bytes()?),
-            due_in: part().optional_ms()?,
-            end_in: part().optional_ms()?,
-            rotated: Rotated { elements: part().count()?, of: part().count()? },
-            elements: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
+            now,
+            jobs: parts.map(leased).collect::<Result<_, _>>()?,
+            wake: WakeConditions {
+                next_in: next_in.filter(|_| !is_paused),
+                on_arrival: found == Found::Empty,
+            },
+            is_due: !is_paused && due_in.is_some_and(|due_in| due_in.is_zero()),
+            is_changed: found == Found::Jobs,
+            goes_on: found == Found::Jobs
+                || found == Found::More && rotated.goes_on(this_time),
         })
     }
 
@@ -145,7 +146,7 @@ impl Store {
     /// has to see.
     pub(crate) async fn release_worker(
         &self,
-        tokens: &[Bytes],
+        tokens: &[Vec<u8>],
     ) -> Result<(u64, u64), Error> {
         let keys = &self.keys;
         let mut call =
@@ -187,4 +188,11 @@ impl Store {
         let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
+}
+
+/// Reads an element in process, which counts the delivery under way.
+fn leased(element: Reply) -> Result<LeasedJob, Error> {
+    let token = element.bytes()?;
+    let entry = InProcess::read(&token).map_or_else(Bytes::new, |parts| parts.entry);
+    Ok(LeasedJob { token, entry, attempt: Attempt::InEntry })
 }

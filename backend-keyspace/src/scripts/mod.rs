@@ -4,7 +4,7 @@ mod operator;
 mod worker;
 
 use bytes::Bytes;
-use relq_core::{Error, QueueName};
+use relq_core::QueueName;
 use relq_redis::{Call, Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::keys::Keys;
@@ -41,10 +41,6 @@ impl Store {
             &BOOKKEEPING_SCRIPTS,
         );
         Self { conn, keys, bookkeeping }
-    }
-
-    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        Script::load_all(all_scripts(), &self.conn).await
     }
 
     /// Begins a call with the queue's own keys and these of jobs.

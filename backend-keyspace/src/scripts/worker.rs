@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{
-    ClaimRequest, Error, JobId, NewJob, Operation, PushToken, Pushed, Receipt,
-    Timestamp,
-};
+use relq_core::{ClaimRequest, Error, JobId, Operation, Receipt, Timestamp};
 use relq_redis::{
     Reply,
     bookkeeping::{Bookkeeping, Ended},
@@ -115,18 +112,6 @@ impl Store {
             [self.keys.bookkeeping.wake.clone()].into_iter().chain(items).collect();
         let call = SCRIPTS.append.keys(&keys).arg(entries);
         Ok(call.run(&self.conn, Operation::Push).await?.number()? == 1)
-    }
-
-    /// Stores jobs by the bookkeeping's script: those that use options, or a call with a
-    /// token.
-    pub(crate) async fn push(
-        &self,
-        jobs: &[NewJob],
-        ids: Vec<JobId>,
-        token: Option<&PushToken>,
-    ) -> Result<Vec<Pushed>, Error> {
-        let items = ids.iter().map(|id| keys::item(id.as_str()));
-        self.bookkeeping.with_keys(items).push(jobs, ids, token).await
     }
 
     pub(crate) async fn pick(&self, wanted: Wanted) -> Result<Picked, Error> {

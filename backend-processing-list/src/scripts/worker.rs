@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, Operation, Recovered, Timestamp, WorkerId};
+use relq_core::{
+    ClaimRequest, Error, MAX_JOBS_PER_CALL, Operation, Recovered, Timestamp, WorkerId,
+};
 use relq_redis::{
     Call, Reply,
     bookkeeping::{Beat, Bookkeeping, Failure, Finish},
@@ -14,7 +16,6 @@ use relq_redis::{
 use super::{SCRIPTS, Store, sessions};
 use crate::{
     lease::Lease,
-    queue::MAX_JOBS_PER_CALL,
     session::{Session, Site},
 };
 

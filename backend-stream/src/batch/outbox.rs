@@ -7,12 +7,13 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{Error, JobId, NewJob, Operation, QueueName};
 use relq_redis::{Conn, PartialEffect, command, entry::Entry};
 
 use crate::{
-    lease::Token,
+    lease::{Lease, Token},
     scripts::{Letter, Store},
 };
 
@@ -102,7 +103,9 @@ fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {
     Some((queue, entry.id, job))
 }
 
-/// Whether the receipt is of a piece, so that its end may complete a batch.
-pub(crate) fn is_piece(token: &[u8]) -> bool {
-    Token::parse(token).is_some_and(|token| token.is_piece())
+/// Whether a lease, or the token of its receipt, is of a piece, so that the job's end may
+/// complete a batch.
+pub(crate) fn is_piece(lease: &[u8]) -> bool {
+    let of_lease = || Lease::parse(&Bytes::copy_from_slice(lease)).map(|it| it.token);
+    Token::parse(lease).or_else(of_lease).is_some_and(|token| token.is_piece())
 }

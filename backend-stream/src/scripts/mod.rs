@@ -6,7 +6,7 @@ mod worker;
 
 use std::sync::LazyLock;
 
-use relq_core::{Error, QueueName};
+use relq_core::QueueName;
 use relq_redis::{
     Conn, Script,
     bookkeeping::{Bookkeeping, BookkeepingScripts, library},
@@ -16,7 +16,6 @@ use relq_redis::{
 use crate::keys::Keys;
 
 pub(crate) use batch::{BatchSnapshot, Letter};
-pub(crate) use worker::Claimed;
 
 relq_redis::scripts! {
     /// The pattern's own scripts.
@@ -65,7 +64,7 @@ pub fn script_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// All scripts that a queue of this backend may send.
-fn all_scripts() -> impl Iterator<Item = &'static Script> {
+pub(crate) fn all_scripts() -> impl Iterator<Item = &'static Script> {
     let own = SCRIPTS.all().into_iter().chain(BATCH_SCRIPTS.all());
     own.chain(BOOKKEEPING_SCRIPTS.all())
 }
@@ -88,9 +87,5 @@ impl Store {
             &BOOKKEEPING_SCRIPTS,
         );
         Self { conn, keys, bookkeeping }
-    }
-
-    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        Script::load_all(all_scripts(), &self.conn).await
     }
 }

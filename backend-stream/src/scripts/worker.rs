@@ -6,28 +6,17 @@ use bytes::Bytes;
 use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
 use relq_redis::{
     Reply,
-    bookkeeping::{Beat, Bookkeeping, Ended},
+    bookkeeping::{Beat, Bookkeeping, Ended, WaitHint},
     command,
     entry::millis,
+    pattern::{Attempt, Claimed, LeasedJob},
 };
 
 use super::{SCRIPTS, Store};
-use crate::lease;
+use crate::lease::{self, Token};
 
 /// How long another consumer of the group may hold entries, which have no lease.
 const FOREIGN_KEY_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
-
-/// What the claim script found.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    pub(crate) now: Timestamp,
-    pub(crate) is_paused: bool,
-    pub(crate) due_in: Option<Duration>,
-    /// How many were found to be deleted by somebody else.
-    pub(crate) buried: u64,
-    /// The tokens of the leases, and the entries.
-    pub(crate) leased: Vec<(Bytes, Bytes)>,
-}
 
 impl Store {
     /// Appends plain entries: one as any client would.
@@ -42,32 +31,37 @@ impl Store {
         call.run(&self.conn, Operation::Push).await.map(drop)
     }
 
-    pub(crate) async fn claim(
-        &self,
-        ask: &ClaimRequest,
-        max: u32,
-        nonce: &str,
-    ) -> Result<Claimed, Error> {
+    pub(crate) async fn claim(&self, ask: &ClaimRequest) -> Result<Claimed, Error> {
+        let nonce = self.conn.environment().random().text(12);
         let call = self
             .bookkeeping
             .call(&SCRIPTS.claim)
             .arg(ask.worker.as_str())
             .arg(nonce)
             .arg(millis(ask.lease))
-            .arg(max)
+            .arg(ask.max.get())
             .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         let now = Timestamp::from_unix_ms(part().number()?);
         let is_paused = part().number()? == 1;
-        let due_in = part().optional_ms()?;
+        let hint = WaitHint { is_paused, due_in: part().optional_ms()? };
+        // Entries that some other client has deleted.
         let buried = part().count()?;
-        let mut leased = Vec::new();
+        let mut jobs = Vec::new();
         while let (Some(token), Some(entry)) = (parts.next(), parts.next()) {
-            leased.push((token.bytes()?, entry.bytes()?));
+            jobs.push(leased(token.bytes()?, entry.bytes()?));
         }
-        Ok(Claimed { now, is_paused, due_in, buried, leased })
+        let is_changed = !jobs.is_empty() || buried > 0;
+        Ok(Claimed {
+            now,
+            jobs,
+            is_due: hint.is_due(),
+            wake: hint.into(),
+            is_changed,
+            goes_on: is_changed,
+        })
     }
 
     /// Ends jobs; answers the positions of the leases that were lost.
@@ -123,4 +117,10 @@ impl Store {
         let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
+}
+
+/// A lease whose token counts the delivery under way.
+fn leased(token: Bytes, entry: Bytes) -> LeasedJob {
+    let attempt = Token::parse(&token).map_or(1, |token| token.attempt);
+    LeasedJob { token, entry, attempt: Attempt::Number(attempt) }
 }

@@ -3,12 +3,10 @@
 mod operator;
 mod worker;
 
-use relq_core::{Error, QueueName};
+use relq_core::QueueName;
 use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::keys::Keys;
-
-pub(crate) use worker::Claimed;
 
 relq_redis::pattern_scripts! {
     in "../../lua/"; library "pattern.lua";
@@ -40,9 +38,5 @@ impl Store {
             &BOOKKEEPING_SCRIPTS,
         );
         Self { conn, keys, bookkeeping }
-    }
-
-    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
-        Script::load_all(all_scripts(), &self.conn).await
     }
 }

@@ -2,35 +2,22 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered};
+use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
 use relq_redis::{
     Reply,
-    bookkeeping::{Bookkeeping, Ended},
+    bookkeeping::{Bookkeeping, Ended, WaitHint},
     entry,
     entry::millis,
+    pattern::{Attempt, Claimed, LeasedJob},
 };
 
 use super::{SCRIPTS, Store};
-use crate::lease;
-
-/// What the claim script found.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    pub(crate) since_us: String,
-    pub(crate) is_paused: bool,
-    pub(crate) due_in: Option<Duration>,
-    pub(crate) entries: Vec<Bytes>,
-}
+use crate::lease::{self, Claim};
 
 impl Store {
-    pub(crate) async fn claim(
-        &self,
-        ask: &ClaimRequest,
-        max: u32,
-        nonce: &str,
-    ) -> Result<Claimed, Error> {
+    pub(crate) async fn claim(&self, ask: &ClaimRequest) -> Result<Claimed, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
+        let nonce = self.conn.environment().random().text(12);
         let reply = SCRIPTS
             .claim
             .keys(&[
@@ -46,9 +33,9 @@ impl Store {
                 &bookkeeping.jobs,
             ])
             .arg(ask.worker.as_str())
-            .arg(nonce)
+            .arg(&nonce)
             .arg(millis(ask.lease))
-            .arg(max)
+            .arg(ask.max.get())
             .arg(entry::uncounted_bare_header())
             .arg(ClaimRequest::MAX_BYTES)
             .run(&self.conn, Operation::Claim)
@@ -57,9 +44,24 @@ impl Store {
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
         let since_us = part().text()?;
         let is_paused = part().number()? == 1;
-        let due_in = part().optional_ms()?;
-        let entries = parts.map(Reply::bytes).collect::<Result<_, _>>()?;
-        Ok(Claimed { since_us, is_paused, due_in, entries })
+        let hint = WaitHint { is_paused, due_in: part().optional_ms()? };
+        let claim = Claim { worker: &ask.worker, since_us: &since_us, nonce: &nonce };
+        let leased = |(at, entry): (usize, Reply)| {
+            let entry = entry.bytes()?;
+            let token = claim.token(at, &entry);
+            Ok(LeasedJob { token, entry, attempt: Attempt::AfterEntry })
+        };
+        let jobs: Vec<_> =
+            parts.enumerate().map(leased).collect::<Result<_, Error>>()?;
+        let since_us: u64 = since_us.parse().unwrap_or(u64::MAX);
+        Ok(Claimed {
+            now: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+            is_changed: !jobs.is_empty(),
+            goes_on: !jobs.is_empty(),
+            jobs,
+            is_due: hint.is_due(),
+            wake: hint.into(),
+        })
     }
 
     /// Ends jobs; answers the positions of the leases that were lost.

@@ -109,21 +109,11 @@ impl Seen {
         bookkeeping: &Bookkeeping,
         list: &str,
     ) -> Result<(), Error> {
-        let mut start = 0;
-        loop {
-            let mut cmd = command("LRANGE");
-            cmd.arg(list).arg(start).arg(start + PAGE - 1);
-            let elements =
-                bookkeeping.conn.call(Operation::Audit, &cmd).await?.list()?;
-            let count = elements.len();
-            for element in elements {
-                self.element(&element.bytes()?);
-            }
-            if count < PAGE {
-                return Ok(());
-            }
-            start += PAGE;
+        let mut pages = bookkeeping.list_pages(list, Operation::Audit);
+        while let Some(page) = pages.next_page().await? {
+            page.iter().for_each(|element| self.element(element));
         }
+        Ok(())
     }
 
     /// Reads the dead jobs, and then what has to belong to a job.
@@ -228,6 +218,23 @@ impl Bookkeeping {
                 return Ok(pairs.into_iter().collect());
             }
         }
+    }
+
+    /// The leases of the sorted set `leased` whose names match a glob pattern, each with
+    /// what `parse` reads in its name. Names that it cannot read are left out.
+    ///
+    /// # Errors
+    /// As `scan`.
+    pub async fn find_leases<L>(
+        &self,
+        operation: Operation,
+        leased: &str,
+        parse: impl Fn(&Bytes) -> Option<L>,
+        glob: &str,
+    ) -> Result<Vec<(Bytes, L)>, Error> {
+        let leases = self.scan_matching(operation, "ZSCAN", leased, glob).await?;
+        let read = |(name, _)| parse(&name).map(|lease| (name, lease));
+        Ok(leases.into_iter().filter_map(read).collect())
     }
 }
 

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, Operation, Recovered, Redriven, Stats};
+use relq_core::{
+    DEDUPLICATION_WINDOW, Error, JobId, Operation, Recovered, Redriven, Stats,
+};
 
 use super::{BookkeepingKeys, BookkeepingScripts};
 use crate::{Call, Conn, Reply, Script, command, entry::millis};
-
-/// How long client-made ids and push tokens are remembered (R4).
-pub(super) const MEMORY: Duration = Duration::from_secs(5 * 60);
 
 /// How long a cancelled job's lease is remembered after its end, so that the worker
 /// is told `Cancelled` and not `LeaseLost`.
@@ -69,7 +68,7 @@ impl Bookkeeping {
 
     /// How long ids are remembered after their job, as scripts take it.
     pub fn memory_ms() -> u64 {
-        millis(MEMORY)
+        millis(DEDUPLICATION_WINDOW)
     }
 
     /// How long a cancelled job's lease is remembered after its end, as scripts take it.
@@ -174,7 +173,7 @@ impl Bookkeeping {
             .call(&self.scripts.cancel)
             .arg(job.as_str())
             .arg(lease.unwrap_or_default())
-            .arg(millis(MEMORY))
+            .arg(millis(DEDUPLICATION_WINDOW))
             .arg(millis(CANCELLED_MEMORY));
         call.run(&self.conn, Operation::Cancel).await?.optional_bytes()
     }
@@ -192,7 +191,8 @@ impl Bookkeeping {
 
     /// Removes these dead jobs.
     pub(super) async fn purge_dead_page(&self, ids: &[Bytes]) -> Result<u64, Error> {
-        let mut call = self.call(&self.scripts.purge_dead).arg(millis(MEMORY));
+        let mut call =
+            self.call(&self.scripts.purge_dead).arg(millis(DEDUPLICATION_WINDOW));
         ids.iter().for_each(|id| call.push_arg(&id[..]));
         call.run(&self.conn, Operation::Purge).await?.count()
     }

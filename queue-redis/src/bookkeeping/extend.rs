@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::ToRedisArgs;
-use relq_core::{Capabilities, Error, Extended, Operation, Timestamp};
+use relq_core::{Error, Extended, Operation, Timestamp};
 
 use super::Bookkeeping;
 use crate::{Conn, Reply, entry::millis};
@@ -45,28 +45,8 @@ impl Beat {
 }
 
 impl Bookkeeping {
-    /// Lets the leases of these receipts run on, each by its name in the sorted set
-    /// `leased`, and answers for each.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], or as [`Conn::call`].
-    pub async fn extend<N: ToRedisArgs>(
-        &self,
-        can: &Capabilities,
-        leased: &str,
-        held: impl ExactSizeIterator<Item = N>,
-        lease: Duration,
-    ) -> Result<Vec<Extended>, Error> {
-        can.check_lease(Operation::Extend, lease)?;
-        can.check_batch(Operation::Extend, held.len())?;
-        if held.len() == 0 {
-            return Ok(Vec::new());
-        }
-        let leases = held.len();
-        Ok(self.beat(leased, held, lease).await?.answers(leases))
-    }
-
-    /// The same, unchecked and with at least one.
+    /// Lets these leases run on, each by its name in the sorted set `leased`. There is at
+    /// least one.
     ///
     /// # Errors
     /// As [`Conn::call`].

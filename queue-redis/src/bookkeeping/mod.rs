@@ -34,6 +34,7 @@ mod dead;
 mod deliver;
 mod extend;
 mod keys;
+mod list;
 mod peek;
 mod push;
 mod recover;
@@ -49,6 +50,7 @@ pub use claim::{
 pub use deliver::{Undeliverable, bury_beside, delivery, read};
 pub use extend::Beat;
 pub use keys::BookkeepingKeys;
+pub use list::ListPages;
 pub use peek::{Look, page};
 pub use push::{is_plain, token_of_another_call};
 pub use scripts::{BookkeepingScripts, library};

@@ -1,11 +1,11 @@
 //! Storing new jobs.
 
 use relq_core::{
-    Capabilities, DuplicateOf, Error, JobId, NewJob, OnDuplicate, Operation, Priority,
-    PushToken, Pushed,
+    Capabilities, DEDUPLICATION_WINDOW, DuplicateOf, Error, JobId, NewJob, OnDuplicate,
+    Operation, Priority, PushToken, Pushed,
 };
 
-use super::{Bookkeeping, calls::MEMORY};
+use super::Bookkeeping;
 use crate::{
     Reply, code_of,
     entry::{self, millis},
@@ -71,7 +71,7 @@ impl Bookkeeping {
         let mut call = self
             .call(&self.scripts.push)
             .arg(token.map_or("", PushToken::as_str))
-            .arg(millis(MEMORY));
+            .arg(millis(DEDUPLICATION_WINDOW));
         for (job, id) in jobs.iter().zip(&ids) {
             let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
             let reschedules = job

@@ -31,7 +31,7 @@ macro_rules! pattern_scripts {
             std::sync::LazyLock::new(|| $crate::bookkeeping::BookkeepingScripts::new(&LIBRARY));
 
         /// All scripts that a queue of this backend may send.
-        fn all_scripts() -> impl Iterator<Item = &'static $crate::Script> {
+        pub(crate) fn all_scripts() -> impl Iterator<Item = &'static $crate::Script> {
             SCRIPTS.all().into_iter().chain(BOOKKEEPING_SCRIPTS.all())
         }
     };

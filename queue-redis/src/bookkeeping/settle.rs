@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use relq_core::{Disposition, Error, Receipt, Settled, Settlement};
+use relq_core::{Disposition, Error, MAX_ERROR_BYTES, Receipt, Settled, Settlement};
 
 use super::Failure;
 use crate::PartialEffect;
-
-/// The longest error that is kept with a job, in bytes.
-const MAX_ERROR: usize = 4096;
 
 /// How a job ends that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,5 +161,5 @@ fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<
 }
 
 fn cut(error: &str) -> &str {
-    &error[..error.floor_char_boundary(MAX_ERROR)]
+    &error[..error.floor_char_boundary(MAX_ERROR_BYTES)]
 }

@@ -1,0 +1,216 @@
+//! The pattern: one list that turns, and that jobs leave when they are done.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use relq_core::{
+    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
+    MAX_JOBS_PER_CALL, Operation, Order, Page, PeekRequest, Priority, QueueName,
+    Receipt, Recovered, RecoveryBound, Released, Stats, WorkerId,
+};
+use relq_redis::{
+    Cmd, Conn, Parts, RedisQueue, Script,
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    pattern::{Notification, Pattern, WakeConditions, deliver},
+};
+
+use crate::{
+    CircularConfig, audit, cancel, lease, peek, scripts,
+    scripts::{Recovery, Rotated, Store},
+    wait,
+};
+
+/// The upper of the two priorities: pushed at the end that is looked at first.
+const URGENT: Priority =
+    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "circular",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=URGENT,
+    lateness: wait::RECHECK,
+    order: Order::Rotating,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::OneTurn,
+    limits: Limits::DEFAULT,
+};
+
+/// A queue on Redis: one list that turns, and that jobs leave when they are done.
+///
+/// Cheap to share: put it in an [`Arc`](std::sync::Arc).
+pub type CircularQueue = RedisQueue<Circular>;
+
+/// How this backend keeps its jobs.
+#[derive(Debug)]
+pub struct Circular {
+    pub(crate) store: Store,
+    /// Elements, from the tail of the ring on, that recovery has looked at.
+    recovered_up_to: AtomicU64,
+}
+
+#[async_trait]
+impl Pattern for Circular {
+    type Config = CircularConfig;
+    type ClaimState = Rotated;
+
+    const QUEUE: &'static str = "CircularQueue";
+
+    fn capabilities() -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn scripts() -> Vec<&'static Script> {
+        scripts::all_scripts().collect()
+    }
+
+    fn new(conn: Conn, queue: QueueName, config: &CircularConfig) -> Self {
+        let store = Store::new(conn, queue, config.finish);
+        Self { store, recovered_up_to: AtomicU64::new(0) }
+    }
+
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
+    }
+
+    async fn append(
+        &self,
+        _ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.store.push_plain(&entries).await?;
+        Ok(true)
+    }
+
+    async fn try_claim(
+        &self,
+        ask: &ClaimRequest,
+        rotated: &mut Rotated,
+        parts: &mut Parts,
+    ) -> Result<ClaimRound<WakeConditions>, Error> {
+        let claimed = self.store.claim(ask, rotated).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        deliver(self, ask, claimed, parts).await
+    }
+
+    /// The token of a receipt is the whole element.
+    fn lease(token: &Bytes, _id: &[u8]) -> Vec<u8> {
+        token.to_vec()
+    }
+
+    fn has_side_records(token: &Bytes) -> bool {
+        lease::has_side_records(token)
+    }
+
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error> {
+        self.store.finish(receipts, finish).await
+    }
+
+    async fn heartbeat(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        let tokens = held.iter().map(|held| lease::token(held).to_vec());
+        self.store.bookkeeping.beat(&self.store.keys.marks, tokens, lease).await
+    }
+
+    /// The tokens of the marks, in no order: the jobs stay where they are in the ring.
+    async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
+        let (glob, marks) = (format!("{worker}/*"), &self.store.keys.marks);
+        let bookkeeping = &self.store.bookkeeping;
+        let found = bookkeeping
+            .scan_matching(Operation::ReleaseWorker, "ZSCAN", marks, &glob)
+            .await?;
+        let is_held = |mark: &Bytes| !mark.starts_with(b"-") && &mark[..] != b"0";
+        let held = found.into_iter().filter(|(_, mark)| is_held(mark));
+        Ok(held.map(|(token, _)| token.into()).collect())
+    }
+
+    /// The jobs stay where they are in the ring: their marks say that they may be
+    /// taken over, uncounted.
+    async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
+        let (mut jobs, mut unseen) = (0, 0);
+        let mut parts = Parts::default();
+        for page in leases.chunks(MAX_JOBS_PER_CALL.get() as usize) {
+            let left = self.store.release_worker(page).await;
+            let (page_jobs, page_unseen) = parts.then(left)?;
+            jobs += page_jobs;
+            unseen += page_unseen;
+        }
+        if unseen > 0 {
+            parts.then(self.recover_released().await)?;
+        }
+        Ok(Released { jobs })
+    }
+
+    /// Goes on where the last recovery stopped.
+    async fn recover(&self, page: u32) -> Result<Recovered, Error> {
+        let passed = self.recovered_up_to.load(Ordering::Relaxed);
+        let (recovered, passed) =
+            self.store.recover(Recovery::All, page, passed).await?;
+        self.recovered_up_to.store(passed, Ordering::Relaxed);
+        Ok(recovered)
+    }
+
+    fn arrivals(&self, block: Duration) -> Option<Cmd> {
+        Some(wait::arrivals(&self.store.keys, block))
+    }
+
+    async fn pass_on(&self, unheard: Notification) -> Result<(), Error> {
+        match unheard {
+            // Every waiting worker hears of an arrival, because none takes it away.
+            Notification::Arrival => Ok(()),
+            Notification::Signal => self.store.pass_on().await,
+        }
+    }
+
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.store.stats().await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        peek::peek(&self.store, ask).await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        cancel::cancel(&self.store, job).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.store.purge().await
+    }
+
+    async fn audit_jobs(&self, seen: &mut Seen) -> Result<(), Error> {
+        audit::read(&self.store, seen).await
+    }
+}
+
+impl Circular {
+    /// Recovers at once what a leaving worker let go of, and leaves it to no reaper.
+    async fn recover_released(&self) -> Result<(), Error> {
+        let (page, mut passed) = (MAX_JOBS_PER_CALL.get(), 0);
+        loop {
+            let left = self.store.recover(Recovery::Left, page, passed).await?;
+            passed = left.1;
+            if !left.0.more {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The pattern: a whole database of a Redis server, in which each job is a key.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use relq_core::{
+    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
+    Operation, Order, Page, PeekRequest, Priority, QueueName, Receipt, Recovered,
+    RecoveryBound, Stats, WorkerId,
+};
+use relq_redis::{
+    Cmd, Conn, Parts, RedisQueue, Script,
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    pattern::{JobRef, Notification, Pattern, WakeConditions},
+};
+
+use crate::{
+    KeyspaceConfig, audit, cancel,
+    claim::Contended,
+    config::ForeignKeys,
+    database, keys, lease,
+    lease::Lease,
+    peek,
+    pick::Finder,
+    purge,
+    recover::{Adoption, Freeing},
+    scripts,
+    scripts::Store,
+    stats, wait,
+};
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "keyspace",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=Priority::NORMAL,
+    lateness: wait::RECHECK,
+    order: Order::Unordered,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};
+
+/// A queue that is a whole database of a Redis server: each job is a key.
+///
+/// It opens the database of the URL, and with its first write the database is the queue's
+/// alone. A node of a Redis Cluster is refused as
+/// [`Unusable`](relq_core::Error::Unusable), and so is the database of another queue or
+/// one that holds keys that are none of the queue's.
+///
+/// Cheap to share: put it in an [`Arc`](std::sync::Arc).
+pub type KeyspaceQueue = RedisQueue<Keyspace>;
+
+/// How this backend keeps its jobs.
+#[derive(Debug)]
+pub struct Keyspace {
+    pub(crate) store: Store,
+    pub(crate) foreign_keys: ForeignKeys,
+    pub(crate) finder: Finder,
+    pub(crate) adoption: Adoption,
+    pub(crate) freeing: Freeing,
+}
+
+#[async_trait]
+impl Pattern for Keyspace {
+    type Config = KeyspaceConfig;
+    type ClaimState = Contended;
+
+    const QUEUE: &'static str = "KeyspaceQueue";
+
+    fn capabilities() -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn scripts() -> Vec<&'static Script> {
+        scripts::all_scripts().collect()
+    }
+
+    fn new(conn: Conn, queue: QueueName, config: &KeyspaceConfig) -> Self {
+        Self {
+            store: Store::new(conn, queue),
+            foreign_keys: config.foreign_keys,
+            finder: Finder::new(),
+            adoption: Adoption::new(),
+            freeing: Freeing::new(),
+        }
+    }
+
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
+    }
+
+    /// An id that is taken, a random one too, is left to the bookkeeping's script.
+    async fn append(
+        &self,
+        ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.store.append(ids, &entries).await
+    }
+
+    /// Picking jobs is one call and shares the round trip of the settlements; leasing
+    /// them is a second one.
+    async fn try_claim(
+        &self,
+        ask: &ClaimRequest,
+        contended: &mut Contended,
+        parts: &mut Parts,
+    ) -> Result<ClaimRound<WakeConditions>, Error> {
+        self.pick_and_lease(ask, contended, parts).await
+    }
+
+    fn lease(token: &Bytes, id: &[u8]) -> Vec<u8> {
+        lease::key_by(token, &text(id)).into()
+    }
+
+    fn has_side_records(token: &Bytes) -> bool {
+        lease::has_side_records(token)
+    }
+
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error> {
+        if finish.needs_side_records {
+            self.store.finish_with_side_records(receipts, finish.how).await
+        } else {
+            self.store.finish(receipts, finish.how).await
+        }
+    }
+
+    async fn heartbeat(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        let processing = held.iter().map(lease::key_of);
+        self.store.bookkeeping.beat(&self.store.keys.leased, processing, lease).await
+    }
+
+    /// In no order: what is ready has none.
+    async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
+        let glob = format!("*{}", lease::suffix(worker));
+        let leases = self
+            .store
+            .bookkeeping
+            .find_leases(
+                Operation::ReleaseWorker,
+                &self.store.keys.leased,
+                Lease::parse,
+                &glob,
+            )
+            .await?;
+        Ok(leases.into_iter().map(|(key, _)| key.into()).collect())
+    }
+
+    async fn recover(&self, page: u32) -> Result<Recovered, Error> {
+        self.recover_page(page).await
+    }
+
+    /// Every script that makes a job ready leaves a signal.
+    fn arrivals(&self, _block: Duration) -> Option<Cmd> {
+        None
+    }
+
+    async fn pass_on(&self, _unheard: Notification) -> Result<(), Error> {
+        self.store.notify().await
+    }
+
+    async fn stats(&self) -> Result<Stats, Error> {
+        stats::stats(&self.store, self.foreign_keys).await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        peek::peek(&self.store, ask).await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        cancel::cancel(self, job).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        purge::purge(&self.store).await
+    }
+
+    async fn audit_jobs(&self, seen: &mut Seen) -> Result<(), Error> {
+        audit::read(&self.store, self.foreign_keys, seen).await
+    }
+
+    async fn check_server(&self) -> Result<(), Error> {
+        database::check(&self.store, self.foreign_keys).await
+    }
+
+    fn explain(error: Error) -> Error {
+        database::say_of_a_cluster(error)
+    }
+
+    fn job_keys(job: JobRef<'_>) -> Vec<String> {
+        match job {
+            JobRef::Pushed(id) => vec![keys::item(id.as_str())],
+            JobRef::Leased(lease) => vec![text(lease)],
+            JobRef::GivenBack(lease) => {
+                let id = lease::id_of(&Bytes::copy_from_slice(lease));
+                vec![text(lease), keys::item(&text(&id))]
+            }
+        }
+    }
+
+    fn on_notified(&self) {
+        self.finder.forget();
+    }
+}
+
+/// Names that relq made are text.
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}

@@ -1,0 +1,219 @@
+//! The pattern: a stream of jobs and its consumer group, and a sorted set of leases.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use relq_core::{
+    BatchQueue, Capabilities, Capability, ClaimRequest, Error, JobId, JobState,
+    LeaseScope, Limits, Operation, Order, Page, PeekRequest, Priority, QueueName,
+    Receipt, Recovered, RecoveryBound, Stats, WorkerId,
+};
+use relq_redis::{
+    Cmd, Conn, Parts, RedisQueue, Script,
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    pattern::{Notification, Pattern, WakeConditions, deliver},
+};
+
+use crate::{
+    StreamConfig, audit, batch, cancel,
+    lease::{self, Lease, Token},
+    peek, scripts,
+    scripts::Store,
+    wait,
+};
+
+/// The priority below the normal.
+const PATIENT: Priority =
+    Priority::new(Priority::NORMAL.level() - 1).expect("there are levels below");
+
+/// The one above.
+const URGENT: Priority =
+    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "stream",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+        Capability::Batches,
+    ],
+    priorities: PATIENT..=URGENT,
+    lateness: wait::RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};
+
+/// A queue on Redis: a stream of jobs, and a sorted set of leases.
+///
+/// Cheap to share: put it in an [`Arc`](std::sync::Arc).
+pub type StreamQueue = RedisQueue<Streams>;
+
+/// How this backend keeps its jobs: in Redis Streams.
+#[derive(Debug)]
+pub struct Streams {
+    pub(crate) store: Store,
+}
+
+#[async_trait]
+impl Pattern for Streams {
+    type Config = StreamConfig;
+    type ClaimState = ();
+
+    const QUEUE: &'static str = "StreamQueue";
+
+    fn capabilities() -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn scripts() -> Vec<&'static Script> {
+        scripts::all_scripts().collect()
+    }
+
+    fn new(conn: Conn, queue: QueueName, _config: &StreamConfig) -> Self {
+        Self { store: Store::new(conn, queue) }
+    }
+
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
+    }
+
+    async fn append(
+        &self,
+        _ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.store.append(&entries).await?;
+        Ok(true)
+    }
+
+    async fn try_claim(
+        &self,
+        ask: &ClaimRequest,
+        _state: &mut (),
+        parts: &mut Parts,
+    ) -> Result<ClaimRound<WakeConditions>, Error> {
+        let claimed = self.store.claim(ask).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        deliver(self, ask, claimed, parts).await
+    }
+
+    fn lease(token: &Bytes, id: &[u8]) -> Vec<u8> {
+        lease::join(token, id)
+    }
+
+    /// A token that is not relq's is of no lease, whatever is done with it.
+    fn has_side_records(token: &Bytes) -> bool {
+        Token::parse(token).is_some_and(|token| token.has_side_records)
+    }
+
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error> {
+        if finish.needs_side_records {
+            self.store.finish_with_side_records(receipts, finish.how).await
+        } else {
+            self.store.finish(receipts, finish.how).await
+        }
+    }
+
+    /// Also ends the leases of pieces of cancelled batches.
+    async fn heartbeat(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        self.store.extend(held, lease).await
+    }
+
+    /// In no order: each job goes back to where it was in its stream.
+    async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
+        let glob = format!("{worker}/*");
+        let leases = self
+            .store
+            .bookkeeping
+            .find_leases(
+                Operation::ReleaseWorker,
+                &self.store.keys.leased,
+                Lease::parse,
+                &glob,
+            )
+            .await?;
+        Ok(leases.into_iter().map(|(member, _)| member.into()).collect())
+    }
+
+    /// Ended leases, what foreign consumers hold, and what is left to be done for batches.
+    async fn recover(&self, page: u32) -> Result<Recovered, Error> {
+        let (expired, adopted, tended) = tokio::join!(
+            self.store.recover(page),
+            self.store.adopt(page),
+            self.store.tend(page),
+        );
+        let told = batch::forward_page(&self.store, page).await;
+        let mut parts = Parts::default();
+        for done in [&expired, &adopted, &tended] {
+            parts.add(done);
+        }
+        parts.add(&told);
+        let whole = |error| parts.whole(error);
+        let (expired, adopted) = (expired.map_err(whole)?, adopted.map_err(whole)?);
+        let tended = tended.map_err(whole)?;
+        let has_more_to_tell = told.map_err(whole)?;
+        Ok(Recovered {
+            requeued: expired.requeued + adopted.requeued,
+            buried: expired.buried + adopted.buried,
+            more: expired.more || adopted.more || tended.more || has_more_to_tell,
+            ..expired
+        })
+    }
+
+    fn arrivals(&self, block: Duration) -> Option<Cmd> {
+        Some(wait::arrivals(&self.store.keys, block))
+    }
+
+    async fn pass_on(&self, _unheard: Notification) -> Result<(), Error> {
+        self.store.pass_on().await
+    }
+
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.store.stats().await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        peek::peek(&self.store, ask).await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        cancel::cancel(self, job).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.store.purge().await
+    }
+
+    async fn audit_jobs(&self, seen: &mut Seen) -> Result<(), Error> {
+        audit::read(&self.store, seen).await
+    }
+
+    fn has_follow_up(lease: &[u8]) -> bool {
+        batch::is_piece(lease)
+    }
+
+    /// The last piece of a batch may have ended: its completion is told.
+    async fn follow_up(&self, operation: Operation) {
+        batch::forward(&self.store, operation).await;
+    }
+
+    fn batch_queue(queue: &StreamQueue) -> Option<&dyn BatchQueue> {
+        Some(queue)
+    }
+}

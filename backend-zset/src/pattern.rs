@@ -1,0 +1,176 @@
+//! The pattern: a list of ready jobs and a sorted set of leased ones.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use relq_core::{
+    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
+    Operation, Order, Page, PeekRequest, Priority, QueueName, Receipt, Recovered,
+    RecoveryBound, Stats, WorkerId,
+};
+use relq_redis::{
+    Cmd, Conn, Parts, PushBatcher, RedisQueue, Script,
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    pattern::{Notification, Pattern, WakeConditions, deliver},
+};
+
+use crate::{
+    ZsetConfig, audit, cancel, lease, lease::Lease, peek, scripts, scripts::Store, wait,
+};
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "zset",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::LOWEST..=Priority::HIGHEST,
+    lateness: wait::RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};
+
+/// A queue on Redis: a list of ready jobs and a sorted set of leased ones.
+///
+/// Cheap to share: put it in an [`Arc`](std::sync::Arc).
+pub type ZsetQueue = RedisQueue<Zset>;
+
+/// How this backend keeps its jobs.
+#[derive(Debug)]
+pub struct Zset {
+    pub(crate) store: Store,
+    pushes: PushBatcher,
+}
+
+#[async_trait]
+impl Pattern for Zset {
+    type Config = ZsetConfig;
+    type ClaimState = ();
+
+    const QUEUE: &'static str = "ZsetQueue";
+
+    fn capabilities() -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn scripts() -> Vec<&'static Script> {
+        scripts::all_scripts().collect()
+    }
+
+    fn new(conn: Conn, queue: QueueName, _config: &ZsetConfig) -> Self {
+        let store = Store::new(conn, queue);
+        let pushes = PushBatcher::new(store.conn.clone(), store.keys.ready.clone());
+        Self { store, pushes }
+    }
+
+    fn bookkeeping(&self) -> &Bookkeeping {
+        &self.store.bookkeeping
+    }
+
+    async fn append(
+        &self,
+        _ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.pushes.push(entries).await?;
+        Ok(true)
+    }
+
+    async fn try_claim(
+        &self,
+        ask: &ClaimRequest,
+        _state: &mut (),
+        parts: &mut Parts,
+    ) -> Result<ClaimRound<WakeConditions>, Error> {
+        let claimed = self.store.claim(ask).await;
+        let claimed = claimed.map_err(|error| parts.whole(error))?;
+        deliver(self, ask, claimed, parts).await
+    }
+
+    fn lease(token: &Bytes, id: &[u8]) -> Vec<u8> {
+        lease::join(token, id)
+    }
+
+    fn has_side_records(token: &Bytes) -> bool {
+        lease::has_side_records(token)
+    }
+
+    async fn finish(
+        &self,
+        finish: Finish,
+        receipts: &[&Receipt],
+    ) -> Result<Vec<usize>, Error> {
+        if finish.needs_side_records {
+            self.store.finish_with_side_records(receipts, finish.how).await
+        } else {
+            self.store.finish(receipts, finish.how).await
+        }
+    }
+
+    async fn heartbeat(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Beat, Error> {
+        let members = held.iter().map(lease::member);
+        self.store.bookkeeping.beat(&self.store.keys.leased, members, lease).await
+    }
+
+    async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
+        let glob = format!("{worker}/*");
+        let mut leases = self
+            .store
+            .bookkeeping
+            .find_leases(
+                Operation::ReleaseWorker,
+                &self.store.keys.leased,
+                Lease::parse,
+                &glob,
+            )
+            .await?;
+        // Which of two claims in one microsecond came first is not kept: no server runs
+        // two scripts in one.
+        leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));
+        Ok(leases.into_iter().map(|(member, _)| member.into()).collect())
+    }
+
+    async fn recover(&self, page: u32) -> Result<Recovered, Error> {
+        self.store.recover(page).await
+    }
+
+    fn arrivals(&self, block: Duration) -> Option<Cmd> {
+        Some(wait::arrivals(&self.store.keys, block))
+    }
+
+    async fn pass_on(&self, _unheard: Notification) -> Result<(), Error> {
+        self.store.pass_on(wait::PASS_ON).await
+    }
+
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.store.stats().await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        peek::peek(&self.store, ask).await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        cancel::cancel(self, job).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.store.purge().await
+    }
+
+    async fn audit_jobs(&self, seen: &mut Seen) -> Result<(), Error> {
+        audit::read(&self.store, seen).await
+    }
+}

@@ -1,0 +1,50 @@
+//! Reading a list page by page.
+
+use bytes::Bytes;
+use relq_core::{Error, Operation};
+
+use super::Bookkeeping;
+use crate::{Reply, command};
+
+/// Elements read at once.
+const PAGE: usize = 500;
+
+/// A way through a list from its left end, where pushes only shift what was not read yet
+/// to later pages. So an element that stays in the list is not missed.
+#[derive(Debug)]
+pub struct ListPages<'a> {
+    bookkeeping: &'a Bookkeeping,
+    list: &'a str,
+    operation: Operation,
+    start: usize,
+    is_over: bool,
+}
+
+impl Bookkeeping {
+    /// The pages of a list.
+    pub fn list_pages<'a>(
+        &'a self,
+        list: &'a str,
+        operation: Operation,
+    ) -> ListPages<'a> {
+        ListPages { bookkeeping: self, list, operation, start: 0, is_over: false }
+    }
+}
+
+impl ListPages<'_> {
+    /// The next page, or `None` behind the last.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut cmd = command("LRANGE");
+        cmd.arg(self.list).arg(self.start).arg(self.start + PAGE - 1);
+        let page = self.bookkeeping.conn.call(self.operation, &cmd).await?.list()?;
+        self.is_over = page.len() < PAGE;
+        self.start += PAGE;
+        page.into_iter().map(Reply::bytes).collect::<Result<_, _>>().map(Some)
+    }
+}

@@ -1,0 +1,189 @@
+//! The queue that a pattern makes: all that is the same on any of them.
+
+mod batch;
+mod claim;
+mod operator;
+mod settle;
+mod wait;
+
+use std::{borrow::Cow, fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use relq_core::{
+    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended,
+    MAX_JOBS_PER_CALL, NewJob, Operation, PushToken, Pushed, QueueName, Receipt,
+    Recovered, Released, ReliableQueue, Settled, SettledAndClaimed, Settlement,
+    WorkerId,
+};
+
+use self::wait::Notifications;
+use crate::{
+    Conn, Script,
+    bookkeeping::{self, Bookkeeping},
+    entry,
+    pattern::{JobRef, Pattern, PatternConfig},
+};
+
+pub use batch::BatchPattern;
+pub use claim::deliver;
+pub use operator::cancel_leased;
+pub(crate) use settle::give_back_all;
+
+/// A queue on Redis that keeps its jobs by a [`Pattern`].
+///
+/// Cheap to share: put it in an [`Arc`].
+pub struct RedisQueue<P: Pattern> {
+    name: QueueName,
+    config: P::Config,
+    pattern: Arc<P>,
+    notifications: Notifications<P>,
+}
+
+impl<P: Pattern> RedisQueue<P> {
+    /// Connects to the server and opens the queue of that name. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
+    /// older than 7.0, a database that does not exist, a queue of another backend, or
+    /// whatever else the pattern refuses.
+    pub async fn connect(config: P::Config, queue: QueueName) -> Result<Self, Error> {
+        let (redis, owner) = config.clone().owner(queue.clone());
+        let conn = Conn::open_queue(owner, redis).await.map_err(P::explain)?;
+        let opened = Self::on(conn, queue, config).await?;
+        opened.pattern.check_server().await?;
+        Ok(opened)
+    }
+
+    async fn on(conn: Conn, name: QueueName, config: P::Config) -> Result<Self, Error> {
+        Script::load_all(P::scripts().into_iter(), &conn).await?;
+        let pattern = Arc::new(P::new(conn, name.clone(), &config));
+        let notifications = Notifications::new(&pattern);
+        Ok(Self { name, config, pattern, notifications })
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &QueueName {
+        &self.name
+    }
+}
+
+#[async_trait]
+impl<P: Pattern> ReliableQueue for RedisQueue<P> {
+    fn capabilities(&self) -> &Capabilities {
+        P::capabilities()
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        P::capabilities().check_push(jobs, token.is_some())?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.pattern.bookkeeping().ids_for(jobs, token);
+        if token.is_none() && jobs.iter().all(bookkeeping::is_plain) {
+            let encode = |(job, id)| entry::encode(job, id);
+            let entries = jobs.iter().zip(&ids).map(encode).collect();
+            if self.pattern.append(&ids, entries).await? {
+                return Ok(ids.into_iter().map(Pushed::Stored).collect());
+            }
+        }
+        let bookkeeping =
+            bookkeeping_with(&*self.pattern, ids.iter().map(JobRef::Pushed));
+        bookkeeping.push(jobs, ids, token).await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        bookkeeping::claim(self, ask).await
+    }
+
+    /// What follows the end of the jobs is sent right behind the settlements, in the same
+    /// round trip.
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        P::capabilities().check_batch(Operation::Settle, done.len())?;
+        let follow_up = async {
+            if done.iter().any(|one| P::has_follow_up(one.receipt.token())) {
+                self.pattern.follow_up(Operation::Settle).await;
+            }
+        };
+        let settling = bookkeeping::settle(self, done);
+        tokio::join!(biased; settling, follow_up).0
+    }
+
+    /// Where the pattern claims by more than one call, all but the first need round trips
+    /// of their own.
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        bookkeeping::settle_and_claim(self, done, ask).await
+    }
+
+    async fn extend(
+        &self,
+        _worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        P::capabilities().check_lease(Operation::Extend, lease)?;
+        P::capabilities().check_batch(Operation::Extend, held.len())?;
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        let beat = self.pattern.heartbeat(held, lease).await?;
+        let answers = beat.answers(held.len());
+        // Of a job that was cancelled, this call is the end.
+        if answers.contains(&Extended::Cancelled) {
+            self.pattern.follow_up(Operation::Extend).await;
+        }
+        Ok(answers)
+    }
+
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.pattern.release(self.pattern.leases_of(worker).await?).await
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let page = page.min(MAX_JOBS_PER_CALL).get();
+        self.pattern.bookkeeping().recover(page, self.pattern.recover(page)).await
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        P::batch_queue(self)
+    }
+
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let conn = self.pattern.bookkeeping().conn.open_another().await?;
+        let (name, config) = (self.name.clone(), self.config.clone());
+        Ok(Arc::new(Self::on(conn, name, config).await?))
+    }
+}
+
+impl<P: Pattern> fmt::Display for RedisQueue<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (backend, conn) =
+            (P::capabilities().backend, &self.pattern.bookkeeping().conn);
+        write!(f, "{backend} queue {} at {conn}", self.name)
+    }
+}
+
+impl<P: Pattern> fmt::Debug for RedisQueue<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({self})", P::QUEUE)
+    }
+}
+
+/// The bookkeeping with the keys of these jobs, for one call.
+fn bookkeeping_with<'p, 'j, P: Pattern>(
+    pattern: &'p P,
+    jobs: impl Iterator<Item = JobRef<'j>>,
+) -> Cow<'p, Bookkeeping> {
+    let keys: Vec<_> = jobs.flat_map(P::job_keys).collect();
+    if keys.is_empty() {
+        return Cow::Borrowed(pattern.bookkeeping());
+    }
+    Cow::Owned(pattern.bookkeeping().with_keys(keys))
+}

@@ -1,0 +1,107 @@
+//! The batches of a queue whose pattern has them.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use async_trait::async_trait;
+use relq_core::{
+    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
+    PushToken,
+};
+
+use super::RedisQueue;
+use crate::pattern::Pattern;
+
+/// A pattern whose jobs may be pieces of batches. Its methods are those of [`BatchQueue`],
+/// which its queue implements by them; [`Pattern::batch_queue`] says so.
+#[async_trait]
+#[expect(missing_docs, reason = "`BatchQueue` documents each method of the same name")]
+pub trait BatchPattern: Pattern {
+    async fn create(&self, batch: &NewBatch) -> Result<Created, Error>;
+
+    async fn add(
+        &self,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error>;
+
+    async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error>;
+
+    async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error>;
+
+    async fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        limit: NonZeroU32,
+    ) -> Result<Vec<BatchStatus>, Error>;
+
+    async fn cancel_batch(&self, batch: &BatchId)
+    -> Result<Option<BatchStatus>, Error>;
+
+    async fn alter(
+        &self,
+        batch: &BatchId,
+        change: &Change,
+    ) -> Result<Option<BatchStatus>, Error>;
+
+    async fn wait_batch(
+        &self,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error>;
+}
+
+#[async_trait]
+impl<P: BatchPattern> BatchQueue for RedisQueue<P> {
+    async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
+        self.pattern.create(batch).await
+    }
+
+    async fn add(
+        &self,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        self.pattern.add(batch, pieces, token).await
+    }
+
+    async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        self.pattern.seal(batch).await
+    }
+
+    async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        self.pattern.batch(batch).await
+    }
+
+    async fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        limit: NonZeroU32,
+    ) -> Result<Vec<BatchStatus>, Error> {
+        self.pattern.list_batches(after, limit).await
+    }
+
+    async fn cancel_batch(
+        &self,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        self.pattern.cancel_batch(batch).await
+    }
+
+    async fn alter(
+        &self,
+        batch: &BatchId,
+        change: &Change,
+    ) -> Result<Option<BatchStatus>, Error> {
+        self.pattern.alter(batch, change).await
+    }
+
+    async fn wait_batch(
+        &self,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        self.pattern.wait_batch(batch, timeout).await
+    }
+}

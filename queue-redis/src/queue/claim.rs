@@ -1,0 +1,100 @@
+//! From ready jobs to deliveries.
+
+use async_trait::async_trait;
+use relq_core::{ClaimRequest, Delivery, Error, Operation};
+
+use super::{RedisQueue, settle::fail};
+use crate::{
+    Parts,
+    bookkeeping::{
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Undeliverable,
+    },
+    entry::{self, Entry},
+    pattern::{Attempt, Claimed, LeasedJob, Pattern, WakeConditions},
+};
+
+#[async_trait]
+impl<P: Pattern> ClaimPattern for RedisQueue<P> {
+    type WaitHint = WakeConditions;
+    type ClaimState = P::ClaimState;
+
+    fn bookkeeping(&self) -> &Bookkeeping {
+        self.pattern.bookkeeping()
+    }
+
+    async fn look(
+        &self,
+        ask: &ClaimRequest,
+        state: &mut P::ClaimState,
+        parts: &mut Parts,
+    ) -> Result<ClaimRound<WakeConditions>, Error> {
+        let most = P::capabilities().limits.max_jobs_per_call;
+        if ask.max <= most {
+            return self.pattern.try_claim(ask, state, parts).await;
+        }
+        let mut ask = ask.clone();
+        ask.max = most;
+        self.pattern.try_claim(&ask, state, parts).await
+    }
+}
+
+/// Turns what a claim script leased into deliveries. What has expired or cannot be read is
+/// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
+///
+/// # Errors
+/// That of burying what cannot be delivered, for all of `parts`, when there is nothing to
+/// deliver.
+pub async fn deliver<P: Pattern>(
+    pattern: &P,
+    ask: &ClaimRequest,
+    claimed: Claimed,
+    parts: &mut Parts,
+) -> Result<ClaimRound<WakeConditions>, Error> {
+    let Claimed { now, jobs, wake, is_due, is_changed, goes_on } = claimed;
+    if is_changed {
+        *parts = Parts::Begun;
+    }
+    let mut deliveries = Vec::with_capacity(jobs.len());
+    let mut failures = Vec::new();
+    for LeasedJob { token, entry, attempt } in jobs {
+        match bookkeeping::read(&entry, now) {
+            Ok(mut entry) => {
+                entry.attempt = number(attempt, &entry);
+                deliveries.push(bookkeeping::delivery(entry, token, ask.lease));
+            }
+            Err(Undeliverable { why, error }) => {
+                let lease = P::lease(&token, &entry::id_of(&entry));
+                failures.push(Failure { lease, after: None, why, error });
+            }
+        }
+    }
+    bury(pattern, &failures, &deliveries).await.map_err(|error| parts.whole(error))?;
+    Ok(ClaimRound { deliveries, hint: wake, is_due, goes_on })
+}
+
+async fn bury(
+    pattern: &impl Pattern,
+    failures: &[Failure<'_>],
+    deliveries: &[Delivery],
+) -> Result<(), Error> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let buried = fail(pattern, Operation::Claim, failures).await;
+    follow_up(pattern, failures).await;
+    bookkeeping::bury_beside(deliveries, buried)
+}
+
+async fn follow_up<P: Pattern>(pattern: &P, failures: &[Failure<'_>]) {
+    if failures.iter().any(|failure| P::has_follow_up(&failure.lease)) {
+        pattern.follow_up(Operation::Claim).await;
+    }
+}
+
+fn number(attempt: Attempt, entry: &Entry) -> u16 {
+    match attempt {
+        Attempt::InEntry => entry.attempt,
+        Attempt::AfterEntry => entry.attempt.saturating_add(1),
+        Attempt::Number(number) => number,
+    }
+}

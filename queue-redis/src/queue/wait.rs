@@ -1,0 +1,87 @@
+//! How an idle claim waits: for notifications, and for no longer than the recheck.
+//!
+//! ```text
+//!  arrivals  the pattern's own command          any client has made a job ready
+//!  signals   BLPOP {Q}:wake                     what the pattern's command does not hear:
+//!                                               an earlier due time, resume
+//!  recheck   after `Capabilities::lateness`     what no notification told
+//! ```
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use redis::Cmd;
+
+use super::RedisQueue;
+use crate::{
+    Notifier,
+    bookkeeping::WaitingPattern,
+    command,
+    pattern::{Notification, Pattern, WakeConditions},
+};
+
+/// How long the server holds a blocking command. Never zero, which would be for ever.
+const BLOCK: Duration = Duration::from_secs(5);
+
+/// What the waiting claims of one queue listen to.
+pub(super) struct Notifications<P> {
+    arrivals: Option<Notifier>,
+    signals: Notifier,
+    pattern: Arc<P>,
+}
+
+impl<P: Pattern> Notifications<P> {
+    pub(super) fn new(pattern: &Arc<P>) -> Self {
+        let mut signals = command("BLPOP");
+        signals.arg(&pattern.bookkeeping().keys.wake).arg(BLOCK.as_secs());
+        let arrivals = pattern.arrivals(BLOCK);
+        Self {
+            arrivals: arrivals.map(|cmd| notifier(pattern, Notification::Arrival, cmd)),
+            signals: notifier(pattern, Notification::Signal, signals),
+            pattern: Arc::clone(pattern),
+        }
+    }
+
+    /// Waits until there may be something to claim, or `limit` is over.
+    async fn wait(&self, wake: WakeConditions, limit: Duration) {
+        let recheck = P::capabilities().lateness;
+        let limit = limit.min(wake.next_in.unwrap_or(recheck)).min(recheck);
+        let pause = self.pattern.bookkeeping().conn.environment().clock().sleep(limit);
+        let arrivals = self.arrivals.as_ref().filter(|_| wake.on_arrival);
+        let arrival = arrivals.map(Notifier::listen);
+        let signal = self.signals.listen();
+        tokio::select! {
+            () = async { match arrival {
+                Some(ring) => ring.rung().await,
+                None => std::future::pending().await,
+            } } => self.pattern.on_notified(),
+            () = signal.rung() => self.pattern.on_notified(),
+            () = pause => {}
+        }
+    }
+}
+
+fn notifier<P: Pattern>(pattern: &Arc<P>, what: Notification, cmd: Cmd) -> Notifier {
+    let name = match what {
+        Notification::Arrival => "arrivals",
+        Notification::Signal => "signals",
+    };
+    let (conn, pattern) = (pattern.bookkeeping().conn.clone(), Arc::clone(pattern));
+    Notifier::new(name, conn, cmd, BLOCK, move || {
+        let pattern = Arc::clone(&pattern);
+        async move { pattern.pass_on(what).await }
+    })
+}
+
+#[async_trait]
+impl<P: Pattern> WaitingPattern for RedisQueue<P> {
+    async fn wait(&self, wake: WakeConditions, limit: Duration) {
+        self.notifications.wait(wake, limit).await;
+    }
+}
+
+impl<P> fmt::Debug for Notifications<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notifications").finish_non_exhaustive()
+    }
+}
