@@ -13,7 +13,7 @@ use relq_core::{
     Receipt, Recovered, RecoveryBound, Released, Stats, WorkerId,
 };
 use relq_redis::{
-    Cmd, Conn, Parts, RedisQueue, Script,
+    Cmd, Conn, PartialEffect, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
     pattern::{Notification, Pattern, WakeConditions, deliver},
 };
@@ -97,7 +97,7 @@ impl Pattern for Circular {
         &self,
         ask: &ClaimRequest,
         rotated: &mut Rotated,
-        parts: &mut Parts,
+        parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask, rotated).await;
         let claimed = claimed.map_err(|error| parts.whole(error))?;
@@ -146,7 +146,7 @@ impl Pattern for Circular {
     /// taken over, uncounted.
     async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
         let (mut jobs, mut unseen) = (0, 0);
-        let mut parts = Parts::default();
+        let mut parts = PartialEffect::default();
         for page in leases.chunks(MAX_JOBS_PER_CALL.get() as usize) {
             let left = self.store.release_worker(page).await;
             let (page_jobs, page_unseen) = parts.then(left)?;

@@ -10,7 +10,7 @@ use relq_core::{
     RecoveryBound, Stats, WorkerId,
 };
 use relq_redis::{
-    Cmd, Conn, Parts, RedisQueue, Script,
+    Cmd, Conn, PartialEffect, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
     pattern::{JobRef, Notification, Pattern, WakeConditions},
 };
@@ -112,7 +112,7 @@ impl Pattern for Keyspace {
         &self,
         ask: &ClaimRequest,
         contended: &mut Contended,
-        parts: &mut Parts,
+        parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         self.pick_and_lease(ask, contended, parts).await
     }

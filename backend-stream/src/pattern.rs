@@ -10,7 +10,7 @@ use relq_core::{
     Receipt, Recovered, RecoveryBound, Stats, WorkerId,
 };
 use relq_redis::{
-    Cmd, Conn, Parts, RedisQueue, Script,
+    Cmd, Conn, PartialEffect, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
     pattern::{Notification, Pattern, WakeConditions, deliver},
 };
@@ -98,7 +98,7 @@ impl Pattern for Streams {
         &self,
         ask: &ClaimRequest,
         _state: &mut (),
-        parts: &mut Parts,
+        parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask).await;
         let claimed = claimed.map_err(|error| parts.whole(error))?;
@@ -159,7 +159,7 @@ impl Pattern for Streams {
             self.store.tend(page),
         );
         let told = batch::forward_page(&self.store, page).await;
-        let mut parts = Parts::default();
+        let mut parts = PartialEffect::default();
         for done in [&expired, &adopted, &tended] {
             parts.add(done);
         }

@@ -10,7 +10,7 @@ use relq_core::{
     RecoveryBound, Stats, WorkerId,
 };
 use relq_redis::{
-    Cmd, Conn, Parts, PushBatcher, RedisQueue, Script,
+    Cmd, Conn, PartialEffect, PushBatcher, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
     pattern::{Notification, Pattern, WakeConditions, deliver},
 };
@@ -88,7 +88,7 @@ impl Pattern for Zset {
         &self,
         ask: &ClaimRequest,
         _state: &mut (),
-        parts: &mut Parts,
+        parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask).await;
         let claimed = claimed.map_err(|error| parts.whole(error))?;

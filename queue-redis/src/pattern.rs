@@ -62,7 +62,7 @@ use relq_core::{
 };
 
 use crate::{
-    Conn, Owner, Parts, RedisConfig, RedisQueue, Script,
+    Conn, Owner, PartialEffect, RedisConfig, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, WaitHint},
     queue,
 };
@@ -119,7 +119,7 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         &self,
         ask: &ClaimRequest,
         state: &mut Self::ClaimState,
-        parts: &mut Parts,
+        parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error>;
 
     /// The lease as scripts take it, by its token and the id of its job.

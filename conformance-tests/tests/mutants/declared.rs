@@ -88,7 +88,7 @@ fn a_class_that_promises_less_is_kept_by_who_does_more() {
         overrides: Some(|| std::sync::Arc::new(Declares::this(nothing))),
         ..HEALTHY
     };
-    let topics = ["order::", "recovery::", "delay::", "leaving::"];
+    let topics = ["order::", "recovery::", "delay::", "worker_release::"];
     let concerned =
         cases().iter().filter(|case| topics.iter().any(|it| case.id.starts_with(it)));
 

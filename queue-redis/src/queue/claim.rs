@@ -5,7 +5,7 @@ use relq_core::{ClaimRequest, Delivery, Error, Operation};
 
 use super::{RedisQueue, settle::fail};
 use crate::{
-    Parts,
+    PartialEffect,
     bookkeeping::{
         self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Undeliverable,
     },
@@ -26,7 +26,7 @@ impl<P: Pattern> ClaimPattern for RedisQueue<P> {
         &self,
         ask: &ClaimRequest,
         state: &mut P::ClaimState,
-        parts: &mut Parts,
+        parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let most = P::capabilities().limits.max_jobs_per_call;
         if ask.max <= most {
@@ -48,11 +48,11 @@ pub async fn deliver<P: Pattern>(
     pattern: &P,
     ask: &ClaimRequest,
     claimed: Claimed,
-    parts: &mut Parts,
+    parts: &mut PartialEffect,
 ) -> Result<ClaimRound<WakeConditions>, Error> {
     let Claimed { now, jobs, wake, is_due, is_changed, goes_on } = claimed;
     if is_changed {
-        *parts = Parts::Begun;
+        *parts = PartialEffect::Begun;
     }
     let mut deliveries = Vec::with_capacity(jobs.len());
     let mut failures = Vec::new();

@@ -5,7 +5,7 @@ use relq_core::{Error, MAX_JOBS_PER_CALL, Operation, Receipt, Released};
 
 use super::{RedisQueue, bookkeeping_with};
 use crate::{
-    Parts,
+    PartialEffect,
     bookkeeping::{Failure, Finish, Settles},
     pattern::{JobRef, Pattern},
 };
@@ -64,7 +64,7 @@ pub(crate) async fn give_back_all<P: Pattern>(
     pattern: &P,
     leases: &[Vec<u8>],
 ) -> Result<Released, Error> {
-    let (mut jobs, mut parts) = (leases.len(), Parts::default());
+    let (mut jobs, mut parts) = (leases.len(), PartialEffect::default());
     for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
         let lost = give_back(pattern, Operation::ReleaseWorker, page).await;
         jobs -= parts.then(lost)?.len();

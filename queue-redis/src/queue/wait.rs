@@ -52,10 +52,10 @@ impl<P: Pattern> Notifications<P> {
         let signal = self.signals.listen();
         tokio::select! {
             () = async { match arrival {
-                Some(ring) => ring.rung().await,
+                Some(signal) => signal.notified().await,
                 None => std::future::pending().await,
             } } => self.pattern.on_notified(),
-            () = signal.rung() => self.pattern.on_notified(),
+            () = signal.notified() => self.pattern.on_notified(),
             () = pause => {}
         }
     }
