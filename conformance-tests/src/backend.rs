@@ -1,4 +1,4 @@
-//! The backends that the program knows.
+//! The backends that the program supports.
 
 use clap::ValueEnum;
 
@@ -34,7 +34,7 @@ impl Backend {
         }
     }
 
-    /// The URL of a backend on Redis by that of its server.
+    /// The URL of a backend on the Redis server at `server`.
     pub(crate) fn on(self, server: &str) -> String {
         match self {
             Self::ProcessingListShared => {

@@ -1,4 +1,4 @@
-//! Requests that make no sense are refused, and change nothing (R5, R21).
+//! Invalid requests are refused and change nothing (R5, R21).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const TOO_LONG: [Duration; 3] =
     [MAX_DURATION.saturating_add(Duration::from_millis(1)), MAX_YEARS, Duration::MAX];
 const MAX_YEARS: Duration = Duration::from_secs(u64::MAX / 1000);
 
-/// The call surely did nothing, and repeating it would not help.
+/// The call had no effect, and repeating it would not help.
 fn assert_invalid<T>(answer: Result<T, Error>, operation: Operation) {
     let error = answer.err().expect("the request is refused");
     assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
@@ -34,21 +34,21 @@ async fn refuses(store: &Store, job: NewJob) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R5: a delay that would wrap round is refused.
+/// R5: a delay that would overflow is refused.
 pub(crate) async fn an_endless_delay_is_refused(store: &Store) {
     for delay in TOO_LONG {
         refuses(store, NewJob::new("job").delay(delay)).await;
     }
 }
 
-/// R5: an expiry that would wrap round is refused.
+/// R5: an expiry that would overflow is refused.
 pub(crate) async fn an_endless_expiry_is_refused(store: &Store) {
     for expires_in in TOO_LONG {
         refuses(store, NewJob::new("job").expires_in(expires_in)).await;
     }
 }
 
-/// R5: a job's own lease of nothing, or of for ever, is refused.
+/// R5: a job's own lease of zero or of infinite length is refused.
 pub(crate) async fn a_senseless_lease_of_a_job_is_refused(store: &Store) {
     for lease in
         TOO_LONG.into_iter().chain([Duration::ZERO, Duration::from_micros(999)])
@@ -57,7 +57,7 @@ pub(crate) async fn a_senseless_lease_of_a_job_is_refused(store: &Store) {
     }
 }
 
-/// R5, R15: each level is told apart, or refused.
+/// R5, R15: the backend tells each level apart, or refuses it.
 pub(crate) async fn each_level_is_taken_or_refused(store: &Store) {
     let actor = store.actor("producer").await;
     let told_apart: Vec<_> = actor.class().levels().collect();
@@ -76,7 +76,7 @@ pub(crate) async fn each_level_is_taken_or_refused(store: &Store) {
     assert_eq!(actor.figures().await.ready, told_apart.len() as u64);
 }
 
-/// R21: a claim by a lease of nothing, or of for ever, is refused and takes nothing.
+/// R21: a claim with a lease of zero or infinite length is refused and takes nothing.
 pub(crate) async fn a_senseless_lease_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -91,7 +91,7 @@ pub(crate) async fn a_senseless_lease_is_refused(store: &Store) {
     assert_eq!(actor.figures().await.ready, 1);
 }
 
-/// R21: a wait for ever is refused.
+/// R21: an infinite wait is refused.
 pub(crate) async fn an_endless_wait_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
 
@@ -100,7 +100,7 @@ pub(crate) async fn an_endless_wait_is_refused(store: &Store) {
     }
 }
 
-/// R21: the longest lease is allowed and does not wrap round.
+/// R21: the longest lease is allowed and does not overflow.
 pub(crate) async fn the_longest_lease_holds(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -113,7 +113,7 @@ pub(crate) async fn the_longest_lease_holds(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R21: an extension by nothing, or for ever, is refused and changes nothing.
+/// R21: an extension by zero or an infinite time is refused and changes nothing.
 pub(crate) async fn a_senseless_extension_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -128,8 +128,8 @@ pub(crate) async fn a_senseless_extension_is_refused(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R21: a retry after for ever is refused and leaves the job held, or is held to the
-/// longest delay; the job is neither lost nor ready at once.
+/// R21: a retry after an infinite delay is refused and leaves the job leased, or is cut
+/// to the longest delay. The job is neither lost nor ready at once.
 pub(crate) async fn an_endless_retry_loses_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     for after in TOO_LONG {
@@ -146,7 +146,7 @@ pub(crate) async fn an_endless_retry_loses_nothing(store: &Store) {
     assert_eq!((stats.ready, stats.leased + stats.scheduled), (0, 3));
 }
 
-/// R5: more settlements than allowed are refused, and none is carried out.
+/// R5: a call with more settlements than allowed is refused, and none is carried out.
 pub(crate) async fn too_many_settlements_are_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -159,7 +159,7 @@ pub(crate) async fn too_many_settlements_are_refused(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R5: more extensions than allowed are refused.
+/// R5: a call with more extensions than allowed is refused.
 pub(crate) async fn too_many_extensions_are_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -173,8 +173,8 @@ pub(crate) async fn too_many_extensions_are_refused(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R21: a claim of more than allowed is refused or gives what is allowed; no job is
-/// lost by it.
+/// R21: a claim of more jobs than allowed is refused or returns the allowed number. It
+/// loses no job.
 pub(crate) async fn a_greedy_claim_loses_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(20)).await;
@@ -201,7 +201,7 @@ pub(crate) async fn the_largest_batches_work(store: &Store) {
     assert_eq!(settled, vec![Settled::Applied; most as usize]);
 }
 
-/// R21: calls about nothing answer nothing.
+/// R21: calls with empty lists return empty lists.
 pub(crate) async fn empty_calls_are_fine(store: &Store) {
     let actor = store.actor("worker").await;
 
@@ -213,7 +213,7 @@ pub(crate) async fn empty_calls_are_fine(store: &Store) {
     assert_eq!(actor.figures().await, relq_core::Stats::new());
 }
 
-/// R2, R4, R16: names of the longest length, of any text, are taken as they are.
+/// R2, R4, R16: names of the maximum length, with any text, are stored unchanged.
 pub(crate) async fn the_longest_names_are_taken(store: &Store) {
     let actor = store.actor("worker").await;
     let (long_id, long_key) = (id(&"é".repeat(64)), key(&"k".repeat(255)));
@@ -226,7 +226,7 @@ pub(crate) async fn the_longest_names_are_taken(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R11: the most attempts that can be asked for are taken.
+/// R11: the largest allowed number of attempts is accepted.
 pub(crate) async fn the_most_attempts_are_taken(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new("job").max_attempts(std::num::NonZeroU16::MAX);
@@ -235,7 +235,7 @@ pub(crate) async fn the_most_attempts_are_taken(store: &Store) {
     assert_eq!(actor.take_one().await.max_attempts, std::num::NonZeroU16::MAX);
 }
 
-/// R21: after a refusal the connection works on.
+/// R21: the connection still works after a refusal.
 pub(crate) async fn a_refusal_harms_no_later_call(store: &Store) {
     let actor = store.actor("worker").await;
     let bad = NewJob::new("bad").header("n", "v".repeat(actor.limits().max_headers));

@@ -1,6 +1,6 @@
-//! The rest of the one list of cases: those of batches.
+//! The end of the list of cases: the cases of batches.
 
-/// Hands the list on, with these at its end.
+/// Passes the list on, with the cases of batches at its end.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_batch_cases {

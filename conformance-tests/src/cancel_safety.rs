@@ -10,12 +10,12 @@ use crate::{
     store::{HELD, Store},
 };
 
-/// Moments that cover a call from its first poll to well after its answer.
+/// Delays that cover a call from its first poll until well after its reply.
 fn moments() -> impl Iterator<Item = Duration> {
     (0..60).map(|step| Duration::from_micros(step * 25))
 }
 
-/// R22: a waiting claim that was dropped takes nothing any more.
+/// R22: a waiting claim that was dropped takes no job afterwards.
 pub(crate) async fn a_dropped_waiter_takes_nothing(store: &Store) {
     let (gone, other) = (store.actor("w1").await, store.actor("w2").await);
     let waited = timeout(Duration::from_millis(150), gone.take_within(1, HELD)).await;
@@ -42,7 +42,7 @@ pub(crate) async fn dropped_claims_lose_nothing(store: &Store) {
     expect_exactly(payloads(&drain(&other).await), numbered(60));
 }
 
-/// R22, R5: a push that was dropped stored all of its jobs or none.
+/// R22, R5: a dropped push stores all of its jobs or none.
 pub(crate) async fn dropped_pushes_are_whole_or_not(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -62,8 +62,8 @@ pub(crate) async fn dropped_pushes_are_whole_or_not(store: &Store) {
     }
 }
 
-/// R22, R1: of pushes under way at the same time, one that is dropped leaves the others
-/// alone, also where they share a command.
+/// R22, R1: when one of several concurrent pushes is dropped, the others succeed, even
+/// if they share a command with it.
 pub(crate) async fn a_dropped_push_takes_no_other_with_it(store: &Store) {
     let actor = store.actor("producer").await;
     let mut names = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) async fn a_dropped_push_takes_no_other_with_it(store: &Store) {
     expect_exactly(found, names.into_iter().map(bytes::Bytes::from));
 }
 
-/// R22, R8: settlements dropped at any moment are carried out or not.
+/// R22, R8: a settlement dropped at any moment is carried out fully or not at all.
 pub(crate) async fn dropped_settlements_are_carried_out_or_not(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(60)).await;
@@ -100,7 +100,7 @@ pub(crate) async fn dropped_settlements_are_carried_out_or_not(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R22, R12: recoveries dropped at any moment lose and double nothing.
+/// R22, R12: recoveries dropped at any moment neither lose nor duplicate jobs.
 pub(crate) async fn dropped_recoveries_lose_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(60)).await;
@@ -118,7 +118,7 @@ pub(crate) async fn dropped_recoveries_lose_nothing(store: &Store) {
     expect_exactly(payloads(&again), numbered(60));
 }
 
-/// R22: settle_and_claim, dropped at any moment lose nothing and finish nothing twice.
+/// R22: settle_and_claim calls dropped at any moment lose no job and finish none twice.
 pub(crate) async fn dropped_settle_and_claims_lose_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(120)).await;

@@ -1,10 +1,11 @@
-//! The one list of cases. The registry and the tests of each backend are made of it.
+//! The one list of cases. The registry and the tests of each backend are generated from
+//! it.
 
 /// Hands the list of all cases to another macro, after the arguments given.
 ///
-/// An entry is `name: rules => needs @ scope;`. The needs are what a backend must
-/// support or declare ([`Need`](crate::Need)); where it does not, a probe runs in place
-/// of the case. The scope is `redis` or `embedded` for cases of one
+/// An entry is `name: rules => needs @ scope;`. The needs are the options that a
+/// backend must support or declare ([`Need`](crate::Need)). Where a backend does not, a
+/// probe runs in place of the case. The scope is `redis` or `embedded` for cases of one
 /// [`Profile`](crate::Profile).
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! What cases judge with.
+//! The assertions that cases use.
 
 use std::{
     collections::BTreeMap, fmt::Debug, future::Future, num::NonZeroU16, time::Duration,
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{line::Line, store::Actor};
 
-/// How long `eventually` waits for what should come at once.
+/// How long `eventually` waits for an effect that should come at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until `look` finds something, for a limited time.
@@ -31,7 +31,7 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
     }
 }
 
-/// How many jobs are leased once the commands of dropped calls have run.
+/// The number of leased jobs once the commands of dropped calls have run.
 pub(crate) async fn leased_at_rest(actor: &Actor) -> u64 {
     let mut last = actor.figures().await.leased;
     loop {
@@ -44,7 +44,7 @@ pub(crate) async fn leased_at_rest(actor: &Actor) -> u64 {
     }
 }
 
-/// Claims and finishes until nothing is ready; answers what was delivered.
+/// Claims and acks jobs until nothing is ready, and returns the deliveries.
 pub(crate) async fn drain(actor: &Actor) -> Vec<Delivery> {
     let mut all = Vec::new();
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn drain(actor: &Actor) -> Vec<Delivery> {
     }
 }
 
-/// Drains the queue of exactly these payloads, in whatever order.
+/// Drains the queue, and asserts that it delivers exactly these payloads in any order.
 pub(crate) async fn delivers<P: Into<Bytes>>(
     actor: &Actor,
     wanted: impl IntoIterator<Item = P>,
@@ -66,7 +66,7 @@ pub(crate) async fn delivers<P: Into<Bytes>>(
     expect_exactly(got, wanted.into_iter().map(Into::into));
 }
 
-/// Says the same of many jobs in one call.
+/// Settles many jobs with the same disposition in one call.
 pub(crate) async fn settle_all(
     actor: &Actor,
     held: &[Delivery],
@@ -79,12 +79,12 @@ pub(crate) async fn settle_all(
     actor.settle(&done).await.expect("the settlement is answered")
 }
 
-/// Every settlement was carried out.
+/// Asserts that every settlement was carried out.
 pub(crate) fn assert_applied(settled: &[Settled]) {
     assert!(settled.iter().all(|one| *one == Settled::Applied), "{settled:?}");
 }
 
-/// The same things, each as often, in whatever order.
+/// Asserts that both lists contain the same items, each equally often, in any order.
 pub(crate) fn expect_exactly<T: Ord + Debug>(
     got: impl IntoIterator<Item = T>,
     wanted: impl IntoIterator<Item = T>,
@@ -93,7 +93,7 @@ pub(crate) fn expect_exactly<T: Ord + Debug>(
     assert!(counts.is_empty(), "too many (+) or missing (-): {counts:?}");
 }
 
-/// What there is too much or too little of, and how much.
+/// The items that occur too often or too rarely, with the difference.
 pub(crate) fn counts<T: Ord>(
     got: impl IntoIterator<Item = T>,
     wanted: impl IntoIterator<Item = T>,
@@ -105,29 +105,29 @@ pub(crate) fn counts<T: Ord>(
     counts
 }
 
-/// What was served is the line, in the order that the backend declares.
+/// Asserts that the jobs were delivered in the order that the backend declares.
 pub(crate) fn assert_in_line(actor: &Actor, served: &[Delivery], line: &Line) {
     if let Err(wrong) = line.judge(&actor.class(), &payloads(served)) {
         panic!("{wrong}");
     }
 }
 
-/// What was delivered, in the order of delivery.
+/// The delivered payloads, in the order of delivery.
 pub(crate) fn payloads(delivered: &[Delivery]) -> Vec<Bytes> {
     delivered.iter().map(|one| one.payload.clone()).collect()
 }
 
-/// What is listed, in the order of the list.
+/// The listed payloads, in the order of the list.
 pub(crate) fn listed(jobs: &[JobView]) -> Vec<Bytes> {
     jobs.iter().map(|one| one.payload.clone()).collect()
 }
 
-/// `count` payloads that tell their place.
+/// `count` payloads, each with its own number.
 pub(crate) fn numbered(count: usize) -> Vec<Bytes> {
     (0..count).map(|index| Bytes::from(format!("job {index}"))).collect()
 }
 
-/// Why a job was buried.
+/// The reason why a job was buried.
 pub(crate) fn reason(view: &JobView) -> &str {
     match &view.detail {
         StateDetail::Dead { reason, .. } => reason,
@@ -159,7 +159,7 @@ pub(crate) fn retry_now() -> Disposition {
     retry_after(Duration::ZERO)
 }
 
-/// Attempts before a job is buried.
+/// The number of attempts before a job is buried.
 pub(crate) fn attempts(most: u16) -> NonZeroU16 {
     NonZeroU16::new(most).expect("cases allow one attempt at least")
 }

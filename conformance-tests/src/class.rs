@@ -1,5 +1,5 @@
-//! What a backend promises by the classes and limits that it declares. Said here, and
-//! nowhere else: cases, acts and the model ask.
+//! The promises of a backend that follow from the classes and limits that it declares.
+//! They are defined only here: cases, acts and the model use these functions.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ impl Class {
         Self { can: can.clone() }
     }
 
-    /// Whether `one` is surely served before `other` (R13, R15).
+    /// Whether `one` is certainly delivered before `other` (R13, R15).
     pub(crate) fn is_first(&self, one: &Ready, other: &Ready) -> bool {
         match self.can.order {
             Order::Fifo if one.priority == other.priority => {
@@ -32,8 +32,9 @@ impl Class {
         }
     }
 
-    /// Upper levels are pushed to where the ring is read, so that the last is first;
-    /// what comes back to them may be anywhere.
+    /// Jobs of the upper levels are pushed at the end from which the ring is read, so
+    /// the last one pushed comes first. Jobs that return to these levels may be
+    /// anywhere.
     fn is_first_in_ring(&self, one: &Ready, other: &Ready) -> bool {
         let is_upper = |job: &Ready| job.priority > *self.can.priorities.start();
         match (is_upper(one), is_upper(other)) {
@@ -50,8 +51,8 @@ impl Class {
         }
     }
 
-    /// The place of a job that was leased by that claim, as that of its deliveries,
-    /// until then, and came back.
+    /// The position in the queue of a job that returned, given the claim that leased it
+    /// and its position until then.
     pub(crate) fn back(
         &self,
         (claim, index): Moment,
@@ -68,8 +69,8 @@ impl Class {
         }
     }
 
-    /// How many claims in a row may find less than they ask for before one finds a
-    /// job that is ready, where so many are unfinished (R9).
+    /// The number of consecutive claims that may find less than they ask for before one
+    /// finds a ready job, with that many unfinished jobs (R9).
     pub(crate) fn patience(&self, unfinished: u64) -> u64 {
         match self.can.recovery {
             RecoveryBound::OneTurn => unfinished,
@@ -77,19 +78,19 @@ impl Class {
         }
     }
 
-    /// Whether a claim may take a job over whose lease has ended, with no recovery
+    /// Whether a claim may take over a job whose lease has expired without a recovery
     /// before it.
     pub(crate) fn claims_take_over(&self) -> bool {
         self.can.recovery == RecoveryBound::OneTurn
     }
 
-    /// Whether all jobs of a worker live by its heartbeat, and what a heartbeat does
-    /// not name is given back.
+    /// Whether one heartbeat extends all leases of a worker, and a job that the
+    /// heartbeat does not name is given back.
     pub(crate) fn shares_heartbeat(&self) -> bool {
         self.can.lease_scope == LeaseScope::Worker
     }
 
-    /// The levels that are told apart, the least urgent first.
+    /// The levels that the backend tells apart, the least urgent first.
     pub(crate) fn levels(&self) -> impl Iterator<Item = Priority> {
         let all = (0..=Priority::HIGHEST.level()).filter_map(Priority::new);
         all.filter(|level| self.can.priorities.contains(level))
@@ -103,12 +104,13 @@ impl Class {
         *self.can.priorities.start()
     }
 
-    /// Whether it takes the job with all that is asked for.
+    /// Whether the backend accepts the job with all of its options.
     pub(crate) fn takes(&self, job: &NewJob) -> bool {
         self.can.check_push(std::slice::from_ref(job), false).is_ok()
     }
 
-    /// The job without what is not supported, of the nearest level that is told apart.
+    /// The job without unsupported options, at the nearest level that the backend tells
+    /// apart.
     pub(crate) fn fit(&self, mut job: NewJob) -> NewJob {
         let lacks = |option| !self.can.supports(option);
         if lacks(Capability::ClientIds) {
@@ -131,8 +133,8 @@ impl Class {
     }
 }
 
-/// The classes of a backend for tests of the suite, which has every option but what
-/// is changed.
+/// The class of a backend for the suite's own tests. It supports every option, apart
+/// from those that `change` modifies.
 #[cfg(test)]
 pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
     use std::num::NonZeroU32;

@@ -1,15 +1,15 @@
-//! Clocks that the suite hands to a backend: one that it can move, one that is
-//! wrong.
+//! Clocks that the suite passes to a backend: one that the suite can move, and one that
+//! shows a wrong time.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use relq_core::{Clock, SystemClock, Timestamp};
 use tokio::sync::watch;
 
-/// The machine's clock, and as much further as the suite has moved it.
+/// The machine's clock plus the time by which the suite has moved it.
 ///
-/// It runs by itself between the moves, so that a call that waits comes to an end
-/// without being driven. Sleepers notice a move at once.
+/// It keeps running between moves, so a waiting call ends by itself. Sleeping tasks
+/// notice a move at once.
 #[derive(Debug, Clone)]
 pub(crate) struct MovableClock {
     moved: watch::Sender<Duration>,
@@ -41,14 +41,14 @@ impl Clock for MovableClock {
             while let Some(left) = wake_at.checked_sub(clock.elapsed())
                 && !left.is_zero()
             {
-                // An error means that the clock is gone; `clock` keeps it.
+                // An error means that the sender is gone, but `clock` keeps it alive.
                 let _ = tokio::time::timeout(left, moves.changed()).await;
             }
         })
     }
 }
 
-/// Which way a clock is wrong.
+/// The direction in which a clock is wrong.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Skew {
     /// It shows a later time.
@@ -57,8 +57,8 @@ pub(crate) enum Skew {
     Behind(Duration),
 }
 
-/// A clock that shows a wrong time of day. Durations are right: that is how the
-/// clocks of real machines are wrong.
+/// A clock that shows a wrong time of day. It measures durations correctly, as the
+/// wrong clocks of real machines do.
 #[derive(Debug, Clone)]
 pub(crate) struct WrongClock {
     right: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Clients' clocks do not matter (R18).
+//! The clocks of clients have no influence (R18).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) async fn a_fast_clock_steals_nothing(store: &Store) {
     honest.finish(&held).await;
 }
 
-/// R18: what a worker with a slow clock leased ends in time.
+/// R18: a lease of a worker with a slow clock expires in time.
 pub(crate) async fn a_slow_clock_keeps_nothing(store: &Store) {
     let honest = store.actor("w1").await;
     let slow = store.actor_with_clock("w2", Skew::Behind(HOURS)).await;
@@ -37,7 +37,7 @@ pub(crate) async fn a_slow_clock_keeps_nothing(store: &Store) {
     assert_eq!(honest.recover_all().await.requeued, 1);
 }
 
-/// R18: what a worker with a fast clock leased does not last for hours.
+/// R18: a lease of a worker with a fast clock does not last for hours.
 pub(crate) async fn a_fast_clocks_lease_ends_in_time(store: &Store) {
     let honest = store.actor("w1").await;
     let fast = store.actor_with_clock("w2", Skew::Ahead(HOURS)).await;
@@ -68,8 +68,8 @@ pub(crate) async fn a_wrong_producer_is_on_time(store: &Store) {
     assert_eq!(honest.figures().await.scheduled, 2);
 }
 
-/// R18: where the store has no clock of its own, it goes by the one it was given:
-/// the reason why the cases of wrong clocks do not concern such a store.
+/// R18: a store without a clock of its own uses the clock that it was given. This is
+/// why the cases of wrong clocks do not apply to such a store.
 pub(crate) async fn the_given_clock_is_the_stores(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("later").delay(HOURS)).await;

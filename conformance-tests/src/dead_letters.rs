@@ -31,7 +31,7 @@ fn moved(moved: u64) -> Redriven {
     Redriven { moved, duplicates: 0 }
 }
 
-/// R23: a dead letter says why, as the worker put it.
+/// R23: a dead letter has the error that the worker reported, unchanged.
 pub(crate) async fn a_dead_letter_says_why(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -46,7 +46,7 @@ pub(crate) async fn a_dead_letter_says_why(store: &Store) {
     assert_eq!((letter.id.as_ref(), letter.attempt), (Some(held.job()), 1));
 }
 
-/// R23: an error of any length does no harm; its beginning or its end is kept.
+/// R23: an error of any length does no harm. Its beginning or its end is kept.
 pub(crate) async fn a_long_error_does_no_harm(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -61,7 +61,7 @@ pub(crate) async fn a_long_error_does_no_harm(store: &Store) {
     assert!(kept.contains("ééé"), "{} bytes are kept", kept.len());
 }
 
-/// R23: an empty error is an error.
+/// R23: an empty error is kept as an error.
 pub(crate) async fn an_empty_error_does_no_harm(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -72,7 +72,7 @@ pub(crate) async fn an_empty_error_does_no_harm(store: &Store) {
     assert_eq!(actor.the_dead_one().await.payload, "job");
 }
 
-/// R3: nothing takes a dead letter but the operator.
+/// R3: only an operator removes a dead letter.
 pub(crate) async fn a_dead_letter_stays(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 3).await;
@@ -84,7 +84,7 @@ pub(crate) async fn a_dead_letter_stays(store: &Store) {
     assert_eq!(actor.figures().await.dead, 3);
 }
 
-/// R23: a redriven job is ready again with no attempt counted.
+/// R23: a redriven job is ready again, and its attempts start from zero.
 pub(crate) async fn a_redriven_job_begins_anew(store: &Store) {
     let actor = store.actor("worker").await;
     for level in actor.class().levels() {
@@ -101,7 +101,7 @@ pub(crate) async fn a_redriven_job_begins_anew(store: &Store) {
     }
 }
 
-/// R23: those that are named, and no others.
+/// R23: a redrive takes the named dead letters and no others.
 pub(crate) async fn a_redrive_takes_those_named(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = bury(&actor, 5).await;
@@ -114,7 +114,7 @@ pub(crate) async fn a_redrive_takes_those_named(store: &Store) {
     assert_eq!(actor.figures().await.dead, 3);
 }
 
-/// R23: unknown ids, ids of the living, and ids named twice are passed over.
+/// R23: a redrive skips unknown ids, ids of live jobs, and repeated ids.
 pub(crate) async fn a_redrive_passes_unknown_ids_over(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = bury(&actor, 1).await;
@@ -127,7 +127,7 @@ pub(crate) async fn a_redrive_passes_unknown_ids_over(store: &Store) {
     expect_exactly(payloads(&drain(&actor).await), ["job 0".into(), "alive".into()]);
 }
 
-/// R23: no ids means none, not all.
+/// R23: an empty list of ids means none, not all.
 pub(crate) async fn naming_none_means_none(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 2).await;
@@ -139,7 +139,7 @@ pub(crate) async fn naming_none_means_none(store: &Store) {
     assert_eq!(actor.figures().await.dead, 2);
 }
 
-/// R23: more dead letters than one step can hold are redriven all.
+/// R23: all dead letters are redriven, even if there are more than one step can hold.
 pub(crate) async fn thousands_are_redriven(store: &Store) {
     let actor = store.actor("worker").await;
     for _ in 0..17 {
@@ -152,7 +152,7 @@ pub(crate) async fn thousands_are_redriven(store: &Store) {
     assert_eq!(actor.figures().await.dead, 0);
 }
 
-/// R23: more dead letters than one step can hold are listed, each once.
+/// R23: each dead letter is listed once, even if there are more than one step can hold.
 pub(crate) async fn thousands_are_listed(store: &Store) {
     let actor = store.actor("worker").await;
     let mut jobs = Vec::new();
@@ -178,7 +178,7 @@ pub(crate) async fn a_purge_of_the_dead_spares_the_living(store: &Store) {
     assert_eq!((stats.dead, stats.ready, stats.leased), (0, 1, 1));
 }
 
-/// R23: a purge takes those that are named.
+/// R23: a purge of dead letters takes the named ones.
 pub(crate) async fn a_purge_takes_those_named(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = bury(&actor, 3).await;
@@ -203,7 +203,7 @@ pub(crate) async fn a_second_purge_finds_nothing(store: &Store) {
     assert_eq!(redrive(&actor, &Selection::All).await, moved(0));
 }
 
-/// R12, R23: operators at once redrive each dead letter once.
+/// R12, R23: concurrent operators redrive each dead letter once.
 pub(crate) async fn operators_at_once_redrive_once(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 200).await;
@@ -223,7 +223,7 @@ pub(crate) async fn operators_at_once_redrive_once(store: &Store) {
     expect_exactly(payloads(&drain(&actor).await), numbered(200));
 }
 
-/// R23: a dead letter keeps what was set of the job.
+/// R23: a dead letter keeps the options of its job.
 pub(crate) async fn a_dead_letter_keeps_the_job(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new(b"\0\xff".to_vec()).header("trace", "1").id(id("mine"));

@@ -13,10 +13,10 @@ use crate::{
     store::{BRIEF, HELD, PAST_BRIEF, Store, WOKEN},
 };
 
-/// Milliseconds are cut off, once at the push and once at the claim.
+/// Milliseconds are truncated twice: at the push and at the claim.
 const ROUNDING: Duration = Duration::from_millis(2);
 
-/// R14: not before its time, whoever asks.
+/// R14: no claim gets a delayed job before its time.
 pub(crate) async fn a_delayed_job_is_not_early(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("later").delay(HELD)).await;
@@ -28,7 +28,7 @@ pub(crate) async fn a_delayed_job_is_not_early(store: &Store) {
     assert_eq!((stats.scheduled, stats.ready), (1, 0));
 }
 
-/// R14: a waiting worker gets it when it is due, not a moment before.
+/// R14: a waiting worker gets a delayed job when it is due, and not before.
 pub(crate) async fn a_delayed_job_is_on_time(store: &Store) {
     let actor = store.actor("worker").await;
     let (delay, lateness) = (Duration::from_millis(700), actor.capabilities().lateness);
@@ -57,7 +57,7 @@ pub(crate) async fn recovery_promotes_due_jobs(store: &Store) {
     assert_eq!(actor.figures().await.scheduled, 1);
 }
 
-/// R14: more due jobs than one step can hold are all promoted.
+/// R14: all due jobs are promoted, even if there are more than one step can hold.
 pub(crate) async fn thousands_fall_due_at_once(store: &Store) {
     let actor = store.actor("worker").await;
     let many = 8_500;
@@ -73,7 +73,7 @@ pub(crate) async fn thousands_fall_due_at_once(store: &Store) {
     delivers(&actor, numbered(many)).await;
 }
 
-/// R14: those behind a delayed job do not wait for it.
+/// R14: jobs behind a delayed job do not wait for it.
 pub(crate) async fn a_delayed_job_blocks_nobody(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store([NewJob::new("later").delay(HELD), NewJob::new("now")]).await;
@@ -81,7 +81,8 @@ pub(crate) async fn a_delayed_job_blocks_nobody(store: &Store) {
     delivers(&actor, ["now"]).await;
 }
 
-/// R14: jobs fall due in the order of their times, whatever that of their pushes.
+/// R14: jobs fall due in the order of their due times, independent of the order of
+/// pushes.
 pub(crate) async fn due_jobs_come_in_order_of_time(store: &Store) {
     let actor = store.actor("worker").await;
     let due_after = |payload: &'static str, ms| {
@@ -101,8 +102,8 @@ pub(crate) async fn due_jobs_come_in_order_of_time(store: &Store) {
     assert_eq!(payloads(&drain(&actor).await), ["first", "second", "third"]);
 }
 
-/// R13, R14: jobs of one call that fall due together are ready in the order of the call.
-/// They are enough for the order of numbers to differ from that of their text.
+/// R13, R14: jobs of one call that fall due together become ready in the order of the
+/// call. There are enough of them that numeric and textual order differ.
 pub(crate) async fn jobs_due_together_come_in_order(store: &Store) {
     let actor = store.actor("worker").await;
     let many = actor.limits().max_jobs_per_call.get() as usize;
@@ -118,7 +119,8 @@ pub(crate) async fn jobs_due_together_come_in_order(store: &Store) {
     assert_in_line(&actor, &drain(&actor).await, &line);
 }
 
-/// R13, R14: so are the jobs of several calls, one after the other.
+/// R13, R14: jobs of several calls that fall due together become ready in the order of
+/// the calls.
 pub(crate) async fn calls_due_together_come_in_order(store: &Store) {
     let actor = store.actor("worker").await;
     for batch in numbered(40).chunks(3) {
@@ -134,8 +136,8 @@ pub(crate) async fn calls_due_together_come_in_order(store: &Store) {
     assert_in_line(&actor, &drain(&actor).await, &line);
 }
 
-/// R13, R14, R16: a holder that takes a new delay waits behind those that are due at the
-/// same time.
+/// R13, R14, R16: when a push replaces the delay of a unique job, the job comes after
+/// those that are due at the same time.
 pub(crate) async fn a_rescheduled_job_comes_after_its_equals(store: &Store) {
     let actor = store.actor("worker").await;
     let unique = key("k");
@@ -153,8 +155,8 @@ pub(crate) async fn a_rescheduled_job_comes_after_its_equals(store: &Store) {
     assert_in_line(&actor, &drain(&actor).await, &line);
 }
 
-/// R13, R14: jobs that failed together are tried again in the order in which that was
-/// said.
+/// R13, R14: jobs that failed together are retried in the order in which the failures
+/// were reported.
 pub(crate) async fn jobs_retried_together_come_in_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(30)).await;
@@ -168,7 +170,7 @@ pub(crate) async fn jobs_retried_together_come_in_order(store: &Store) {
     assert_in_line(&actor, &drain(&actor).await, &line);
 }
 
-/// R14: a retried job is not early.
+/// R14: a retried job does not come early.
 pub(crate) async fn a_retry_waits_its_time(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -183,7 +185,7 @@ pub(crate) async fn a_retry_waits_its_time(store: &Store) {
     assert_eq!(waiting[0].attempt, 1);
 }
 
-/// R14: a retried job comes when its time is over.
+/// R14: a retried job comes when its delay has passed.
 pub(crate) async fn a_retry_comes_in_time(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -197,7 +199,7 @@ pub(crate) async fn a_retry_comes_in_time(store: &Store) {
     assert_eq!((again.attempt(), again.job()), (2, held.job()));
 }
 
-/// R14: a retry without delay can be claimed at once, with no reaper near.
+/// R14: a retry without delay can be claimed at once, without a recovery.
 pub(crate) async fn a_retry_at_once_is_ready(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -224,7 +226,7 @@ pub(crate) async fn a_delayed_job_keeps_its_level(store: &Store) {
     assert!(served.iter().any(|one| one.payload == "urgent" && one.priority == level));
 }
 
-/// R14: the longest delay is allowed and does not wrap round.
+/// R14: the longest delay is allowed and does not overflow.
 pub(crate) async fn the_longest_delay_is_far_off(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").delay(relq_core::MAX_DURATION)).await;
@@ -236,7 +238,7 @@ pub(crate) async fn the_longest_delay_is_far_off(store: &Store) {
     assert!(next > relq_core::MAX_DURATION - HELD, "{next:?}");
 }
 
-/// R14, R23: the stats say when the next job is due.
+/// R14, R23: the stats show when the next job is due.
 pub(crate) async fn stats_say_what_is_due_next(store: &Store) {
     let actor = store.actor("worker").await;
     assert_eq!(actor.figures().await.next_due_in, None);

@@ -1,10 +1,10 @@
-//! Randomness that repeats itself.
+//! Reproducible randomness.
 
 use std::sync::{Mutex, PoisonError};
 
 use relq_core::Randomness;
 
-/// Bytes that look random and are the same for the same seed (SplitMix64).
+/// A pseudo-random sequence of bytes that depends only on the seed (SplitMix64).
 #[derive(Debug)]
 pub(crate) struct SeededRandomness(Mutex<u64>);
 

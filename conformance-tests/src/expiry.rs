@@ -11,7 +11,7 @@ use crate::{
     store::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
 };
 
-/// R17: an expired job is buried, with that reason.
+/// R17: an expired job is buried, with expiry as the reason.
 pub(crate) async fn an_expired_job_is_buried(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store([NewJob::new("stale").expires_in(BRIEF), NewJob::new("fresh")]).await;
@@ -26,7 +26,7 @@ pub(crate) async fn an_expired_job_is_buried(store: &Store) {
     assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
 }
 
-/// R17: a claim meets any number of expired jobs and delivers those behind them.
+/// R17: a claim passes any number of expired jobs and delivers the jobs behind them.
 pub(crate) async fn expired_jobs_block_nobody(store: &Store) {
     let actor = store.actor("worker").await;
     let stale =
@@ -44,7 +44,7 @@ pub(crate) async fn expired_jobs_block_nobody(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R17: a job that is delivered in time is not expired.
+/// R17: a job that is claimed before its expiry is delivered.
 pub(crate) async fn a_job_in_time_is_delivered(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(HELD)).await;
@@ -52,7 +52,7 @@ pub(crate) async fn a_job_in_time_is_delivered(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-/// R17: a delivery that runs when the job expires is settled as ever.
+/// R17: a job that expires while it is leased is settled as usual.
 pub(crate) async fn a_running_job_does_not_expire(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_recovered_job_expires(store: &Store) {
     assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
 }
 
-/// R17: nor does being given back.
+/// R17: giving a job back after its expiry does not bring the job back.
 pub(crate) async fn a_given_back_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
@@ -108,7 +108,7 @@ pub(crate) async fn a_given_back_job_expires(store: &Store) {
     assert_eq!(actor.the_dead_one().await.payload, "job");
 }
 
-/// R17, R14: a job whose expiry comes before its time is buried, not delivered.
+/// R17, R14: a job that expires before it is due is buried, not delivered.
 pub(crate) async fn a_scheduled_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new("job").delay(BRIEF).expires_in(BRIEF / 2);
@@ -122,7 +122,7 @@ pub(crate) async fn a_scheduled_job_expires(store: &Store) {
     assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
 }
 
-/// R17: an expiry of nothing is never delivered.
+/// R17: a job with an expiry of zero is never delivered.
 pub(crate) async fn an_expiry_of_zero_is_never_delivered(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(Duration::ZERO)).await;
@@ -134,8 +134,8 @@ pub(crate) async fn an_expiry_of_zero_is_never_delivered(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R17: a redriven job that has expired is not delivered either, or is redriven
-/// without its expiry, but is never lost.
+/// R17: a redriven job that has expired is not delivered, or is redriven without its
+/// expiry. It is never lost.
 pub(crate) async fn an_expired_job_survives_redrive(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(BRIEF)).await;

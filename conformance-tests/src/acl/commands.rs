@@ -1,24 +1,25 @@
-//! The commands that a server has, by the names that ACL rules give them.
+//! The commands of a server, by the names that ACL rules use.
 
 use std::{collections::BTreeSet, io};
 
 use crate::room::strings;
 
-/// What asks a server for the names of its commands.
+/// The command that lists the names of a server's commands.
 pub(super) const LIST: [&str; 2] = ["COMMAND", "LIST"];
 
-/// The names of a server's commands, subcommands among them: `get`, `client|id`.
+/// The names of a server's commands, including subcommands: `get`, `client|id`.
 #[derive(Debug, Clone)]
 pub(super) struct Commands(BTreeSet<String>);
 
 impl Commands {
-    /// Those of the server that answers this to [`LIST`].
+    /// Reads the names from a server's reply to [`LIST`].
     pub(super) fn listed(answer: &[u8]) -> Self {
         let names = strings(answer).into_iter().map(String::from_utf8);
         Self(names.filter_map(Result::ok).collect())
     }
 
-    /// Those that can be run: a command that has subcommands cannot be run by itself.
+    /// The commands that can be run. A command with subcommands cannot be run by
+    /// itself.
     pub(super) fn that_run(&self) -> impl Iterator<Item = &str> {
         let names = self.0.iter().map(String::as_str);
         names.filter(|name| !self.has_subcommands(name))
@@ -40,29 +41,30 @@ impl Commands {
     }
 }
 
-/// What a server says of one command.
+/// A server's description of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Description {
-    /// How many words it has, its name among them; at least so many when negative.
+    /// The number of words in a call, including the command's name. A negative number
+    /// is a minimum.
     arity: i64,
     first_key: i64,
     last_key: i64,
     key_step: i64,
-    /// Whether its keys stand where other words say.
+    /// Whether the positions of its keys depend on its other arguments.
     has_movable_keys: bool,
-    /// Whether every client may run it, before it has said which user it is.
+    /// Whether a client may run it before it has authenticated.
     pub(super) needs_no_user: bool,
 }
 
 impl Description {
-    /// The answer to `COMMAND INFO` of one command.
+    /// Reads the reply to `COMMAND INFO` for one command.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the reply is not a description of a command.
     pub(super) fn read(answer: &[u8]) -> io::Result<Self> {
         let text = String::from_utf8_lossy(answer);
         let has_flag = |flag: &str| text.lines().any(|line| line == format!("+{flag}"));
-        // The flags between them are no numbers.
+        // The flags between the numbers do not begin with `:`.
         let numbers =
             text.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok());
         let numbers: Vec<i64> = numbers.take(4).collect();
@@ -83,7 +85,7 @@ impl Description {
         })
     }
 
-    /// The shortest call of the command of that name.
+    /// The shortest call of the command with that name.
     pub(super) fn shortest(&self, name: &str) -> Vec<String> {
         let mut words: Vec<_> = name.split('|').map(str::to_owned).collect();
         let length = usize::try_from(self.arity.abs()).unwrap_or(0);
@@ -93,8 +95,8 @@ impl Description {
         words
     }
 
-    /// Calls of the command of that name, each with the key `foreign` in another place
-    /// and the key `own` in all others. None of a command without keys.
+    /// Calls of the command with that name. Each call has the key `foreign` at one
+    /// position and the key `own` at all others. Empty if the command has no keys.
     pub(super) fn with_key(
         &self,
         name: &str,
@@ -129,7 +131,7 @@ impl Description {
         if first == 0 || step == 0 {
             return Vec::new();
         }
-        // A negative last place counts from the end of a list of any length.
+        // A negative last position counts from the end of a list of any length.
         let (last, behind) = match usize::try_from(self.last_key) {
             Ok(last) => (last, 1),
             Err(_) => (first + step, usize::try_from(-self.last_key).unwrap_or(1)),

@@ -1,10 +1,10 @@
-//! A backend with the rights that its README asks for, and no others.
+//! Tests a backend with exactly the rights that its README asks for.
 //!
-//! A README names a user in one line, as in a server's ACL file: `user NAME RULE…`. In
-//! its patterns of keys and channels `Q` stands for the name of the queue. Its commands
-//! are those that the backend has the server run, or names in its scripts. [`acl!`](crate::acl!)
-//! makes the tests that the line is enough and names nothing else. This is a whole
-//! `tests/acl.rs`:
+//! A README names a user in one line, written as in a server's ACL file: `user NAME
+//! RULE…`. `Q` in its key and channel patterns stands for the name of the queue. The
+//! line lists the commands that the backend sends to the server or names in its
+//! scripts. [`acl!`](crate::acl!) generates tests that the line is sufficient and
+//! contains nothing unneeded. This is a complete `tests/acl.rs`:
 //!
 //! ```text
 //! relq_conformance::acl!(MySubject);
@@ -17,7 +17,7 @@
 //! RELQ_WRITE_ACL=1 cargo test -p MY-PACKAGE --test acl
 //! ```
 //!
-//! The parts can be had one by one, too:
+//! The parts can also be used one by one:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -56,14 +56,14 @@ pub use user::User;
 
 use crate::{Case, Subject};
 
-/// Cases by which each pattern of a user's is told to be needed.
+/// The cases that show whether each of a user's patterns is needed.
 const TELLING: [&str; 3] = [
     "isolation::plain_pushes_are_jobs",
     "no_loss::a_leased_job_is_kept",
     "waiting::a_push_wakes",
 ];
 
-/// The user's patterns of keys and channels without which nothing fails.
+/// The user's key and channel patterns whose removal makes no case fail.
 pub fn needless<S: Subject + Default>(user: &User) -> Vec<String> {
     let patterns = user.rules().iter().filter(|rule| rule.starts_with(['~', '&', '%']));
     let is_telling = |case: &Case| TELLING.contains(&case.id);
@@ -72,8 +72,9 @@ pub fn needless<S: Subject + Default>(user: &User) -> Vec<String> {
     patterns.filter(is_needless).cloned().collect()
 }
 
-/// Makes the tests that the first user in a package's README may do all that its backend
-/// needs, and no more. A backend that has several modes has a subject for each.
+/// Generates the tests that the first user in a package's README has all the rights
+/// that its backend needs, and no more. A backend with several modes has one subject
+/// for each mode.
 #[macro_export]
 macro_rules! acl {
     ($first:ty $(, $other:ty)* $(,)?) => {
@@ -81,8 +82,8 @@ macro_rules! acl {
             $crate::acl::Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"))
         }
 
-        /// Every case passes as the README's user, and its commands are those that the
-        /// server runs meanwhile, none too many.
+        /// Every case passes with the README's user, and the user's commands are
+        /// exactly those that the server runs meanwhile.
         #[test]
         fn the_readmes_user_has_the_commands_that_are_run_and_no_others() {
             readme().judge_commands(|user| {
@@ -92,34 +93,33 @@ macro_rules! acl {
             });
         }
 
-        /// The server refuses that user each of its commands that the README does not
-        /// name.
+        /// The server refuses that user each command that the README does not name.
         #[test]
         fn every_other_command_is_refused() {
             assert_eq!($crate::acl::allowed_beside(&readme().user()), [""; 0]);
         }
 
         /// The README gives a reason for each of the user's commands that the server
-        /// counts as dangerous.
+        /// classifies as dangerous.
         #[test]
         fn each_dangerous_command_is_explained() {
             assert_eq!(readme().unexplained(), [""; 0]);
         }
 
-        /// No command of the user's reaches a key of another queue.
+        /// None of the user's commands reaches a key of another queue.
         #[test]
         fn the_keys_of_other_queues_are_refused() {
             assert_eq!($crate::acl::foreign_keys_reached(&readme().user()), [""; 0]);
         }
 
-        /// Each of the user's keys is needed: without it, something fails.
+        /// Each of the user's key patterns is needed: without it, a case fails.
         #[test]
         fn each_pattern_of_keys_is_needed() {
             let needless = $crate::acl::needless::<$first>(&readme().user());
             assert_eq!(needless, [""; 0], "nothing fails without these");
         }
 
-        /// A backend that is denied a queue says so.
+        /// A backend that is denied access to a queue reports that.
         #[test]
         fn the_readmes_user_is_kept_out_of_other_queues() {
             let refused = $crate::acl::trespass::<$first>(&readme().user());

@@ -1,34 +1,36 @@
-//! The README in which a user is named.
+//! A README that names an ACL user.
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 use super::{refusals::dangerous, trial::Trial, user::User};
 
-/// What has the commands of users written to their READMEs.
+/// With this environment variable, the tests write the users' commands to their
+/// READMEs.
 const WRITE: &str = "RELQ_WRITE_ACL";
 
-/// A README that names a user.
+/// A README that names an ACL user.
 #[derive(Debug)]
 pub struct Readme {
     path: PathBuf,
 }
 
 impl Readme {
-    /// The README in that file.
+    /// The README in the file at that path.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The first user that it names.
+    /// The first user that the README names.
     ///
     /// # Panics
-    /// When it cannot be read, or names none.
+    /// When the README cannot be read, or names no user.
     pub fn user(&self) -> User {
         User::in_readme(&self.text()).expect("the README names a user")
     }
 
-    /// The user's commands that the server counts as dangerous, and that the README does
-    /// not name outside of the user's rules: it owes a reason for each.
+    /// The user's commands that the server classifies as dangerous and that the README
+    /// does not mention outside of the user's rules. The README must give a reason for
+    /// each.
     ///
     /// # Panics
     /// When the README cannot be read, or the server does not answer.
@@ -39,12 +41,13 @@ impl Readme {
         dangerous
     }
 
-    /// Tries the user, and holds its commands against those that the server ran. With
-    /// `RELQ_WRITE_ACL` in the environment it writes those to the README instead.
+    /// Runs the trial as the user, and compares the user's commands with those that the
+    /// server ran. With `RELQ_WRITE_ACL` in the environment it writes the commands that
+    /// the server ran to the README instead.
     ///
     /// # Panics
-    /// When something fails with the user's rights, and when its commands are others
-    /// than those that the server ran: with the right line.
+    /// When a case fails with the user's rights, or when the user's commands differ
+    /// from those that the server ran. The message contains the right line.
     pub fn judge_commands(&self, trial: impl Fn(&User) -> Trial) {
         if env::var_os(WRITE).is_some() {
             return self.write(&right(&self.user(), &trial));
@@ -54,7 +57,7 @@ impl Readme {
         if failures.is_empty() && commands_to_name(&commands) == user.commands() {
             return;
         }
-        // What is denied is not run, and hides what would come after it.
+        // A denied command is not run, and the commands after it are not seen.
         let right = right(&user, &trial);
         let words = [
             format!("failures: {failures:#?}"),
@@ -76,7 +79,7 @@ impl Readme {
     }
 }
 
-/// The user with the commands that the server runs when it may run all.
+/// The user with exactly the commands that the server runs when all are allowed.
 fn right(user: &User, trial: impl Fn(&User) -> Trial) -> User {
     let all = BTreeSet::from(["@all".to_owned()]);
     let Trial { failures, commands } = trial(&user.with_commands(&all));
@@ -84,7 +87,7 @@ fn right(user: &User, trial: impl Fn(&User) -> Trial) -> User {
     user.with_commands(&commands_to_name(&commands))
 }
 
-/// The commands that a rule has to name: every client may say who it is.
+/// The commands that a rule must name. Every client may authenticate.
 fn commands_to_name(run: &BTreeSet<String>) -> BTreeSet<String> {
     let needs_a_rule = |name: &&String| !["auth", "hello"].contains(&name.as_str());
     run.iter().filter(needs_a_rule).cloned().collect()

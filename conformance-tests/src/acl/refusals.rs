@@ -1,4 +1,5 @@
-//! What a server must refuse to a user, asked of the server itself (`ACL DRYRUN`).
+//! The calls that a server must refuse to a user, checked on the server with `ACL
+//! DRYRUN`.
 
 use std::io;
 
@@ -17,13 +18,13 @@ use crate::{
     server::Server,
 };
 
-/// The queue whose user it is, and keys that are another's.
+/// The user's queue, and keys of other queues.
 const QUEUE: &str = "mine";
 const OWN_KEY: &str = "{mine}:key";
 const FOREIGN_KEYS: [&str; 4] = ["other", "mine2", "{other}:key", "{mine2}:key"];
 
-/// The commands of the server that the user may run although its rules do not name them.
-/// Those that need no user (`AUTH`, `HELLO`) are left out: no rule takes them away.
+/// The server's commands that the user may run although its rules do not name them.
+/// Commands that need no user (`AUTH`, `HELLO`) are left out: no rule takes them away.
 ///
 /// # Panics
 /// When the server does not answer.
@@ -67,7 +68,7 @@ pub fn foreign_keys_reached(user: &User) -> Vec<String> {
     })
 }
 
-/// The user's commands that the server counts as dangerous, as it calls them in a text:
+/// The user's commands that the server classifies as dangerous, written as in prose:
 /// `CLIENT UNBLOCK`.
 ///
 /// # Panics
@@ -83,10 +84,10 @@ pub(super) fn dangerous(user: &User) -> Vec<String> {
     })
 }
 
-/// What the user of one queue is answered when it pushes to another.
+/// The error when the user of one queue pushes to another queue.
 ///
 /// # Panics
-/// When it is let in, or when the server does not take the user.
+/// When the push succeeds, or when the server does not accept the user.
 pub fn trespass<S: Subject + Default>(user: &User) -> Error {
     let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
     let server = Server::start();
@@ -122,7 +123,7 @@ fn on_a_server(
     asked.expect("the server answers")
 }
 
-/// A server that is asked what a user may do.
+/// A server that checks what a user may do.
 struct Asked {
     server: tokio::sync::Mutex<Upstream>,
     commands: Commands,
@@ -150,7 +151,7 @@ impl Asked {
         self.server.lock().await.ask(words).await
     }
 
-    /// Says whether the user may run that, and what it is denied if not.
+    /// Asks the server whether the user may run that call. Returns the refusal if not.
     async fn answer_to(&self, call: &[String]) -> io::Result<String> {
         let ask = ["ACL", "DRYRUN", Self::NAME].map(str::to_owned);
         let ask: Vec<_> = ask.iter().chain(call).collect();

@@ -18,18 +18,18 @@ use crate::{
     fault::{Address, FaultProxy, Upstream, is_error},
 };
 
-/// A backend that connects as a user with these rights: one of each queue, so that no
-/// queue has the rights to another.
+/// A backend that connects as a user with these rights. Each queue has a user of its
+/// own, which has no rights to other queues.
 pub struct Restricted<S> {
     subject: S,
     user: User,
     queues: Mutex<Vec<QueueName>>,
-    /// Where the commands are added that are run behind a proxy.
+    /// The set to which the commands that ran behind a proxy are added.
     seen: Option<Seen>,
     watched: Mutex<Option<Watched>>,
 }
 
-/// The server behind the proxy, and the reader of what its scripts call.
+/// The server behind the proxy, and the reader of the commands that its scripts call.
 struct Watched {
     server: Address,
     _monitor: Monitor,
@@ -53,13 +53,13 @@ impl<S: Subject> Restricted<S> {
         }
     }
 
-    /// The same, with the commands that it has the server run behind a proxy added to
-    /// `seen`: all of them once the subject is dropped.
+    /// The same backend; the commands that the server runs for it behind a proxy are
+    /// added to `seen`. All of them are in `seen` once the subject is dropped.
     pub(super) fn watched(self, seen: Seen) -> Self {
         Self { seen: Some(seen), ..self }
     }
 
-    /// Opens `queue` as its user.
+    /// Opens `queue` as the user of that queue.
     pub(super) async fn open(
         &self,
         endpoint: &str,
@@ -68,7 +68,7 @@ impl<S: Subject> Restricted<S> {
         self.subject.connect(endpoint, queue, &Environment::default()).await
     }
 
-    /// The user's name for that queue.
+    /// The user's name on the server for that queue.
     fn name_for(&self, queue: &QueueName) -> String {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let number = queues.iter().position(|known| known == queue);
@@ -79,14 +79,14 @@ impl<S: Subject> Restricted<S> {
         format!("restricted-{number}")
     }
 
-    /// Makes the server know the user, and answers where it connects to.
+    /// Creates the user on the server, and returns the endpoint to connect to.
     pub(super) async fn introduce(
         &self,
         endpoint: &str,
         queue: &QueueName,
     ) -> io::Result<String> {
         let name = self.name_for(queue);
-        // The proxy takes what comes to an endpoint for the actor's.
+        // The proxy attributes every connection to the actor's endpoint to the actor.
         let server = self.server().map_or_else(|| address(endpoint), Ok)?;
         let mut server = Upstream::open(&server).await?;
         let answer = server.ask(&self.user.command(&name, queue)).await?;
@@ -98,7 +98,7 @@ impl<S: Subject> Restricted<S> {
         Ok(as_user(endpoint, &name, self.user.password()))
     }
 
-    /// The server that is watched, if one is.
+    /// The watched server, if there is one.
     fn server(&self) -> Option<Address> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.as_ref().map(|watched| watched.server.clone())

@@ -1,9 +1,10 @@
-//! What a backend does with the rights of a user, and which commands that takes.
+//! Runs a backend with the rights of a user, and records the commands that it needs.
 //!
-//! A trial is every case of the suite behind the proxy, every act of [`steps`] once, two
-//! acts with each fault at each step, and the cases in real time, which show that nothing
-//! is needed that the proxy hides. Whole workers are among the acts. Its commands are those
-//! that the server ran behind the proxy, at the top and inside scripts.
+//! A trial has four parts: every case of the suite behind the proxy; every act of
+//! [`steps`] once, including whole workers; two acts with each fault at each step; and
+//! the cases in real time, which show that the backend needs no right that the proxy
+//! hides. The trial's commands are those that the server ran behind the proxy, both
+//! direct calls and calls from scripts.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,31 +14,31 @@ use crate::{
     runtime::block_on, server::Server, steps,
 };
 
-/// Cases in which one queue pushes to another, which the user of one queue may not.
+/// Cases in which one queue pushes to another. The user of one queue may not do that.
 const ACROSS_QUEUES: [&str; 2] = [
     "batches::a_completion_goes_to_another_queue",
     "batches::whatever_completes_tells_another_queue",
 ];
 
-/// Acts that meet each fault: among them that the server has forgotten a script, so that
-/// it is sent in full, at a call and at a wait.
+/// Acts that run with each fault. One fault makes the server forget a script, so that
+/// the script is sent in full, once in a plain call and once in a wait.
 const INJECTED: [&str; 2] = ["push", "claim_that_waits"];
 
-/// Cases that are not watched: `MONITOR` writes four bytes for each byte that is not text,
-/// and 16 MiB of them hold up the server for seconds.
+/// Cases that run without `MONITOR`: it writes four bytes for each byte that is not
+/// text, and 16 MiB of payload delay the server for seconds.
 const UNWATCHED: [&str; 1] = ["no_loss::the_largest_payload_arrives"];
 
-/// What came of trying a backend with the rights of a user.
+/// The result of running a backend with the rights of a user.
 #[derive(Debug, Default)]
 pub struct Trial {
-    /// Each case and act that failed, with its words.
+    /// Each case and act that failed, with its message.
     pub failures: Vec<String>,
     /// The commands that the server ran for the backend, as ACL rules name them.
     pub commands: BTreeSet<String>,
 }
 
 impl Trial {
-    /// Tries a backend as that user.
+    /// Runs the trial of a backend as that user.
     pub fn of<S: Subject + Default>(user: &User) -> Self {
         let mut tasks: Vec<_> = on_redis().map(|case| Task::Case(case.id)).collect();
         tasks.extend(INJECTED.map(Task::Injected));
@@ -46,7 +47,7 @@ impl Trial {
         Self::of_tasks::<S>(user, &tasks)
     }
 
-    /// Adds what came of another trial.
+    /// Adds the result of another trial.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.failures.extend(other.failures);
@@ -60,8 +61,8 @@ impl Trial {
     }
 }
 
-/// What goes wrong when the cases that are chosen are judged with the rights of that
-/// user: each case that fails, with its words.
+/// The failures of the selected cases with the rights of that user: each failed case
+/// with its message.
 pub fn denied<S: Subject + Default>(
     user: &User,
     is_chosen: impl Fn(&Case) -> bool,
@@ -75,13 +76,13 @@ fn on_redis() -> impl Iterator<Item = &'static Case> {
     cases().iter().filter(|case| case.scope != Scope::Embedded)
 }
 
-/// One thing to try.
+/// One part of a trial.
 #[derive(Debug, Clone, Copy)]
 enum Task {
     Case(&'static str),
     Bare(&'static str),
     Injected(&'static str),
-    /// All of them, with no fault.
+    /// All acts, without a fault.
     Acts,
 }
 
@@ -89,7 +90,7 @@ impl Task {
     fn tried<S: Subject + Default>(self, user: &User) -> Trial {
         let user = match self {
             Self::Case(id) if ACROSS_QUEUES.contains(&id) => user.with_all_keys(),
-            // In one of the acts a batch tells another queue.
+            // In one of the acts, a batch pushes its completion to another queue.
             Self::Acts => user.with_all_keys(),
             _ => user.clone(),
         };
@@ -103,7 +104,7 @@ impl Task {
             Self::Injected(name) => injected(subject.watched(seen.clone()), name),
             Self::Acts => {
                 let subject = subject.watched(seen.clone());
-                // What no act reaches is no matter of rights.
+                // Steps that no act reaches say nothing about the user's rights.
                 let acted = caught(|| drop(steps::missed_by_all(subject)));
                 acted.err().into_iter().collect()
             }
@@ -117,8 +118,8 @@ fn judged(subject: impl Subject, profile: Profile, id: &str) -> Vec<String> {
     judged.err().map(|words| format!("{id}: {words}")).into_iter().collect()
 }
 
-/// What goes wrong in an act with each fault at each of its steps; nothing where the
-/// backend does not support what the act needs.
+/// The failures of an act with each fault at each of its steps. Empty if the backend
+/// does not support the act.
 fn injected(subject: impl Subject, name: &str) -> Vec<String> {
     let scenario = steps::SCENARIOS.iter().find(|scenario| scenario.name == name);
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));

@@ -1,10 +1,10 @@
-//! A user of a Redis server, as one line of an ACL file describes it.
+//! A user of a Redis server, described by one line of an ACL file.
 
 use std::collections::BTreeSet;
 
 use relq_core::QueueName;
 
-/// A user of a Redis server, as an ACL line describes it.
+/// A user of a Redis server, described by an ACL line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     name: String,
@@ -12,12 +12,12 @@ pub struct User {
 }
 
 impl User {
-    /// The first user that a README names, if it names one.
+    /// The first user that a README names, if any.
     pub fn in_readme(text: &str) -> Option<Self> {
         text.lines().find_map(Self::in_line)
     }
 
-    /// The user of that name in a README, if it has one.
+    /// The user with that name in a README, if any.
     pub fn named(text: &str, name: &str) -> Option<Self> {
         text.lines().filter_map(Self::in_line).find(|user| user.name == name)
     }
@@ -29,12 +29,12 @@ impl User {
         Some(Self { name, rules: words.collect() })
     }
 
-    /// Its rules, one by one.
+    /// The user's rules, one by one.
     pub fn rules(&self) -> &[String] {
         &self.rules
     }
 
-    /// The commands that its rules allow by name.
+    /// The commands that the user's rules allow by name.
     pub fn commands(&self) -> BTreeSet<String> {
         let allowed = self.rules.iter().filter_map(|rule| rule.strip_prefix('+'));
         allowed.map(str::to_owned).collect()
@@ -46,7 +46,7 @@ impl User {
         self.changed(|rules| rules.retain(|known| known != rule))
     }
 
-    /// The same user with these commands and no others, in the order of the alphabet.
+    /// The same user with exactly these commands, in alphabetical order.
     #[must_use]
     pub fn with_commands(&self, commands: &BTreeSet<String>) -> Self {
         self.changed(|rules| {
@@ -55,7 +55,7 @@ impl User {
         })
     }
 
-    /// The same user with the keys of every queue.
+    /// The same user with access to the keys of every queue.
     #[must_use]
     pub fn with_all_keys(&self) -> Self {
         self.changed(|rules| rules.push("allkeys".to_owned()))
@@ -67,7 +67,7 @@ impl User {
         changed
     }
 
-    /// `readme` with this user in place of the one of its name.
+    /// `readme`, in which this user replaces the one of the same name.
     pub(super) fn written_to(&self, readme: &str) -> String {
         let is_its = |line: &str| {
             Self::in_line(line).is_some_and(|known| known.name == self.name)
@@ -78,7 +78,7 @@ impl User {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// It, as a line of an ACL file.
+    /// The user as a line of an ACL file.
     pub(super) fn line(&self) -> String {
         format!("user {} {}", self.name, self.rules.join(" "))
     }
@@ -87,7 +87,8 @@ impl User {
         self.rules.iter().find_map(|rule| rule.strip_prefix('>')).unwrap_or_default()
     }
 
-    /// The command that makes it the user of that queue, under that name.
+    /// The command that creates it on the server as the user of that queue, with that
+    /// name.
     pub fn command(&self, name: &str, queue: &QueueName) -> Vec<String> {
         let begin = ["ACL", "SETUSER", name, "reset"].map(str::to_owned);
         let queue = literal(queue.as_str());
@@ -99,8 +100,8 @@ impl User {
     }
 }
 
-/// A pattern that matches this text and no other, but for spaces: a rule has none, and
-/// any byte stands for one.
+/// A pattern that matches exactly this text. A space becomes `?`, which matches any
+/// byte, because a rule cannot contain a space.
 fn literal(text: &str) -> String {
     let mut pattern = String::new();
     for symbol in text.chars() {

@@ -1,10 +1,11 @@
-//! What the actors of a proxy have a server run.
+//! Records the commands that a server runs for the actors of a proxy.
 //!
-//! A command is seen at one of two places. The proxy sees what the actors send, also
-//! what `MONITOR` keeps to itself. `MONITOR` shows what scripts call, which the proxy
-//! cannot see. A command that a script names and has not called yet counts, too: a branch
-//! that no case comes to must not be denied to a user. The suite's own words with the server do not come through the proxy, and
-//! its own scripts are known by [their beginning](SUITES_SCRIPT).
+//! A command is seen at one of two places. The proxy sees the commands that the actors
+//! send, including those that `MONITOR` does not show. `MONITOR` shows the commands
+//! that scripts call, which the proxy cannot see. A command that a script names but has
+//! not called counts too: the user needs it in branches that no case reaches. The
+//! suite's own commands do not pass through the proxy, and its own scripts are
+//! recognised by [their first line](SUITES_SCRIPT).
 
 use std::{
     collections::BTreeSet,
@@ -21,10 +22,11 @@ use crate::{
     room::SUITES_SCRIPT,
 };
 
-/// What is said last to a server that is watched: all before it was seen then.
+/// The last message sent to a watched server. When it arrives, all commands before it
+/// have been seen.
 const LAST_WORD: &str = "nothing more is watched";
 
-/// The names of the commands that were seen. Clones are the same.
+/// The names of the commands that were seen. Clones share one set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen(Arc<Mutex<BTreeSet<String>>>);
 
@@ -38,7 +40,8 @@ impl Seen {
     }
 }
 
-/// Has all that the proxy's actors have run added to `seen`, until the answer is dropped.
+/// Adds every command that the proxy's actors run to `seen`, until the monitor is
+/// dropped.
 pub(super) async fn watch(proxy: &FaultProxy, seen: &Seen) -> io::Result<Monitor> {
     let commands = Commands::listed(&proxy.tell(&LIST).await?);
     let (listed, sent) = (commands.clone(), seen.clone());
@@ -56,8 +59,8 @@ pub(super) async fn watch(proxy: &FaultProxy, seen: &Seen) -> io::Result<Monitor
     Monitor::start(proxy.server().clone(), commands, seen.clone()).await
 }
 
-/// The commands that a script names where it calls one, each with the word behind it.
-/// One call may choose between two.
+/// The commands that a script names in its calls, each with the next word. One call may
+/// choose between two commands.
 fn called_in(source: &str) -> impl Iterator<Item = (&str, &str)> {
     let calls = source.split("redis.").filter_map(|call| {
         call.strip_prefix("call(").or_else(|| call.strip_prefix("pcall("))
@@ -72,8 +75,8 @@ fn called_in(source: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// A reader of what scripts call on a server. Whoever drops it waits until it has read
-/// all that the server did before.
+/// A reader of the commands that scripts call on a server. Dropping it waits until it
+/// has read every command that the server ran before the drop.
 #[derive(Debug)]
 pub(super) struct Monitor {
     stop: Option<oneshot::Sender<()>>,
@@ -88,14 +91,14 @@ impl Monitor {
     ) -> io::Result<Self> {
         let (began, begin) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        // The runtime of whoever asks may end before all is read.
+        // The caller's runtime may end before the reader has read everything.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let read = async move {
             let mut reader = match Reader::open(&server, commands, seen).await {
                 Ok(reader) => reader,
                 Err(error) => return drop(began.send(Err(error))),
             };
-            // Nobody listens any more when the case is over already.
+            // The send fails if the case has already ended and dropped the receiver.
             drop(began.send(Ok(())));
             reader.read_until(stopped, &server).await;
         };
@@ -122,7 +125,7 @@ struct Reader {
     upstream: Upstream,
     commands: Commands,
     seen: Seen,
-    /// Whether the script that runs is the suite's own.
+    /// Whether the running script belongs to the suite.
     is_suites: bool,
 }
 
@@ -138,8 +141,8 @@ impl Reader {
         Ok(Self { upstream, commands, seen, is_suites: false })
     }
 
-    /// Reads until it is told to stop and all before that is read, or until the server
-    /// is gone.
+    /// Reads until it is stopped and has read every earlier command, or until the
+    /// server has ended.
     async fn read_until(&mut self, stopped: oneshot::Receiver<()>, server: &Address) {
         let reading = async {
             while let Ok(line) = self.upstream.replies.next().await {
@@ -151,7 +154,7 @@ impl Reader {
             () = reading => return,
             _ = stopped => {}
         }
-        // A server that ended sends nothing more: what was read so far counts.
+        // A server that has ended sends nothing more. The commands read so far count.
         if let Ok(mut other) = Upstream::open(server).await {
             drop(other.ask(&["ECHO", LAST_WORD]).await);
         }
@@ -173,13 +176,14 @@ impl Reader {
             }
             return;
         }
-        // What a script calls is told right behind its own call.
+        // `MONITOR` prints a script's calls directly after the call that runs the
+        // script.
         let begin = SUITES_SCRIPT.trim_end();
         self.is_suites = words.get(1).is_some_and(|source| source.starts_with(begin));
     }
 }
 
-/// Which client a line of `MONITOR` is about, and the first two words of its command.
+/// The client of a line of `MONITOR`, and the first two words of the command.
 fn read(line: &str) -> Option<(&str, Vec<String>)> {
     let (_, told) = line.split_once(" [")?;
     let (client, mut command) = told.split_once("] \"")?;
@@ -195,7 +199,8 @@ fn read(line: &str) -> Option<(&str, Vec<String>)> {
     Some((client, words))
 }
 
-/// Where the quotation mark is that ends a word; one behind `\` is in it.
+/// The position of the quotation mark that ends a word. A mark after `\` belongs to the
+/// word.
 fn end_of_word(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {

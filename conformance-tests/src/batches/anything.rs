@@ -1,5 +1,5 @@
-//! Random sequences of all that is done with batches, held against a reference that
-//! knows sets of pieces and nothing else.
+//! Runs random sequences of all batch operations, and compares the queue with a
+//! reference that only keeps sets of pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ use crate::{
     store::{Actor, HELD, Store},
 };
 
-/// How many batches one sequence has at most, how many operations, and how many
-/// sequences there are.
+/// The maximum number of batches in one sequence, the number of operations in a
+/// sequence, and the number of sequences.
 const BATCHES: usize = 5;
 const OPERATIONS: usize = 200;
 const SEQUENCES: u64 = 6;
 
-/// A batch as it has to be.
+/// The expected state of a batch.
 #[derive(Debug)]
 struct Expected {
     state: BatchState,
@@ -47,7 +47,7 @@ impl Expected {
         if self.gives() { free.min(self.waiting.len()) } else { 0 }
     }
 
-    /// A leased piece goes back, unless the batch was cancelled.
+    /// A leased piece becomes ready again, unless the batch was cancelled.
     fn take_back(&mut self, piece: &Bytes) {
         self.leased.remove(piece);
         if self.gives() {
@@ -71,7 +71,7 @@ impl Expected {
         self.leased.remove(piece);
     }
 
-    /// Whether it completes now.
+    /// Whether the batch completes now.
     fn completes(&mut self) -> bool {
         let may_end = matches!(self.state, BatchState::Sealed | BatchState::Cancelling);
         if !may_end || self.waiting.len() + self.leased.len() > 0 {
@@ -86,25 +86,25 @@ impl Expected {
     }
 }
 
-/// A number that is small.
+/// Converts a number that is known to be small.
 fn small<T: TryFrom<usize>>(number: usize) -> T {
     T::try_from(number).ok().expect("a small number")
 }
 
-/// One sequence under way.
+/// One running sequence.
 struct Sequence {
     random: SeededRandomness,
     actors: Vec<Actor>,
     batches: BTreeMap<BatchId, Expected>,
-    /// What is held, and by which actor.
+    /// The leased jobs, each with the index of the actor that holds it.
     held: Vec<(usize, Delivery)>,
     ended: Vec<Delivery>,
-    /// Completion jobs that are ready, and that were claimed.
+    /// The number of completion jobs that are ready, and the number that were claimed.
     completed: (usize, usize),
 }
 
-/// B2, B3, B4, B5, B7: whatever is done in whatever order, each batch is at each moment
-/// what the reference says, gives what it says, and completes once.
+/// B2, B3, B4, B5, B7: after any operations in any order, each batch has the state that
+/// the reference expects, gives out the expected pieces, and completes once.
 pub(crate) async fn anything_goes_by_the_rules(store: &Store) {
     for seed in 1..=SEQUENCES {
         let mut actors = Vec::new();
@@ -159,7 +159,7 @@ impl Sequence {
             return;
         }
         let most = self.draw(4);
-        // No two are equal, so that there is one right order.
+        // No two batches have the same priority, so there is exactly one right order.
         let level = small(self.draw(20) * BATCHES + number);
         let id = format!("b{seed}-{number}");
         let priority = BatchPriority::new(level).expect("a valid level");
@@ -216,7 +216,7 @@ impl Sequence {
         self.actors[0].call_off(&id).await;
     }
 
-    /// B3, B4: what a claim of so many has to take, by batch.
+    /// B3, B4: the pieces that a claim of `most` jobs must take, counted by batch.
     fn due(&self, most: usize) -> BTreeMap<Option<BatchId>, usize> {
         let mut due = BTreeMap::new();
         let completed = most.min(self.completed.0);
@@ -236,7 +236,7 @@ impl Sequence {
     async fn claim(&mut self) {
         let (who, most) = (self.draw(self.actors.len()), 1 + self.draw(5));
         let due = self.due(most);
-        // A retried piece may have to be made ready by whoever comes by.
+        // A retried piece becomes ready only when a call promotes it.
         self.actors[who].recover_all().await;
         let taken = self.actors[who].take(small(most)).await;
         let mut got = BTreeMap::new();
@@ -284,7 +284,7 @@ impl Sequence {
         self.ended.push(one);
     }
 
-    /// B2: what was settled is settled.
+    /// B2: settling a settled piece again has no effect.
     async fn settle_again(&mut self) {
         if self.ended.is_empty() {
             return;
@@ -311,14 +311,14 @@ impl Sequence {
         }
     }
 
-    /// B7: a heartbeat ends what was cancelled, and keeps all else.
+    /// B7: a heartbeat drops pieces of cancelled batches and keeps all other leases.
     async fn beat(&mut self) {
         if self.held.is_empty() {
             return;
         }
         let at = self.draw(self.held.len());
         let (who, one) = &self.held[at];
-        // A heartbeat names all that its worker holds.
+        // A heartbeat names all jobs that its worker holds.
         let mine: Vec<_> =
             self.held.iter().filter(|(holder, _)| holder == who).collect();
         let receipts: Vec<_> =
@@ -358,7 +358,7 @@ impl Sequence {
         }
     }
 
-    /// Everything is worked off, and each batch has told of its end once.
+    /// Works off all jobs, and checks that each batch has reported its completion once.
     async fn end(&mut self, seed: u64) {
         for id in self.batches.keys() {
             self.actors[0].close(id).await;

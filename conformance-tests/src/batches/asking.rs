@@ -1,4 +1,4 @@
-//! Looking at batches, and at none (B6, R19, R23).
+//! Reading batches, including batches that do not exist (B6, R19, R23).
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use crate::{
     store::{HELD, Store},
 };
 
-/// R21: a batch that is not there is an answer, and at once.
+/// R21: calls about an unknown batch return at once and without an error.
 pub(crate) async fn an_unknown_batch_is_an_answer(store: &Store) {
     let actor = store.actor("maker").await;
     let (batches, none) = (actor.batches(), batch("none"));
@@ -27,7 +27,7 @@ pub(crate) async fn an_unknown_batch_is_an_answer(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R23: pages show every batch once, in the order of the ids.
+/// R23: the pages list every batch once, in the order of the ids.
 pub(crate) async fn pages_show_every_batch(store: &Store) {
     let actor = store.actor("maker").await;
     let names = ["b", "a.1", "c", "A", "a-2", "0", "z_9"];
@@ -52,7 +52,7 @@ pub(crate) async fn pages_show_every_batch(store: &Store) {
     assert_eq!(seen, sorted);
 }
 
-/// R19: batches of one name in two queues know nothing of each other.
+/// R19: batches with the same name in two queues are independent.
 pub(crate) async fn batches_of_queues_are_apart(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
         return;
@@ -69,7 +69,7 @@ pub(crate) async fn batches_of_queues_are_apart(store: &Store) {
     assert_eq!(there.status(&made).await.total, 0);
 }
 
-/// R23: pieces show among the jobs of the queue, with their batch.
+/// R23: pieces are listed among the jobs of the queue, with their batch.
 pub(crate) async fn pieces_show(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 5).await;
@@ -88,7 +88,8 @@ pub(crate) async fn pieces_show(store: &Store) {
     assert_eq!((status.waiting, status.leased), (3, 2));
 }
 
-/// R23: an answer of fewer than were asked for is the last page, however many they are.
+/// R23: a page with fewer batches than requested is the last page, for any number of
+/// batches.
 pub(crate) async fn a_long_page_of_batches_is_whole(store: &Store) {
     let actor = store.actor("maker").await;
     let many = 1005;

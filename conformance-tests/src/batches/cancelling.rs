@@ -1,4 +1,4 @@
-//! A cancelled batch gives nothing, takes nothing and ends (B7).
+//! A cancelled batch gives out no pieces, accepts none, and ends (B7).
 
 use std::num::NonZeroU16;
 
@@ -12,7 +12,8 @@ use crate::{
     store::{BRIEF, HELD, PAST_BRIEF, Store},
 };
 
-/// B7: what is not started is dropped, and with nothing leased the batch ends at once.
+/// B7: pieces that have not started are dropped, and if none is leased the batch ends
+/// at once.
 pub(crate) async fn a_cancelled_batch_gives_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 5).await;
@@ -27,7 +28,7 @@ pub(crate) async fn a_cancelled_batch_gives_nothing(store: &Store) {
     assert_eq!((stats.cancelled, stats.unfinished()), (5, 0));
 }
 
-/// B7, B9: pieces that wait for their next try are dropped as well.
+/// B7, B9: pieces that wait for a retry are dropped as well.
 pub(crate) async fn a_cancel_drops_what_is_retried(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 2).await;
@@ -42,7 +43,8 @@ pub(crate) async fn a_cancel_drops_what_is_retried(store: &Store) {
     assert_eq!(actor.take(5).await, []);
 }
 
-/// B7: who works on a piece is told by its heartbeat, and the batch ends with that.
+/// B7: the heartbeat tells the worker of a running piece about the cancel. That ends
+/// the batch.
 pub(crate) async fn a_running_piece_is_told(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     let made = worker.submit(&telling("b"), 3).await;
@@ -61,7 +63,7 @@ pub(crate) async fn a_running_piece_is_told(store: &Store) {
     assert_eq!(completed(&drain(&operator).await), 1);
 }
 
-/// B7: what was done before its worker heard of the cancel is done.
+/// B7: a piece that is finished before its worker learns of the cancel counts as done.
 pub(crate) async fn what_is_done_meanwhile_counts(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 3).await;
@@ -78,7 +80,7 @@ pub(crate) async fn what_is_done_meanwhile_counts(store: &Store) {
     assert_eq!(completed(&drain(&actor).await), 1);
 }
 
-/// B7: what would come back to a cancelled batch is dropped.
+/// B7: a piece that would return to a cancelled batch is dropped.
 pub(crate) async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b"), 7).await;
@@ -104,7 +106,7 @@ pub(crate) async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     assert_eq!((after.len(), completed(&after)), (1, 1));
 }
 
-/// B7: thousands are dropped, and none of them is given out meanwhile.
+/// B7: thousands of pieces are dropped, and none is given out meanwhile.
 pub(crate) async fn thousands_are_cancelled(store: &Store) {
     let (actor, worker) = (store.actor("o").await, store.actor("w").await);
     let made = actor.make(&telling("b")).await;
@@ -123,7 +125,7 @@ pub(crate) async fn thousands_are_cancelled(store: &Store) {
     assert_eq!((after.len(), completed(&after)), (1, 1));
 }
 
-/// B7: a cancel that comes after the end changes nothing.
+/// B7: a cancel after the batch has ended changes nothing.
 pub(crate) async fn a_cancel_after_the_end_changes_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 1).await;
@@ -140,7 +142,7 @@ pub(crate) async fn a_cancel_after_the_end_changes_nothing(store: &Store) {
     assert_eq!(completed(&drain(&actor).await), 1);
 }
 
-/// B7: a cancel spares the other batches of the queue, and its plain jobs.
+/// B7: a cancel does not touch other batches of the queue, nor plain jobs.
 pub(crate) async fn a_cancel_spares_the_others(store: &Store) {
     let actor = store.actor("worker").await;
     let gone = actor.submit(&NewBatch::new(batch("gone")).limit(limit(1)), 3).await;
@@ -154,8 +156,9 @@ pub(crate) async fn a_cancel_spares_the_others(store: &Store) {
     actor.assert_completed(&stays, BatchOutcome::Done).await;
 }
 
-/// R1, B7: a cancel drops its own pieces alone: a plain job and a piece of another
-/// batch may wait under the ids of two that are leased, where a backend takes such ids.
+/// R1, B7: a cancel drops only the pieces of its own batch. Where a backend accepts
+/// such ids, a plain job and a piece of another batch may wait under the ids of two
+/// leased pieces.
 pub(crate) async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
     let actor = store.actor("worker").await;
     let gone = actor.submit(&NewBatch::new(batch("gone")), 2).await;
@@ -186,7 +189,7 @@ pub(crate) async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
     assert_eq!(actor.status(&gone).await.done, 2);
 }
 
-/// B7: a lease that ends is dropped, and is no death: not on the last attempt either.
+/// B7: a piece whose lease expires is dropped and not buried, even on its last attempt.
 pub(crate) async fn a_last_lease_of_a_cancelled_batch_is_dropped(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&telling("b")).await;

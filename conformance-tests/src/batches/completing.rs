@@ -1,4 +1,4 @@
-//! A batch completes once, and whoever asks is told (B1, B5).
+//! A batch completes once, and every caller that asks learns of it (B1, B5).
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -13,7 +13,8 @@ use crate::{
     store::{HELD, Store, WOKEN},
 };
 
-/// B1: an open batch whose pieces have all ended has not completed: more may come.
+/// B1: an open batch whose pieces have all ended has not completed: more pieces may be
+/// added.
 pub(crate) async fn an_open_batch_does_not_complete(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&telling("b")).await;
@@ -44,7 +45,7 @@ pub(crate) async fn an_empty_batch_completes_at_once(store: &Store) {
     assert_eq!(completed(&drain(&actor).await), 1);
 }
 
-/// B5: with the last piece a sealed batch completes, and its job is there, once.
+/// B5: the last piece completes a sealed batch, and pushes its completion job once.
 pub(crate) async fn the_last_piece_completes(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 3).await;
@@ -65,7 +66,7 @@ pub(crate) async fn the_last_piece_completes(store: &Store) {
     assert_eq!(drain(&actor).await, []);
 }
 
-/// B5, R2: the completion job arrives as it was given.
+/// B5, R2: the completion job arrives unchanged.
 pub(crate) async fn a_completion_job_is_whole(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new(vec![0, 255])
@@ -83,7 +84,8 @@ pub(crate) async fn a_completion_job_is_whole(store: &Store) {
     );
 }
 
-/// B5: the record can be read by who comes later, and nobody has to have listened.
+/// B5: the record can be read later, by a caller that did not listen for the
+/// completion.
 pub(crate) async fn a_completion_is_read_later(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
@@ -100,7 +102,8 @@ pub(crate) async fn a_completion_is_read_later(store: &Store) {
     assert!(took < wait, "it was told at once");
 }
 
-/// B5: a completion that goes to another queue gets there, once, whoever forwards it.
+/// B5: a completion job for another queue arrives there once, whichever call forwards
+/// it.
 pub(crate) async fn a_completion_goes_to_another_queue(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
         return;
@@ -125,8 +128,9 @@ pub(crate) async fn a_completion_goes_to_another_queue(store: &Store) {
     assert_eq!(*after[0].job(), made.completion_job(created_at));
 }
 
-/// B5, B7: whatever ends the last piece, another queue is told at once, with no reaper near:
-/// a heartbeat, a worker that leaves, and an operator's cancel.
+/// B5, B7: whichever call ends the last piece, the other queue gets the completion job
+/// at once, without a recovery: a heartbeat, a worker's release, or an operator's
+/// cancel.
 pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
         return;
@@ -156,7 +160,7 @@ pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
     assert_eq!(completed(&drain(&there).await), 1);
 }
 
-/// B5: workers that end the last pieces at once complete once.
+/// B5: workers that end the last pieces at the same time complete the batch once.
 pub(crate) async fn workers_at_once_complete_once(store: &Store) {
     let maker = store.actor("maker").await;
     for round in 0..5 {
@@ -178,7 +182,8 @@ pub(crate) async fn workers_at_once_complete_once(store: &Store) {
     }
 }
 
-/// B5: who waits is told within the time, and not before.
+/// B5: a waiting caller gets the completion in time, and not before the batch
+/// completes.
 pub(crate) async fn a_waiter_is_told(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
@@ -198,7 +203,7 @@ pub(crate) async fn a_waiter_is_told(store: &Store) {
     assert_eq!(completed.expect("it ends").outcome(), Some(BatchOutcome::Done));
 }
 
-/// R21: a wait ends in time, and says how the batch stands.
+/// R21: a wait ends in time, and returns the state of the batch.
 pub(crate) async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
@@ -215,7 +220,7 @@ pub(crate) async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
     assert!(endless.is_err(), "{endless:?}");
 }
 
-/// B5, R22: dropped calls of settle leave a batch that ends once.
+/// B5, R22: dropped settle calls leave a batch that completes once.
 pub(crate) async fn dropped_settlements_complete_once(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 6).await;

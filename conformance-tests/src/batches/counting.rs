@@ -1,4 +1,4 @@
-//! A piece counts once, whatever happens to it (B2, B8).
+//! A piece counts once in all circumstances (B2, B8).
 
 use relq_core::{
     BatchOutcome, Cancelled, Disposition, JobState, NewBatch, NewJob, Selection,
@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// B2, B8, R23: each way in which a piece ends is counted as what it is.
+/// B2, B8, R23: each way in which a piece ends has its own count.
 pub(crate) async fn every_end_is_counted(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -74,7 +74,7 @@ pub(crate) async fn a_redelivered_piece_counts_once(store: &Store) {
     assert_eq!(completed(&drain(&actor).await), 1);
 }
 
-/// B8: a piece that is buried has failed; a redrive makes a plain job of it.
+/// B8: a buried piece has failed. A redrive turns it into a plain job.
 pub(crate) async fn a_buried_piece_has_failed(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 2).await;
@@ -93,8 +93,7 @@ pub(crate) async fn a_buried_piece_has_failed(store: &Store) {
     assert_eq!(actor.status(&made).await, record);
 }
 
-/// B8, R11: a piece whose last lease ended has failed, and that can be the end of its
-/// batch.
+/// B8, R11: a piece whose last lease expired has failed. That can complete its batch.
 pub(crate) async fn a_piece_out_of_attempts_has_failed(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&telling("b")).await;
@@ -111,7 +110,7 @@ pub(crate) async fn a_piece_out_of_attempts_has_failed(store: &Store) {
     assert_eq!(completed(&drain(&actor).await), 1);
 }
 
-/// B2: the figures add up after anything, and at any rest between.
+/// B2: the counts add up after any operations, and whenever no call is running.
 pub(crate) async fn a_batchs_stats_add_up(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b"), 40).await;

@@ -1,4 +1,4 @@
-//! What the cases of batches are made with and judged by.
+//! Helpers and assertions for the cases of batches.
 
 use std::num::NonZeroU32;
 
@@ -32,14 +32,14 @@ impl Actor {
         self.batch_queue().expect("the backend supports batches")
     }
 
-    /// Makes a batch that is not there yet.
+    /// Creates a batch that does not exist yet.
     pub(super) async fn make(&self, new: &NewBatch) -> BatchId {
         let made = self.batches().create(new).await.expect("the call is answered");
         assert_eq!(made, Created::Stored);
         new.id.clone()
     }
 
-    /// Adds pieces that are stored, all of them.
+    /// Adds pieces, and asserts that all of them are stored.
     pub(super) async fn fill<J: Into<NewJob>>(
         &self,
         batch: &BatchId,
@@ -57,26 +57,26 @@ impl Actor {
         }
     }
 
-    /// Seals a batch that is there.
+    /// Seals an existing batch.
     pub(super) async fn close(&self, batch: &BatchId) -> BatchStatus {
         let sealed = self.batches().seal(batch).await.expect("the call is answered");
         self.adds_up(sealed.expect("the batch is there"))
     }
 
-    /// Cancels a batch that is there.
+    /// Cancels an existing batch.
     pub(super) async fn call_off(&self, batch: &BatchId) -> BatchStatus {
         let cancelled = self.batches().cancel_batch(batch).await;
         let cancelled = cancelled.expect("the call is answered");
         self.adds_up(cancelled.expect("the batch is there"))
     }
 
-    /// What is known of a batch that is there.
+    /// The status of an existing batch.
     pub(super) async fn status(&self, batch: &BatchId) -> BatchStatus {
         let known = self.batches().batch(batch).await.expect("the call is answered");
         self.adds_up(known.expect("the batch is there"))
     }
 
-    /// Makes a batch of `count` numbered pieces and seals it.
+    /// Creates a batch of `count` numbered pieces and seals it.
     pub(super) async fn submit(&self, new: &NewBatch, count: usize) -> BatchId {
         let batch = self.make(new).await;
         self.fill(&batch, pieces(&batch, count)).await;
@@ -84,14 +84,15 @@ impl Actor {
         batch
     }
 
-    /// B2: nothing is counted twice or not at all.
+    /// B2: asserts that each piece is counted exactly once.
     fn adds_up(&self, status: BatchStatus) -> BatchStatus {
         let sum = status.ended() + status.leased + status.waiting;
         assert_eq!(status.total, sum, "B2: {status:?}");
         status
     }
 
-    /// The batch has ended like that, and its record says so.
+    /// Asserts that the batch has completed with that outcome, and that its record says
+    /// so.
     pub(super) async fn assert_completed(
         &self,
         batch: &BatchId,
@@ -103,7 +104,7 @@ impl Actor {
         assert_eq!(status.leased + status.waiting, 0, "{status:?}");
     }
 
-    /// The batch has not ended.
+    /// Asserts that the batch has not completed.
     pub(super) async fn assert_running(&self, batch: &BatchId) {
         let status = self.status(batch).await;
         assert_eq!(status.outcome(), None, "{status:?}");
@@ -111,18 +112,18 @@ impl Actor {
     }
 }
 
-/// `count` pieces of a batch that tell their place and their batch.
+/// `count` pieces, each with its own number and the name of its batch.
 pub(super) fn pieces(batch: &BatchId, count: usize) -> Vec<Bytes> {
     let numbered = numbered(count).into_iter();
     numbered.map(|one| Bytes::from(format!("{batch} {}", one.escape_ascii()))).collect()
 }
 
-/// How many of the deliveries are pieces of that batch.
+/// The number of deliveries that are pieces of that batch.
 pub(super) fn of(taken: &[Delivery], id: &BatchId) -> usize {
     taken.iter().filter(|one| one.batch.as_ref() == Some(id)).count()
 }
 
-/// How many of the deliveries tell of a completion.
+/// The number of deliveries that are completion jobs.
 pub(super) fn completed(taken: &[Delivery]) -> usize {
     taken.iter().filter(|one| one.payload == COMPLETE).count()
 }

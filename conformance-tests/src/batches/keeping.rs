@@ -1,4 +1,4 @@
-//! How long a record is kept, and what is left after it (B6).
+//! How long a record is kept, and which data remain after that (B6).
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{
 
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 const A_BIT: Duration = Duration::from_secs(1);
-/// Longer than ids and answers are remembered (R4).
+/// Longer than a backend remembers ids and results of pushes (R4).
 const MEMORY: Duration = Duration::from_secs(6 * 60);
 
-/// B6: the record is there for as long as it was asked for, unchanged, and no longer.
+/// B6: the record stays unchanged for the requested time, and is then removed.
 pub(crate) async fn a_record_is_kept_for_its_time(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").retention(RETENTION), 2).await;
@@ -34,7 +34,7 @@ pub(crate) async fn a_record_is_kept_for_its_time(store: &Store) {
     assert_eq!(actor.batches().batch(&made).await.expect("answered"), None);
 }
 
-/// B5, B6: a name that is used again tells of its completion again.
+/// B5, B6: a batch with a name that was used before pushes its own completion job.
 pub(crate) async fn a_name_can_be_used_again(store: &Store) {
     let actor = store.actor("worker").await;
     let new = telling("b").retention(NewBatch::MIN_RETENTION);
@@ -68,7 +68,7 @@ pub(crate) async fn a_dead_letter_outlives_its_batch(store: &Store) {
     assert_eq!((status.total, status.done, status.failed), (1, 1, 0));
 }
 
-/// R23: a purge removes batches, and nothing completes by it.
+/// R23: a purge removes batches without completing them.
 pub(crate) async fn a_purge_removes_batches(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 3).await;
@@ -91,7 +91,7 @@ pub(crate) async fn a_purge_removes_batches(store: &Store) {
     actor.assert_completed(&again, BatchOutcome::Done).await;
 }
 
-/// B6: of batches that were removed nothing is left in the store (NO-ORPHAN-KEYS).
+/// B6: removed batches leave nothing in the store (NO-ORPHAN-KEYS).
 pub(crate) async fn nothing_is_left_of_a_batch(store: &Store) {
     let actor = store.actor("worker").await;
     let mut sizes = Vec::new();

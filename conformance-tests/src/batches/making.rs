@@ -1,4 +1,4 @@
-//! Making, filling and sealing (B1, R4, R5).
+//! Creating, filling and sealing batches (B1, R4, R5).
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::{
     store::{HELD, Store},
 };
 
-/// B10: a batch whose answer was lost is made again, and is there once, as it was made.
+/// B10: a create whose reply was lost is repeated, and the batch exists once, as first
+/// created.
 pub(crate) async fn a_batch_is_made_once(store: &Store) {
     let actor = store.actor("maker").await;
     let new = NewBatch::new(batch("b"))
@@ -32,7 +33,8 @@ pub(crate) async fn a_batch_is_made_once(store: &Store) {
     assert_eq!((status.total, status.sealed_at), (0, None));
 }
 
-/// R5: what cannot be kept as it was asked for is refused before anything is written.
+/// R5: a batch that cannot be stored as requested is refused before anything is
+/// written.
 pub(crate) async fn senseless_batches_are_refused(store: &Store) {
     let actor = store.actor("maker").await;
     let new = || NewBatch::new(batch("b"));
@@ -55,7 +57,7 @@ pub(crate) async fn senseless_batches_are_refused(store: &Store) {
     assert_eq!(known, None);
 }
 
-/// R5: a piece has nothing for itself that its batch has for all.
+/// R5: a piece cannot have options that belong to its batch.
 pub(crate) async fn pieces_with_options_are_refused(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -75,7 +77,7 @@ pub(crate) async fn pieces_with_options_are_refused(store: &Store) {
     assert_eq!(actor.status(&made).await.total, 0);
 }
 
-/// R5, B1: one piece that cannot be kept takes the others with it.
+/// R5, B1: if one piece of a call is invalid, none of the call's pieces is stored.
 pub(crate) async fn pieces_are_added_all_or_none(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -88,7 +90,7 @@ pub(crate) async fn pieces_are_added_all_or_none(store: &Store) {
     assert_eq!((status.total, actor.figures().await.unfinished()), (0, 0));
 }
 
-/// B1: a sealed, cancelled or completed batch takes nothing.
+/// B1: a sealed, cancelled or completed batch accepts no pieces.
 pub(crate) async fn a_closed_batch_takes_nothing(store: &Store) {
     let actor = store.actor("maker").await;
     let sealed = actor.submit(&NewBatch::new(batch("sealed")), 1).await;
@@ -109,8 +111,8 @@ pub(crate) async fn a_closed_batch_takes_nothing(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 1);
 }
 
-/// R4, B1: an add whose answer was lost is repeated, also when the batch was sealed
-/// meanwhile.
+/// R4, B1: an add whose reply was lost can be repeated, even if the batch has been
+/// sealed meanwhile.
 pub(crate) async fn an_add_can_be_repeated(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -128,7 +130,7 @@ pub(crate) async fn an_add_can_be_repeated(store: &Store) {
     assert_eq!(drain(&actor).await.len(), 2);
 }
 
-/// R4, B2: a client-made id makes one piece.
+/// R4, B2: adding a client-made id twice makes one piece.
 pub(crate) async fn a_piece_of_a_known_id_is_added_once(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -160,7 +162,7 @@ pub(crate) async fn sealing_twice_is_sealing_once(store: &Store) {
     assert_eq!(drain(&actor).await.len(), 1, "one completion job");
 }
 
-/// R2: a piece is a job, which says of which batch it is.
+/// R2: a piece is a job that names its batch.
 pub(crate) async fn a_piece_is_a_job(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -179,7 +181,7 @@ pub(crate) async fn a_piece_is_a_job(store: &Store) {
     assert_eq!(plain.batch, None);
 }
 
-/// R5: as much as a push takes is added in one call.
+/// R5: one add accepts as many pieces as one push accepts jobs.
 pub(crate) async fn as_much_as_a_push_is_added(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;

@@ -1,4 +1,4 @@
-//! What a backend with batches promises beyond the rules of jobs (B1 to B10).
+//! The promises of a backend with batches beyond the rules of jobs (B1 to B10).
 
 mod anything;
 mod asking;

@@ -1,4 +1,4 @@
-//! Which pieces are given out, and how many at once (B3, B4, B9).
+//! Which pieces a claim takes, and how many may be leased at once (B3, B4, B9).
 
 use relq_core::{
     BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, ClaimRequest, Delivery,
@@ -19,7 +19,7 @@ fn ranked(id: &str, level: u8) -> NewBatch {
     NewBatch::new(batch(id)).priority(level)
 }
 
-/// The batches of what is claimed and finished one by one.
+/// Claims and acks jobs one by one, and returns the batch of each.
 async fn served(actor: &Actor) -> Vec<Option<BatchId>> {
     let mut order = Vec::new();
     loop {
@@ -35,7 +35,7 @@ async fn alter(actor: &Actor, batch: &BatchId, change: Change) -> BatchStatus {
     altered.expect("the batch is there")
 }
 
-/// B3: no more pieces are leased than the limit says, whoever asks for how many.
+/// B3: the number of leased pieces never exceeds the limit, whatever claims ask for.
 pub(crate) async fn a_limit_holds(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b").limit(limit(3)), 10).await;
@@ -57,7 +57,7 @@ pub(crate) async fn a_limit_holds(store: &Store) {
     one.assert_completed(&made, BatchOutcome::Done).await;
 }
 
-/// B3: the slot of a dead worker comes back with its lease.
+/// B3: the slot of a dead worker becomes free when its lease expires.
 pub(crate) async fn a_dead_workers_slot_comes_back(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b").limit(limit(2)), 4).await;
@@ -75,7 +75,7 @@ pub(crate) async fn a_dead_workers_slot_comes_back(store: &Store) {
     two.assert_completed(&made, BatchOutcome::Done).await;
 }
 
-/// B3, R24: the slots of a worker that leaves are free at once.
+/// B3, R24: a worker's release frees its slots at once.
 pub(crate) async fn released_slots_come_back(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&NewBatch::new(batch("b")).limit(limit(2)), 3).await;
@@ -104,7 +104,8 @@ pub(crate) async fn every_end_frees_its_slot(store: &Store) {
     assert_eq!(of(&actor.take(3).await, &made), 1);
 }
 
-/// B9: a retried piece waits without a slot, and its batch waits for it.
+/// B9: a retried piece waits without a slot, and its batch does not complete without
+/// it.
 pub(crate) async fn a_retry_holds_no_slot(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
@@ -126,13 +127,13 @@ pub(crate) async fn a_retry_holds_no_slot(store: &Store) {
     actor.assert_completed(&made, BatchOutcome::Done).await;
 }
 
-/// B4: the most urgent batch first, of equal ones the older, and jobs of no batch
-/// before all.
+/// B4: jobs of no batch come first, then pieces of the most urgent batch. Of equally
+/// urgent batches, the older comes first.
 pub(crate) async fn the_most_urgent_batch_is_first(store: &Store) {
     let actor = store.actor("worker").await;
     let low = actor.submit(&ranked("low", 0), 2).await;
     let older = actor.submit(&ranked("older", 50), 2).await;
-    // Of one millisecond, the order of making is nobody's promise.
+    // The order of batches created in the same millisecond is not defined.
     store.advance(BRIEF).await;
     let younger = actor.submit(&ranked("a-younger", 50), 2).await;
     let high = actor.submit(&ranked("high", 99), 2).await;
@@ -145,7 +146,7 @@ pub(crate) async fn the_most_urgent_batch_is_first(store: &Store) {
     assert_eq!(order, twice.collect::<Vec<_>>());
 }
 
-/// B4: one claim takes from as many batches as it needs.
+/// B4: one claim takes pieces from as many batches as it needs.
 pub(crate) async fn one_claim_spans_batches(store: &Store) {
     let actor = store.actor("worker").await;
     let low = actor.submit(&ranked("low", 1), 5).await;
@@ -157,8 +158,8 @@ pub(crate) async fn one_claim_spans_batches(store: &Store) {
     assert_eq!((taken.len(), of(&taken, &high), of(&taken, &low)), (6, 2, 3));
 }
 
-/// B4, R6: a claim takes pieces of 1 MiB, or one piece, and those that are left go on to
-/// be ready.
+/// B4, R6: a claim takes pieces of up to 1 MiB in total, or one piece. The pieces that
+/// it leaves stay ready.
 pub(crate) async fn a_claim_of_pieces_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let most = ClaimRequest::MAX_BYTES;
@@ -187,7 +188,7 @@ pub(crate) async fn a_claim_of_pieces_is_bounded_by_bytes(store: &Store) {
     assert_applied(&settle_all(&actor, &taken, &Disposition::Done).await);
 }
 
-/// B3, B4: a batch that has no slot free holds up no other.
+/// B3, B4: a batch without a free slot does not delay other batches.
 pub(crate) async fn a_full_batch_blocks_nobody(store: &Store) {
     let actor = store.actor("worker").await;
     let big = actor.submit(&ranked("big", 99).limit(limit(1)), 20).await;
@@ -201,7 +202,7 @@ pub(crate) async fn a_full_batch_blocks_nobody(store: &Store) {
     assert_eq!(of(&actor.take(9).await, &big), 1);
 }
 
-/// B4: a change of priority holds from the next claim on.
+/// B4: a change of priority applies from the next claim on.
 pub(crate) async fn a_changed_priority_counts(store: &Store) {
     let actor = store.actor("worker").await;
     let first = actor.submit(&ranked("first", 60), 3).await;
@@ -218,7 +219,7 @@ pub(crate) async fn a_changed_priority_counts(store: &Store) {
     assert_eq!(order[3..], vec![Some(first); 2]);
 }
 
-/// B3: a change of the limit holds from the next claim on; a lower one takes nobody's
+/// B3: a change of the limit applies from the next claim on. A lower limit ends no
 /// lease.
 pub(crate) async fn a_changed_limit_counts(store: &Store) {
     let actor = store.actor("worker").await;
@@ -239,7 +240,7 @@ pub(crate) async fn a_changed_limit_counts(store: &Store) {
     assert_eq!(actor.take(9).await.len(), 5);
 }
 
-/// B4, R13: pieces of one batch come in the order that the backend declares.
+/// B4, R13: the pieces of one batch come in the order that the backend declares.
 pub(crate) async fn pieces_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -251,7 +252,7 @@ pub(crate) async fn pieces_keep_their_order(store: &Store) {
     assert_in_line(&actor, &drain(&actor).await, &Line::of(all));
 }
 
-/// R23: a paused queue gives no pieces either.
+/// R23: a paused queue does not give out pieces either.
 pub(crate) async fn a_pause_holds_pieces(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 2).await;
@@ -263,7 +264,8 @@ pub(crate) async fn a_pause_holds_pieces(store: &Store) {
     assert_eq!(of(&actor.take(5).await, &made), 2);
 }
 
-/// B2, B5: settle_and_claim ends the last piece and takes what that pushed, or leaves it ready.
+/// B2, B5: settle_and_claim ends the last piece. It claims the completion job, or
+/// leaves it ready.
 pub(crate) async fn settle_and_claim_works_on_pieces(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").limit(limit(1)), 2).await;

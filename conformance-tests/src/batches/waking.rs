@@ -1,4 +1,4 @@
-//! A claim that waits is woken by all that makes a piece claimable (R21, B3).
+//! Each event that makes a piece claimable wakes a waiting claim (R21, B3).
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn is_woken(store: &Store, by: &Actor, waiting: JoinHandle<Vec<Delivery>>)
     assert_eq!(taken.expect("the claim ends").len(), 1);
 }
 
-/// R21: pieces that are added wake it.
+/// R21: added pieces wake the claim.
 pub(crate) async fn an_added_piece_wakes(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -40,7 +40,7 @@ pub(crate) async fn an_added_piece_wakes(store: &Store) {
     is_woken(store, &actor, waiter).await;
 }
 
-/// B3: a slot that becomes free wakes it.
+/// B3: a slot that becomes free wakes the claim.
 pub(crate) async fn a_free_slot_wakes(store: &Store) {
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
@@ -52,7 +52,8 @@ pub(crate) async fn a_free_slot_wakes(store: &Store) {
     is_woken(store, &actor, waiter).await;
 }
 
-/// R14, B3: a piece that falls due and finds no free slot hides no job that is due later.
+/// R14, B3: a piece that falls due without a free slot does not delay a job that is due
+/// later.
 pub(crate) async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
@@ -68,7 +69,7 @@ pub(crate) async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
     assert_eq!(payloads(&taken.expect("the claim ends")), ["later"]);
 }
 
-/// B3: a limit that is raised wakes it.
+/// B3: raising the limit wakes the claim.
 pub(crate) async fn a_raised_limit_wakes(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
@@ -81,7 +82,8 @@ pub(crate) async fn a_raised_limit_wakes(store: &Store) {
     is_woken(store, &actor, waiter).await;
 }
 
-/// R21: a claim that finds nothing waits to its end, however many batches are full.
+/// R21: a claim that finds nothing waits for its full time, however many batches are
+/// full.
 pub(crate) async fn a_full_batch_keeps_nobody_awake(store: &Store) {
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;

@@ -1,5 +1,5 @@
-//! A Redis server in a container: how most users' CI has one, and how other versions
-//! and other servers that speak Redis's protocol are tried.
+//! A Redis server in a container. Most CI systems run Redis this way. It also allows
+//! tests with other versions and with other servers that speak Redis's protocol.
 //!
 //! `RELQ_TEST_IMAGE` and `RELQ_TEST_TAG` choose the image.
 
@@ -17,38 +17,38 @@ use testcontainers::{
     runners::AsyncRunner,
 };
 
-/// The image of those who do not choose.
+/// The image when the environment names none.
 const DEFAULT_IMAGE: &str = "redis";
 const DEFAULT_TAG: &str = "8";
 
-/// Where the server listens within its container.
+/// The server's port within its container.
 const PORT: ContainerPort = ContainerPort::Tcp(6379);
 
 type SuiteResult<T> = Result<T, BoxError>;
 
-/// What a container is told.
+/// An order to the container's thread.
 enum Order {
     Kill,
     Restart,
 }
 
-/// A server in a container, which is removed when this is dropped.
+/// A server in a container. Dropping it removes the container.
 ///
-/// It lives on a thread and a runtime of its own, so that tests on any runtime, or on
-/// none, can start and end it.
+/// It has its own thread and runtime, so that tests on any runtime, or without one, can
+/// start and stop it.
 #[derive(Debug)]
 pub(crate) struct Container {
     address: SocketAddr,
-    /// Closed to have it removed.
+    /// Closing this channel removes the container.
     orders: Option<mpsc::Sender<(Order, mpsc::Sender<SuiteResult<()>>)>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Container {
-    /// Starts the chosen image; `arguments` are those of the server.
+    /// Starts the chosen image. `arguments` are passed to the server.
     ///
     /// # Errors
-    /// When Docker is not there, or has no such image and can get none.
+    /// When Docker is not running, or cannot get the image.
     pub(crate) fn start(host_port: u16, arguments: &[&str]) -> SuiteResult<Self> {
         let command = server_command(arguments);
         let (orders, inbox) = mpsc::channel();
@@ -65,23 +65,23 @@ impl Container {
         Ok(Self { address, orders: Some(orders), thread: Some(thread) })
     }
 
-    /// Where it can be reached from here; the same after a restart.
+    /// The server's address on this machine. It stays the same after a restart.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends the server with SIGKILL.
+    /// Kills the server with SIGKILL.
     ///
     /// # Errors
-    /// Docker's.
+    /// Errors of Docker.
     pub(crate) fn kill(&self) -> SuiteResult<()> {
         self.order(Order::Kill)
     }
 
-    /// Starts the server again, on the files that it left.
+    /// Starts the server again, with the files that it left.
     ///
     /// # Errors
-    /// Docker's.
+    /// Errors of Docker.
     pub(crate) fn restart(&self) -> SuiteResult<()> {
         self.order(Order::Restart)
     }
@@ -116,7 +116,7 @@ async fn live(
         }
         Err(error) => return drop(started.send(Err(error))),
     };
-    // The thread is the container's own: nothing else waits while it blocks.
+    // The loop blocks only the container's own thread.
     while let Ok((order, answer)) = inbox.recv() {
         let done = match order {
             Order::Kill => container.stop_with_timeout(Some(0)).await,
@@ -134,7 +134,7 @@ async fn launch(
     let chosen = |name, default: &str| env::var(name).unwrap_or(default.to_owned());
     let image = chosen("RELQ_TEST_IMAGE", DEFAULT_IMAGE);
     let tag = chosen("RELQ_TEST_TAG", DEFAULT_TAG);
-    // A port of our choice stays the same when the container is started again.
+    // A port chosen here stays the same when the container is started again.
     let container = GenericImage::new(image, tag)
         .with_mapped_port(host_port, PORT.as_u16().tcp())
         .with_cmd(command)

@@ -1,16 +1,16 @@
-//! One actor as the proxy sees it: alive or dead, its connections, its steps.
+//! The proxy's view of one actor: alive or dead, its connections, its steps.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::watch;
 
-/// Whether an actor lives, and how its death shows to the server.
+/// Whether an actor is alive, and whether the server sees its death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     Alive,
-    /// Dead, its connections closed.
+    /// Dead, with its connections closed.
     Closed,
-    /// Dead, and the server does not know: its connections stay open.
+    /// Dead, but its connections stay open, so the server does not notice.
     Silent,
 }
 
@@ -18,9 +18,10 @@ pub(crate) enum Life {
 pub(crate) struct Actor {
     pub(crate) name: String,
     life: watch::Sender<Life>,
-    /// Connections that are not wholly closed, the server's side among them.
+    /// The number of connections that are not fully closed, including the server's
+    /// side.
     open: watch::Sender<usize>,
-    /// Commands that the server holds.
+    /// The number of commands that the server holds.
     held: watch::Sender<usize>,
     connections: AtomicU32,
     steps: AtomicU32,
@@ -42,20 +43,20 @@ impl Actor {
         self.life.subscribe()
     }
 
-    /// Ends its life, or begins a new one.
+    /// Kills the actor, or begins a new life.
     pub(crate) fn set_life(&self, life: Life) {
         self.life.send_replace(life);
     }
 
-    /// Completes once it is dead and nothing of it is open.
+    /// Completes once the actor is dead and all of its connections are closed.
     pub(crate) async fn gone(&self) {
         let mut life = self.life.subscribe();
-        // Both senders live as long as the actor.
+        // The senders live as long as the actor.
         let _ = life.wait_for(|life| *life != Life::Alive).await;
         let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
     }
 
-    /// Completes once the server holds a command of its.
+    /// Completes once the server holds a command of this actor.
     pub(crate) async fn held(&self) {
         let _ = self.held.subscribe().wait_for(|held| *held > 0).await;
     }
@@ -81,7 +82,7 @@ impl Actor {
     }
 }
 
-/// Counts one for as long as it lives.
+/// Counts one for as long as it exists.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a watch::Sender<usize>);
 

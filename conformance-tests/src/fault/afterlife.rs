@@ -1,5 +1,5 @@
-//! What is left of the dead: commands that run late, and connections that the server
-//! takes for alive.
+//! Effects of dead actors: commands that run late, and connections that the server
+//! still takes for alive.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ pub(crate) struct Afterlife {
     frozen: Mutex<Vec<Upstream>>,
 }
 
-/// A dead actor's connection on which commands are still to run.
+/// A dead actor's connection with commands that have yet to run.
 pub(crate) struct Ghost {
     pub(crate) upstream: Upstream,
     pub(crate) session: Session,
@@ -33,13 +33,13 @@ impl Afterlife {
         self.ghosts.lock().unwrap_or_else(PoisonError::into_inner).push(ghost);
     }
 
-    /// Keeps a connection open and unread until it is thawed.
+    /// Keeps a connection open and unread until [`Self::thaw`].
     pub(crate) fn freeze(&self, upstream: Upstream) {
         self.frozen.lock().unwrap_or_else(PoisonError::into_inner).push(upstream);
     }
 
-    /// Runs all that was kept, in the order of the deaths; answers how many commands
-    /// that was.
+    /// Runs all kept commands, in the order of the deaths. Returns the number of
+    /// commands.
     pub(crate) async fn release(&self, shared: &Shared) -> io::Result<usize> {
         let ghosts = take(&self.ghosts);
         let mut ran = 0;
@@ -49,7 +49,7 @@ impl Afterlife {
         Ok(ran)
     }
 
-    /// Closes all that was frozen.
+    /// Closes all frozen connections.
     pub(crate) async fn thaw(&self) -> io::Result<()> {
         let frozen = take(&self.frozen);
         for upstream in frozen {
@@ -60,8 +60,8 @@ impl Afterlife {
 }
 
 impl Ghost {
-    /// Runs what was on its way, and closes the connection, as the server sees it
-    /// when the last bytes of a dead client arrive.
+    /// Runs the commands that were under way, and closes the connection. The server
+    /// sees the same as when the last bytes of a dead client arrive.
     async fn run(mut self, shared: &Shared) -> io::Result<usize> {
         for request in &self.requests {
             let kind = Kind::of(request);

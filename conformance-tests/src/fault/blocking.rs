@@ -1,4 +1,4 @@
-//! Commands that the server may hold until something comes or a time is over.
+//! Commands that the server may hold until data arrives or a time limit passes.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::request::Request;
 
-/// A command that blocks, and where it says for how long at most.
+/// A blocking command, and the position of its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Blocking {
     limit_at: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Blocking {
     answer: TimeOutAnswer,
 }
 
-/// What the server answers when the time is over.
+/// The server's reply when the time limit has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeOutAnswer {
     Null,
@@ -28,8 +28,8 @@ enum Unit {
 }
 
 impl Blocking {
-    /// The command, if it is one that blocks and its limit is well formed; any
-    /// other passes as it is, for the server to refuse.
+    /// Recognises a blocking command with a well-formed limit. Any other command passes
+    /// unchanged, and the server refuses a malformed one.
     pub(crate) fn of(request: &Request) -> Option<Self> {
         let last = request.len() - 1;
         let (limit_at, unit) = match request.word(0).as_str() {
@@ -50,12 +50,12 @@ impl Blocking {
         Some(Self { limit_at, limit, answer })
     }
 
-    /// How long the server would hold it; `None` is for ever.
+    /// How long the server would hold the command. `None` means without limit.
     pub(crate) fn limit(self) -> Option<Duration> {
         self.limit
     }
 
-    /// The request with no limit on the server, in pieces: the proxy keeps the time.
+    /// The request without a limit for the server, in pieces. The proxy keeps the time.
     pub(crate) fn without_limit(self, request: &Request) -> Vec<Bytes> {
         match self.limit {
             Some(_) => request.with_arg(self.limit_at, b"0"),
@@ -63,7 +63,7 @@ impl Blocking {
         }
     }
 
-    /// What the server of 7.0 answers when the time is over.
+    /// The reply of Redis 7.0 when the time limit has passed.
     pub(crate) fn time_out(self, protocol: u8) -> &'static [u8] {
         match (self.answer, protocol) {
             (TimeOutAnswer::Zero, _) => b":0\r\n",
@@ -73,7 +73,7 @@ impl Blocking {
     }
 }
 
-/// Where the milliseconds after `BLOCK` are. What follows `STREAMS` are names.
+/// The index of the milliseconds after `BLOCK`. The words after `STREAMS` are names.
 fn after_block(request: &Request) -> Option<usize> {
     let words = (1..request.len()).map(|at| (at, request.word(at)));
     let (at, _) = words

@@ -1,4 +1,4 @@
-//! Time that passes when the suite says so.
+//! A clock that moves only when the suite advances it.
 
 use std::{
     collections::BTreeMap,
@@ -13,15 +13,15 @@ use std::{
 use relq_core::{Clock, Timestamp};
 use tokio::sync::watch;
 
-/// The first of January 2100. A fixed start makes runs alike; a start in the future
-/// keeps the server, whose own clock deletes keys with a time to live, from finding
-/// one over that was set from here.
+/// The first of January 2100. A fixed start makes runs reproducible. A start in the
+/// future matters because the server deletes keys with a time to live by its own clock:
+/// no expiry time set by this clock has passed there.
 const START: Timestamp = Timestamp::from_unix_ms(4_102_444_800_000);
 
-/// A clock that stands still until it is advanced. Clones are the same clock.
+/// A clock that stands still until it is advanced. Clones share one clock.
 ///
-/// It is the one clock of a case: actors sleep on it, the proxy answers `TIME` from
-/// it, and what the server holds in a blocking command is let go by it.
+/// A case has only this clock: actors sleep on it, the proxy answers `TIME` from it,
+/// and it decides when a blocking command on the server times out.
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Shared>);
 
@@ -38,13 +38,13 @@ struct State {
 }
 
 impl VirtualClock {
-    /// A clock at its start, the same for all.
+    /// A new clock at its start time, which is the same in each run.
     pub fn new() -> Self {
         let asleep = watch::Sender::new(0);
         Self(Arc::new(Shared { state: Mutex::default(), asleep }))
     }
 
-    /// Lets time pass and wakes all whose sleep is over by then.
+    /// Advances the clock and wakes all sleepers whose time has come.
     pub fn advance(&self, by: Duration) {
         let mut state = self.state();
         state.elapsed = state.elapsed.saturating_add(by);
@@ -56,38 +56,38 @@ impl VirtualClock {
         woken.into_values().for_each(Waker::wake);
     }
 
-    /// Advances to the end of the sleep that is over first; answers how far that
-    /// was, or `None` when nobody sleeps.
+    /// Advances to the end of the sleep that ends first. Returns the time advanced, or
+    /// `None` when nothing sleeps.
     pub fn advance_to_next(&self) -> Option<Duration> {
         let by = self.next_in()?;
         self.advance(by);
         Some(by)
     }
 
-    /// How long until the sleep that is over first ends.
+    /// The time until the end of the sleep that ends first.
     pub fn next_in(&self) -> Option<Duration> {
         let state = self.state();
         let ((end, _), _) = state.sleepers.first_key_value()?;
         Some(end.saturating_sub(state.elapsed))
     }
 
-    /// How much longer each sleeper sleeps, the shortest first. Waits that the
-    /// server holds are among them.
+    /// The remaining time of each sleeper, the shortest first. Commands that wait on
+    /// the server are included.
     pub fn sleepers(&self) -> Vec<Duration> {
         let state = self.state();
         let left = |(end, _): &(Duration, u64)| end.saturating_sub(state.elapsed);
         state.sleepers.keys().map(left).collect()
     }
 
-    /// Completes once `count` sleep at the same time: when all that an actor does is
-    /// to wait, for one.
+    /// Completes once `count` tasks sleep at the same time, for example when an actor
+    /// can only wait.
     pub async fn asleep(&self, count: usize) {
         let mut asleep = self.0.asleep.subscribe();
         // The sender lives as long as the clock.
         let _ = asleep.wait_for(|asleep| *asleep >= count).await;
     }
 
-    /// What `TIME` answers: seconds and microseconds.
+    /// The reply to `TIME`: seconds and microseconds.
     pub(crate) fn time(&self) -> [String; 2] {
         let since_start = Duration::from_millis(START.unix_ms().unsigned_abs());
         let now = since_start.saturating_add(self.elapsed());
@@ -129,8 +129,8 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A sleep that ends when the clock has come to `end`. It counts as a sleeper from
-/// when it is first polled until it is over or dropped.
+/// A sleep that ends when the clock reaches `end`. It counts as a sleeper from its
+/// first poll until it ends or is dropped.
 pub(crate) struct Sleep {
     clock: VirtualClock,
     end: Duration,

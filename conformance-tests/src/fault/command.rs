@@ -1,23 +1,23 @@
-//! What a command is to the proxy.
+//! The proxy's classification of commands.
 
 use super::{blocking::Blocking, request::Request};
 
 /// How the proxy treats a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An empty array, which Redis passes over without an answer.
+    /// An empty array. Redis ignores it and sends no reply.
     Nothing,
-    /// Passes and is no step: it touches no key.
+    /// Passes and is not a step, because it touches no key.
     Free,
-    /// The server may refuse it; the proxy answers it: time.
+    /// TIME. The server may refuse it. Otherwise the proxy replies with its own time.
     Time,
-    /// Begins a transaction. Its commands are no steps; their EXEC is one.
+    /// Begins a transaction. The commands in it are not steps. Their EXEC is one.
     Multi,
-    /// Ends a transaction and does nothing.
+    /// Ends a transaction without running it.
     Discard,
-    /// Ends a transaction and runs it: one step.
+    /// Ends a transaction and runs it as one step.
     Exec,
-    /// Passes, and from then on replies are of the version that it names.
+    /// Passes. Later replies use the protocol version that it names.
     Hello,
     /// Runs a script: `EVAL` and `EVAL_RO`.
     Eval,
@@ -27,13 +27,13 @@ pub(crate) enum Kind {
     ScriptLoad,
     /// `SCRIPT EXISTS`.
     ScriptExists,
-    /// Subscribes or unsubscribes: is confirmed once a channel.
+    /// Subscribes or unsubscribes. The server confirms it once for each channel.
     Subscription,
-    /// The server may hold it.
+    /// The server may hold this command.
     Blocking(Blocking),
-    /// Any other: a step.
+    /// Any other command. It is a step.
     Plain,
-    /// The proxy cannot carry it; why.
+    /// The proxy cannot carry this command. The text is the reason.
     Refused(&'static str),
 }
 
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// Whether faults can strike it.
+    /// Whether faults can be injected at it.
     pub(crate) fn is_step(self) -> bool {
         matches!(
             self,

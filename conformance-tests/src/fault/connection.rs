@@ -1,4 +1,4 @@
-//! One connection of an actor, and its own connection to the server.
+//! An actor's connection to the proxy, and the proxy's connection to the server for it.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -17,18 +17,18 @@ use super::{
     wire::Wire,
 };
 
-/// How long a client may take for the last words to it.
+/// The time limit for sending a final error to a client.
 const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
 
-/// How a connection came to its end.
+/// The reason why a connection ended.
 enum End {
     Inbound(Ended),
     Outbound(Stopped),
-    /// The actor was killed, here or on another connection of its.
+    /// The actor was killed, on this connection or on another one.
     Killed(Life),
 }
 
-/// Serves one connection of an actor to its end.
+/// Serves one connection of an actor until it ends.
 pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream) {
     let mut life = actor.life();
     if *life.borrow_and_update() != Life::Alive {
@@ -36,7 +36,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     }
     let _open = actor.opens();
     let number = actor.next_connection();
-    // A server that is down shows to the client as a connection that closes.
+    // When the server is down, the client sees a closed connection.
     let Ok(mut upstream) = Upstream::open(&shared.server.address).await else { return };
     let Ok(id) = id_at_server(&mut upstream).await else { return };
     let mut connection = Connection::new(client, upstream, Session::new(id));
@@ -45,8 +45,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     connection.end(&shared, &actor, end).await;
 }
 
-/// How the server calls this connection. Only the proxy's own user is sure to be allowed
-/// to ask, so it is asked before the client can say who it is.
+/// The server's id of this connection. The proxy asks for it before the client can
+/// authenticate, because only the proxy's own user is certain to have the right.
 async fn id_at_server(upstream: &mut Upstream) -> io::Result<String> {
     let reply = upstream.ask(&["CLIENT", "ID"]).await?;
     Ok(String::from_utf8_lossy(&reply).trim_start_matches(':').trim().to_owned())
@@ -91,7 +91,7 @@ impl Connection {
                 return actor.set_life(life);
             }
             End::Inbound(Ended::Cut) => {
-                // The client finds its old connection gone when it comes again.
+                // When the client comes back, its old connection is already closed.
                 close(shared, actor, upstream, Life::Closed).await;
                 return client.reset();
             }
@@ -122,20 +122,21 @@ async fn both_ways(
     if !matches!(ended, Ended::ClientLeft) {
         return End::Inbound(ended);
     }
-    // What the client asked before it left is still answered.
+    // The client still gets the replies to requests that it sent before it closed its
+    // side.
     tokio::select! {
         () = death(life) => End::Killed(*life.borrow()),
         stopped = back => End::Outbound(stopped),
     }
 }
 
-/// Completes when the life changes: a new life is the end of the old one.
+/// Completes when the actor's life changes. A new life also ends the old one.
 async fn death(life: &mut watch::Receiver<Life>) {
     // The sender lives as long as the actor.
     let _ = life.changed().await;
 }
 
-/// Last words to a client that lives.
+/// Sends a final error to a living client.
 async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Writer) {
     let last_words = match end {
         End::Inbound(Ended::Malformed(Malformed(why))) => {
@@ -149,7 +150,7 @@ async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Wri
         End::Outbound(Stopped::ServerLeft) => String::new(),
         End::Inbound(_) | End::Outbound(_) | End::Killed(_) => return,
     };
-    // A client that is gone, or does not listen, hears no goodbye.
+    // A client that is gone or does not read does not get the final error.
     drop(timeout(GOODBYE_LIMIT, say(client, last_words)).await);
 }
 
@@ -158,7 +159,7 @@ async fn say(client: &mut Writer, words: String) -> io::Result<()> {
     client.flush().await
 }
 
-/// Closes the server's side, or leaves it open where the server is not to know.
+/// Closes the server's side, or leaves it open if the server must not notice.
 async fn close(shared: &Shared, actor: &Actor, upstream: Upstream, shown: Life) {
     if shown == Life::Silent {
         shared.afterlife.freeze(upstream);

@@ -1,15 +1,15 @@
-//! What requests and replies have in common: lines and numbers.
+//! The lines and numbers that requests and replies have in common.
 
 use std::ops::Range;
 
-/// The longest header of a frame: a sign, digits, and room to spare.
+/// The longest header of a frame: a sign, digits, and some spare room.
 const MAX_HEADER: usize = 64;
 
-/// Bytes that are not of the protocol, and why.
+/// Bytes that do not follow the protocol, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// The header that begins at `from`, without the end of its line, once it is whole.
+/// The header that begins at `from`, without its line end, once it is complete.
 pub(crate) fn line(
     buffer: &[u8],
     from: usize,

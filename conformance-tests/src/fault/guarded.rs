@@ -1,7 +1,7 @@
-//! A server that asks for more than a connection: encryption, a password, a database.
+//! A server that requires encryption, a password or a database number.
 //!
-//! The proxy gives them at the beginning of each of its connections, so that an actor
-//! needs to know none of it.
+//! The proxy sends these at the start of each of its connections, so actors need not
+//! know them.
 
 use std::{
     fmt, io,
@@ -16,13 +16,13 @@ use super::{
     tls::Tls,
 };
 
-/// The port of a server whose URL names none.
+/// The port of a server whose URL has none.
 const PORT: u16 = 6379;
 
-/// How long each address of a host is tried.
+/// The connection time-out for each address of a host.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where such a server is, and what it asks for. Clones are the same.
+/// The address of such a server and its requirements. Clones share them.
 #[derive(Clone)]
 pub struct Guarded(Arc<Guard>);
 
@@ -34,13 +34,14 @@ struct Guard {
 }
 
 impl Guarded {
-    /// Reads `HOST:PORT`, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, the same
-    /// with `rediss://` for TLS, or `unix:///PATH[?db=…&user=…&pass=…]`. The certificate
-    /// of a server has to be of the authority in the PEM file `ca`, or of one that the
-    /// web trusts.
+    /// Parses `HOST:PORT`, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, the same
+    /// with `rediss://` for TLS, or `unix:///PATH[?db=…&user=…&pass=…]`. The server's
+    /// certificate must be signed by the authority in the PEM file `ca`, or, without a
+    /// file, by a publicly trusted one.
     ///
     /// # Errors
-    /// When the text is none of these, the host is not known, or the file is not that.
+    /// When the text has none of these forms, the host is unknown, or the file is not a
+    /// valid PEM file.
     pub fn parse(text: &str, ca: Option<&Path>) -> io::Result<Self> {
         let guard = match text.split_once("://") {
             None => tcp(text),
@@ -52,7 +53,7 @@ impl Guarded {
         Ok(Self(Arc::new(Guard { url: with_scheme(text), ..guard })))
     }
 
-    /// Its URL, with what is secret in it.
+    /// The server's URL, including its secrets.
     pub fn url(&self) -> &str {
         &self.0.url
     }
@@ -65,7 +66,7 @@ impl Guarded {
         }
     }
 
-    /// The commands that have to be answered well before any other.
+    /// The commands that must succeed before any other command.
     pub(crate) fn greeting(&self) -> &[Vec<String>] {
         &self.0.greeting
     }
@@ -86,7 +87,7 @@ impl PartialEq for Guarded {
 impl Eq for Guarded {}
 
 impl fmt::Debug for Guarded {
-    /// Where it is, and nothing that is secret.
+    /// Prints the address without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Guarded({:?})", self.0.place)
     }
@@ -153,7 +154,7 @@ fn greeting(
     Ok(greeting)
 }
 
-/// What `%40` and the like stand for.
+/// Decodes percent-encoded text such as `%40`.
 fn decoded(text: &str) -> io::Result<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! From the client to the server, step by step.
+//! The direction from the client to the server, step by step.
 
 use std::{io, sync::Arc};
 
@@ -17,21 +17,21 @@ use super::{
     wire::{Reply, Wire},
 };
 
-/// A reply that is kept from the client.
+/// A reply that the client does not get.
 pub(super) type Answer = oneshot::Receiver<Bytes>;
 
-/// Why the direction came to its end.
+/// The reason why this direction ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The client sends no more; the server was told.
+    /// The client sends no more, and the server was informed.
     ClientLeft,
-    /// One of the two is not there any more.
+    /// The client or the server is gone.
     Broken,
-    /// The client sent what is not of the protocol.
+    /// The client sent bytes that do not follow the protocol.
     Malformed(Malformed),
     /// A fault breaks this connection.
     Cut,
-    /// A fault ends the actor; these commands run late.
+    /// A fault kills the actor. These commands run late.
     Dies(Life, Vec<Request>),
 }
 
@@ -41,7 +41,7 @@ impl From<io::Error> for Ended {
     }
 }
 
-/// Requests as they come from the client.
+/// The requests that the client sends.
 pub(crate) struct Requests {
     reader: Reader,
     buffer: BytesMut,
@@ -61,7 +61,7 @@ impl Requests {
         self.reader.read(&mut self.buffer).await
     }
 
-    /// Completes when the client sends no more. What comes before is kept.
+    /// Completes when the client sends no more. Requests that arrive before are kept.
     pub(super) async fn end(&mut self) {
         while matches!(self.read().await, Ok(bytes) if bytes > 0) {}
     }
@@ -78,7 +78,7 @@ pub(crate) struct Inbound<'a> {
 }
 
 impl Inbound<'_> {
-    /// Hands requests on until one side ends or a fault does.
+    /// Passes requests on until one side ends or a fault ends the connection.
     pub(crate) async fn run(&mut self) -> Ended {
         loop {
             let took = match self.requests.buffered() {
@@ -120,7 +120,7 @@ impl Inbound<'_> {
         let step = self.describe(kind, &request);
         let can_wait = matches!(kind, Kind::Blocking(_));
         if self.shared.ledger.is_parking() {
-            // What came before must not wait with it.
+            // Earlier requests must not wait together with this one.
             self.server.flush().await?;
         }
         match self.shared.ledger.arrives(step, can_wait).await {
@@ -160,7 +160,7 @@ impl Inbound<'_> {
         }
     }
 
-    /// Sends a request on, with the proxy's time in it where it asks for time.
+    /// Passes a request on, with the proxy's time in it if the request asks for time.
     pub(super) async fn pass(
         &mut self,
         kind: Kind,
@@ -172,7 +172,7 @@ impl Inbound<'_> {
         Ok(self.server.send(&pieces).await?)
     }
 
-    /// Sends what the client is not to see the reply of.
+    /// Sends a request whose reply the client must not see.
     pub(super) async fn send_keeping(
         &mut self,
         pieces: &[Bytes],
@@ -185,7 +185,7 @@ impl Inbound<'_> {
     }
 }
 
-/// The other direction ended, so the answer will not come.
+/// The other direction has ended, so the reply will not come.
 pub(super) fn gone(_: RecvError) -> Ended {
     Ended::Broken
 }

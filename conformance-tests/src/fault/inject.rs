@@ -1,4 +1,4 @@
-//! Faults, as they fire at a step on its way to the server.
+//! Injection of faults at steps on their way to the server.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ use super::{
 };
 
 impl Inbound<'_> {
-    /// Lets a fault fire at a step.
+    /// Injects a fault at a step.
     pub(super) async fn inject(
         &mut self,
         fault: Fault,
@@ -52,8 +52,8 @@ impl Inbound<'_> {
         }
     }
 
-    /// Completes once the client has all replies to what it sent before, so that the
-    /// same fault leaves it with the same knowledge in each run.
+    /// Completes once the client has all replies to its earlier requests. Then the same
+    /// fault leaves the client with the same knowledge in each run.
     async fn hand_on_what_came_before(&mut self) -> Result<(), Ended> {
         let (told, reached) = oneshot::channel();
         self.wire.expect(Reply::Mark(told));
@@ -61,7 +61,7 @@ impl Inbound<'_> {
         reached.await.map_err(gone)
     }
 
-    /// What the client sent behind the request in hand.
+    /// The requests that the client sent behind the current one.
     fn left_behind(&mut self, behind: Behind) -> Result<Vec<Request>, Ended> {
         let mut left = Vec::new();
         let mut is_queueing = false;
@@ -85,8 +85,8 @@ impl Inbound<'_> {
         }
     }
 
-    /// Has the server run it and tells the client nothing any more: after this its
-    /// connection ends.
+    /// Lets the server run the request, and sends the client nothing more. The
+    /// connection ends after this.
     async fn run_unheard(
         &mut self,
         kind: Kind,
@@ -103,7 +103,7 @@ impl Inbound<'_> {
         self.hand_on_what_came_before().await
     }
 
-    /// Answers an error in the server's place.
+    /// Sends an error to the client in place of the server's reply.
     async fn refuse(&mut self, kind: Kind, error: &str) -> Result<(), Ended> {
         if kind == Kind::Exec {
             self.session.end_transaction();
@@ -113,7 +113,7 @@ impl Inbound<'_> {
         Ok(())
     }
 
-    /// Has somebody else say something to the server.
+    /// Sends the server a command that comes from another client.
     async fn tell_server(&mut self, command: &[String]) -> Result<(), Ended> {
         let words: Vec<_> = command.iter().map(String::as_str).collect();
         let told = self.shared.server.ask(&words).await;
