@@ -1,4 +1,4 @@
-//! A push can be repeated: by the job's id, or by the call's token (R4).
+//! A push can be repeated safely: by the job's id, or by the call's token (R4).
 
 mod ids;
 mod tokens;
@@ -12,7 +12,7 @@ use crate::checks::id;
 pub(crate) use ids::*;
 pub(crate) use tokens::*;
 
-/// The window in which an ended job's id and a call's token are known.
+/// How long the id of an ended job and the token of a call are remembered.
 const WINDOW: Duration = Duration::from_secs(300);
 const PAST_WINDOW: Duration = Duration::from_secs(303);
 

@@ -29,7 +29,7 @@ pub(crate) async fn late_extension_changes_nothing(store: &Store) {
     assert_eq!(actor.take_one().await.payload, "job");
 }
 
-/// R6: a heartbeat keeps the job.
+/// R6: a heartbeat extends the lease of its job.
 pub(crate) async fn an_extended_lease_holds(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -43,7 +43,8 @@ pub(crate) async fn an_extended_lease_holds(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R6: an extension counts from now and says until when; the lease then ends.
+/// R6: an extension counts from now, and its result says until when. The lease ends
+/// then.
 pub(crate) async fn an_extension_is_no_longer_than_asked(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -56,7 +57,7 @@ pub(crate) async fn an_extension_is_no_longer_than_asked(store: &Store) {
     assert_eq!(actor.recover_all().await.requeued, 1);
 }
 
-/// R7: one heartbeat answers for each lease, the lost ones among them.
+/// R7: a heartbeat returns a result for each lease, including lost ones.
 pub(crate) async fn an_extension_answers_for_each(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(4)).await;
@@ -78,8 +79,8 @@ pub(crate) async fn an_extension_answers_for_each(store: &Store) {
     ));
 }
 
-/// R10: a heartbeat keeps what it names and nothing else: the rest is given back, or
-/// comes back when its lease ends.
+/// R10: a heartbeat extends only the leases that it names. Other jobs are given back at
+/// once, or return when their leases expire.
 pub(crate) async fn an_extension_keeps_what_it_names(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["named", "unnamed"]).await;
@@ -95,7 +96,7 @@ pub(crate) async fn an_extension_keeps_what_it_names(store: &Store) {
     actor.finish(&held[0]).await;
 }
 
-/// R6: a job's own lease outlasts the worker's.
+/// R6: a job's own lease outlasts the worker's lease.
 pub(crate) async fn a_jobs_own_lease_holds(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("own").lease(HELD)).await;
@@ -110,7 +111,7 @@ pub(crate) async fn a_jobs_own_lease_holds(store: &Store) {
     actor.finish(&own).await;
 }
 
-/// R6, R9: a job's own lease may be shorter than the worker's.
+/// R6, R9: a job's own lease may be shorter than the worker's lease.
 pub(crate) async fn a_jobs_own_lease_ends(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("own").lease(BRIEF)).await;
@@ -122,8 +123,8 @@ pub(crate) async fn a_jobs_own_lease_ends(store: &Store) {
     assert_eq!(actor.take_one().await.lease, BRIEF, "the next lease is its own too");
 }
 
-/// R6, R7: an extension after the end of the lease that came before any recovery
-/// keeps the job or finds it lost, one or the other.
+/// R6, R7: an extension that comes after the lease has expired and before a recovery
+/// either keeps the job or reports the lease as lost.
 pub(crate) async fn an_overdue_extension_keeps_or_loses(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -137,7 +138,7 @@ pub(crate) async fn an_overdue_extension_keeps_or_loses(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 1);
 }
 
-/// R6: leases of the longest worker ids are told apart.
+/// R6: leases of workers with the longest ids are kept apart.
 pub(crate) async fn the_longest_worker_ids_hold(store: &Store) {
     let (a, b) = ("w".repeat(128), format!("{}x", "w".repeat(127)));
     let (first, second) = (store.actor(&a).await, store.actor(&b).await);
@@ -150,11 +151,11 @@ pub(crate) async fn the_longest_worker_ids_hold(store: &Store) {
     second.finish(&held).await;
 }
 
-/// As many bytes as a claim of several jobs may take.
+/// The maximum number of bytes in a claim of several jobs.
 const MOST: usize = ClaimRequest::MAX_BYTES;
 
-/// Payloads of all sizes, each unlike the others: small ones before and behind large
-/// ones, and one that fills a claim alone.
+/// Distinct payloads of many sizes: small ones before and after large ones, and one
+/// that fills a claim alone.
 fn of_all_sizes() -> Vec<Bytes> {
     let sizes = [100; 6]
         .into_iter()
@@ -170,8 +171,8 @@ fn of_all_sizes() -> Vec<Bytes> {
     sizes.enumerate().map(payload).collect()
 }
 
-/// Claims as many as there are, until there are none. Each claim takes no more bytes than
-/// it may, and all together take each job once.
+/// Claims until no job is left, with a high limit on the number. No claim returns more
+/// bytes than allowed, and together they return each job once.
 async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
     let (mut taken, mut claims) = (Vec::new(), 0);
     for _ in 0..sent.len() + 1 {
@@ -189,7 +190,8 @@ async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
             break;
         }
     }
-    // These are 3.3 MiB; a claim takes more than half of what it may, or a large job.
+    // The payloads add up to 3.3 MiB. Each claim takes at least half of the limit, or
+    // one large job.
     assert!(claims <= 12, "{claims} claims");
     expect_exactly(payloads(&taken).iter().map(head), sent.iter().map(head));
     for page in taken.chunks(10) {
@@ -197,12 +199,12 @@ async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
     }
 }
 
-/// What tells one of these payloads from the others, and its length.
+/// The first bytes of a payload, which are unique, and its length.
 fn head(payload: &Bytes) -> (Bytes, usize) {
     (payload.slice(..4), payload.len())
 }
 
-/// R6: a claim takes jobs of 1 MiB, or one job.
+/// R6: a claim takes jobs of up to 1 MiB in total, or one job.
 pub(crate) async fn a_claim_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes();
@@ -213,7 +215,7 @@ pub(crate) async fn a_claim_is_bounded_by_bytes(store: &Store) {
     claims_are_bounded(&actor, sent).await;
 }
 
-/// R6, R24: the same of jobs that their worker gave back.
+/// R6, R24: the same limit applies to jobs that their worker gave back.
 pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes();
@@ -230,7 +232,7 @@ pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) 
     claims_are_bounded(&actor, sent).await;
 }
 
-/// R6, R15: the same of jobs of another priority.
+/// R6, R15: the same limit applies to jobs of another priority.
 pub(crate) async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes();
@@ -243,7 +245,8 @@ pub(crate) async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
     claims_are_bounded(&actor, sent).await;
 }
 
-/// R6, R11: a job that a claim left behind for its size was not delivered by it.
+/// R6, R11: a job that a claim left behind because of its size does not count as
+/// delivered.
 pub(crate) async fn a_job_beyond_the_bytes_is_not_counted(store: &Store) {
     let actor = store.actor("worker").await;
     let once = |fill| NewJob::new(vec![fill; MOST - 1000]).max_attempts(attempts(1));

@@ -28,7 +28,7 @@ pub(crate) struct Ghost {
 }
 
 impl Afterlife {
-    /// Keeps commands until they are released.
+    /// Keeps a dead actor's commands until they are released.
     pub(crate) fn haunt(&self, ghost: Ghost) {
         self.ghosts.lock().unwrap_or_else(PoisonError::into_inner).push(ghost);
     }

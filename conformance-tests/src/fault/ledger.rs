@@ -1,8 +1,8 @@
-//! The plan, the record, and who waits at the proxy for a decision.
+//! The plan of faults, the record of steps, and the steps that wait for a decision.
 //!
-//! Without parking, what becomes of a step is decided when it comes: by the plan. With
-//! parking it waits, and the suite decides in which order steps go on and what hits
-//! them, so that every interleaving can be tried.
+//! Without parking, the plan decides on a step when the step arrives. With parking, a
+//! step waits until the suite lets it go on or injects a fault. The suite so controls
+//! the order of steps, and can try every interleaving.
 
 use std::{
     collections::BTreeMap,
@@ -75,13 +75,13 @@ impl Ledger {
         self.entries().troubles.clone()
     }
 
-    /// Writes down a step that nobody decides on.
+    /// Records a step that needs no decision.
     pub(crate) fn write(&self, step: StepRecord) {
         self.entries().steps.push(step);
     }
 
-    /// Writes a step down and answers what becomes of it, at once or when the suite
-    /// has decided.
+    /// Records a step and returns the fault for it, at once or when the suite has
+    /// decided.
     pub(crate) async fn arrives(
         &self,
         step: StepRecord,
@@ -121,7 +121,7 @@ impl Ledger {
         entries.parked.values().map(|parked| entries.steps[parked.at].clone()).collect()
     }
 
-    /// Lets a parked step go on; answers whether it was there.
+    /// Lets a parked step go on. Returns whether the step was parked.
     pub(crate) fn decide(&self, actor: &str, step: u32, fault: PlannedFault) -> bool {
         let at_step = (actor.to_owned(), step);
         let mut entries = self.entries();
@@ -134,11 +134,11 @@ impl Ledger {
             }
             None => None,
         };
-        // A connection that ended meanwhile needs no decision.
+        // If the step's connection has ended meanwhile, the decision has no effect.
         parked.decide.send(planned).is_ok()
     }
 
-    /// Forgets the plan and lets all go that are parked.
+    /// Forgets the plan and lets all parked steps go on.
     pub(crate) fn heal(&self) {
         let mut entries = self.entries();
         entries.plan.clear();
@@ -153,7 +153,8 @@ impl Ledger {
 }
 
 impl Entries {
-    /// A time-out cannot strike what does not wait, and stays planned.
+    /// A time-out applies only to a command that can wait. At another command it stays
+    /// planned.
     fn inject_as_planned(
         &mut self,
         at_step: &StepOfActor,
@@ -169,7 +170,7 @@ impl Entries {
     }
 }
 
-/// Takes a step off the parked ones when its connection ends.
+/// Removes a parked step when its connection ends.
 struct Leaves<'a> {
     ledger: &'a Ledger,
     at_step: StepOfActor,

@@ -1,4 +1,4 @@
-//! The proxy: a proxy before a Redis server at which every command can be hit by a fault.
+//! A proxy before a Redis server that can inject a fault at every command.
 //!
 //! ```text
 //!  actor "worker-1" ── unix:///…/0.sock ─┐
@@ -7,30 +7,31 @@
 //!                                             └─ plan, record, clock
 //! ```
 //!
-//! A **step** is one command on its way to the server; MULTI to EXEC is one, at its
-//! EXEC, and so is a script. What touches no key (HELLO, AUTH, SELECT, CLIENT,
-//! SCRIPT, PING, INFO, COMMAND, TIME) is no step. Steps are numbered from 1 for each
-//! actor, over all its connections. A [`Fault`] is planned for a step of an actor and
-//! fires when it comes; or steps [park](FaultProxy::park) at the proxy, and the suite decides
-//! which goes on and what hits it.
+//! A **step** is one command on its way to the server. A transaction from MULTI to EXEC
+//! is one step, at its EXEC, and a script call is one step. Commands that touch no key
+//! (HELLO, AUTH, SELECT, CLIENT, SCRIPT, PING, INFO, COMMAND, TIME) are not steps.
+//! Steps are numbered from 1 for each actor, over all of its connections. A [`Fault`]
+//! is planned for a step of an actor and fires when the step arrives. Alternatively
+//! steps [park](FaultProxy::park) at the proxy, and the suite decides which step goes
+//! on and which fault hits it.
 //!
-//! Bytes pass unchanged in both directions, but where time is in them:
+//! Bytes pass unchanged in both directions, with two exceptions:
 //!
-//! - `TIME` is answered from the [`VirtualClock`], inside scripts too. In a
-//!   transaction it is the time when the command was queued.
-//! - A blocking command is sent without its limit. When the clock has passed it, the
-//!   proxy has the server answer that the time is over.
+//! - The proxy replies to `TIME` from the [`VirtualClock`], inside scripts too. In a
+//! transaction it is the time when the command was queued.
+//! - A blocking command is sent without its limit. When the clock has passed the limit,
+//! the proxy makes the server reply with a time-out.
 //!
-//! What the proxy cannot carry it refuses: MONITOR, replication, CLIENT REPLY, and
-//! functions, in which it could not keep the time. Keys with a time to live still go
-//! by the server's own clock; a [`VirtualClock`] starts far in the future, so that
-//! none set by its time ends during a run.
+//! The proxy refuses commands that it cannot carry: MONITOR, replication, CLIENT REPLY,
+//! and functions, in which it could not replace the time. Keys with a time to live
+//! still expire by the server's own clock. A [`VirtualClock`] starts far in the future,
+//! so no expiry time set by it passes during a run.
 //!
-//! **Death.** When an actor dies the proxy closes all its connections, waits until
-//! the server has closed its ends, and only then is the actor
-//! [gone](Endpoint::gone): what it had sent has run, or never will, but for what was
-//! kept as a ghost. What ran on one connection is a prefix of what was sent on it.
-//! The suite ends the actor's own tasks at that moment, by dropping their runtime.
+//! **Death.** When an actor dies, the proxy closes all its connections and waits until
+//! the server has closed its ends. Only then is the actor [gone](Endpoint::gone): each
+//! command that it had sent has run or will never run, except for commands kept as
+//! ghosts. The commands that ran on one connection are a prefix of those sent on it. At
+//! that moment the suite ends the actor's own tasks by dropping their runtime.
 
 mod actor;
 mod afterlife;

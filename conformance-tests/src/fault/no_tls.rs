@@ -1,10 +1,10 @@
-//! In place of TLS where its feature is off.
+//! Replaces `tls.rs` when the feature `tls` is off.
 
 use std::{io, path::Path};
 
 use super::stream::Stream;
 
-/// There is none.
+/// An empty type: without the feature there is no TLS connection.
 #[derive(Clone)]
 pub(crate) enum Tls {}
 

@@ -1,4 +1,4 @@
-//! From the server to the client.
+//! The direction from the server to the client.
 
 use std::io;
 
@@ -12,18 +12,18 @@ use super::{
     wire::{Reply, Wire},
 };
 
-/// Why the direction came to its end.
+/// The reason why this direction ended.
 #[derive(Debug)]
 pub(crate) enum Stopped {
     /// The server closed the connection.
     ServerLeft,
-    /// The client takes no more.
+    /// The client no longer reads.
     ClientGone,
-    /// The server sent what is not of the protocol.
+    /// The server sent bytes that do not follow the protocol.
     Malformed(Malformed),
 }
 
-/// Replies as they come from the server.
+/// The replies that the server sends.
 pub(crate) struct Replies {
     pub(crate) reader: Reader,
     buffer: BytesMut,
@@ -43,7 +43,7 @@ impl Replies {
         self.reader.read(&mut self.buffer).await
     }
 
-    /// The next reply; an error at the end.
+    /// The next reply, or an error at the end of the stream.
     pub(crate) async fn next(&mut self) -> io::Result<Bytes> {
         loop {
             match self.buffered() {
@@ -57,7 +57,7 @@ impl Replies {
         }
     }
 
-    /// Reads until the server has closed its side, and looks at nothing.
+    /// Reads and ignores everything until the server has closed its side.
     pub(crate) async fn drain(&mut self) -> io::Result<()> {
         while self.read().await? > 0 {
             self.buffer.clear();
@@ -70,7 +70,7 @@ pub(crate) struct Outbound<'a> {
     pub(crate) replies: &'a mut Replies,
     pub(crate) client: &'a mut Writer,
     pub(crate) wire: &'a Wire,
-    /// In RESP2 a client with subscriptions gets announcements.
+    /// In RESP2, only a client with subscriptions gets announcements.
     is_subscribed: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Outbound<'a> {
         Self { replies, client, wire, is_subscribed: false }
     }
 
-    /// Hands replies on until one side ends.
+    /// Passes replies on until one side ends.
     pub(crate) async fn run(&mut self) -> Stopped {
         match self.run_to_end().await {
             Ok(stopped) => stopped,
@@ -142,7 +142,7 @@ impl<'a> Outbound<'a> {
                 }
                 self.send(reply).await
             }
-            // Nothing expected: the server says why it closes the connection.
+            // An unexpected reply states why the server closes the connection.
             _ => self.send(reply).await,
         }
     }
@@ -171,7 +171,7 @@ impl<'a> Outbound<'a> {
     }
 }
 
-/// Nobody waits any more when the connection is on its way down.
+/// The receiver is gone if the connection is already closing.
 fn tell<T>(told: oneshot::Sender<T>, reply: T) {
     drop(told.send(reply));
 }

@@ -1,5 +1,5 @@
-//! Scripts that are changed on their way to the server: how a mutant is made of a
-//! healthy backend.
+//! Changes scripts on their way to the server. This turns a correct backend into a
+//! mutant.
 
 use std::sync::{
     Arc,
@@ -8,22 +8,22 @@ use std::sync::{
 
 use bytes::Bytes;
 
-/// A change of one script, or of a text that several have in common.
+/// A change of one script, or of a text that several scripts contain.
 #[derive(Debug)]
 pub(crate) struct Patch {
-    /// None for every script that has the text.
+    /// `None` for every script that contains the text.
     script: Option<String>,
     from: String,
     to: String,
     fitted: Fitted,
 }
 
-/// Whether a patch has changed a script yet. Clones are the same.
+/// Whether a patch has changed a script yet. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Fitted(Arc<AtomicBool>);
 
 impl Fitted {
-    /// Whether it has.
+    /// Whether the patch has changed a script.
     pub fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -40,13 +40,13 @@ impl Patch {
         Self { script: None, from, to, fitted: Fitted::default() }
     }
 
-    /// Whether it has changed a script.
+    /// Whether the patch has changed a script.
     pub(crate) fn fitted(&self) -> Fitted {
         self.fitted.clone()
     }
 
-    /// A script calls itself what the comment says in its first line, behind the
-    /// flags, where a shim may stand before it.
+    /// A script's name is in the comment of its first line, after the flags, where the
+    /// shim may stand before it.
     fn is_for(&self, source: &str) -> bool {
         let Some(script) = &self.script else { return source.contains(&self.from) };
         let mut lines = source.lines().skip_while(|line| line.starts_with("#!"));
@@ -54,8 +54,9 @@ impl Patch {
         lines.next().is_some_and(|line| line.ends_with(&name))
     }
 
-    /// Changes the one place that it is for. What is in no place or in several is
-    /// not what the patch was written for, and must not run as if it were changed.
+    /// Replaces the text if it occurs exactly once. Otherwise the patch was written for
+    /// another version of the script, and the script must not run as if it were
+    /// patched.
     fn apply(&self, source: &str) -> Option<String> {
         if source.matches(&self.from).count() != 1 {
             return None;
@@ -65,8 +66,8 @@ impl Patch {
     }
 }
 
-/// The script as all patches for it make it. One that does not fit makes a script
-/// that fails at each call.
+/// Applies all patches for the script. If one does not fit, the result is a script that
+/// fails at each call.
 pub(crate) fn patched(patches: &[Patch], source: &[u8]) -> Bytes {
     let original = || Bytes::copy_from_slice(source);
     let Ok(text) = std::str::from_utf8(source) else { return original() };

@@ -1,4 +1,4 @@
-//! The proxy itself: what a suite starts, plans with, and asks.
+//! The proxy itself: the suite starts it, plans faults with it, and reads its record.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -34,18 +34,18 @@ use super::{
 
 /// A proxy in front of a Redis server at which every command can be made to fail.
 ///
-/// It runs on a thread of its own, so that an actor's runtime can end without it.
-/// It ends when it is dropped, and with it every connection through it.
+/// It runs on its own thread, so an actor's runtime can end without it. Dropping it
+/// closes every connection through it.
 pub struct FaultProxy {
     shared: Arc<Shared>,
     runtime: Handle,
-    /// Dropped to end the thread.
+    /// Dropping this ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     dir: TempDir,
 }
 
-/// What every connection of a proxy shares.
+/// The state that all connections of a proxy share.
 pub(crate) struct Shared {
     pub(crate) server: Server,
     pub(crate) clock: VirtualClock,
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     listener: OnceLock<Listener>,
 }
 
-/// What is called with each request of each actor.
+/// A callback for each request of each actor.
 type Listener = Box<dyn Fn(&Request) + Send + Sync>;
 
 /// How an actor reaches the proxy.
@@ -68,7 +68,7 @@ pub enum Transport {
     Tcp,
 }
 
-/// One actor's way to the server. Clones are the same.
+/// One actor's address at the proxy. Clones share the actor.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     actor: Arc<Actor>,
@@ -76,13 +76,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What the actor connects to.
+    /// The URL that the actor connects to.
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Completes once the actor is dead and the server has seen all its connections
-    /// end, but for those that were frozen and those that wait for ghosts.
+    /// end, except for frozen ones and those that wait for ghosts.
     pub async fn gone(&self) {
         self.actor.gone().await;
     }
@@ -92,7 +92,7 @@ impl Endpoint {
         self.actor.held().await;
     }
 
-    /// How many steps of the actor's were seen: the next is one more.
+    /// The number of the actor's steps so far. The next step has the next number.
     pub fn steps(&self) -> u32 {
         self.actor.steps()
     }
@@ -102,7 +102,7 @@ impl FaultProxy {
     /// Starts a proxy in front of the server at `upstream`.
     ///
     /// # Errors
-    /// When the operating system gives no thread, directory or event queue.
+    /// When the operating system cannot create a thread, a directory or an event queue.
     pub fn start(
         upstream: impl Into<Address>,
         clock: VirtualClock,
@@ -111,7 +111,7 @@ impl FaultProxy {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("proxy".to_owned()).spawn(
-            // An error means that the proxy was dropped, which is the same.
+            // An error means that the proxy was dropped, which also ends the thread.
             move || drop(runtime.block_on(stopped)),
         )?;
         Ok(Self {
@@ -126,15 +126,15 @@ impl FaultProxy {
     /// The actor of that name, on a unix socket.
     ///
     /// # Errors
-    /// When the operating system gives no socket.
+    /// When the operating system cannot create a socket.
     pub fn actor(&self, name: &str) -> io::Result<Endpoint> {
         self.actor_on(name, Transport::Unix)
     }
 
-    /// The actor of that name, on the transport given when it is first asked for.
+    /// The actor of that name. The first call for a name determines its transport.
     ///
     /// # Errors
-    /// When the operating system gives no socket.
+    /// When the operating system cannot create a socket.
     pub fn actor_on(&self, name: &str, transport: Transport) -> io::Result<Endpoint> {
         let mut actors = lock(&self.shared.actors);
         if let Some(known) = actors.get(name) {
@@ -155,63 +155,63 @@ impl FaultProxy {
         self.shared.ledger.plan(actor, step, fault);
     }
 
-    /// The faults that were planned and did not fire.
+    /// The planned faults that have not fired.
     pub fn unfired(&self) -> Vec<(String, u32, Fault)> {
         self.shared.ledger.unfired()
     }
 
-    /// From now on every step waits at the proxy until [`FaultProxy::pass`] or
-    /// [`FaultProxy::inject`] decides on it. The plan is looked at no more.
+    /// From now on every step waits at the proxy for [`FaultProxy::pass`] or
+    /// [`FaultProxy::inject`]. The plan is no longer used.
     pub fn park(&self) {
         self.shared.ledger.park();
     }
 
-    /// Completes once so many steps wait for a decision, and says which: sorted by
-    /// actor and number, so alike in each run.
+    /// Completes once `count` steps wait for a decision, and returns them sorted by
+    /// actor and number, so the order is the same in each run.
     pub async fn parked(&self, count: usize) -> Vec<StepRecord> {
         self.shared.ledger.parked(count).await
     }
 
-    /// Lets a parked step go through; answers whether it was there.
+    /// Lets a parked step go through. Returns whether the step was parked.
     pub fn pass(&self, actor: &str, step: u32) -> bool {
         self.shared.ledger.decide(actor, step, None)
     }
 
-    /// Lets a fault fire at a parked step; answers whether it was there.
+    /// Injects a fault at a parked step. Returns whether the step was parked.
     pub fn inject(&self, actor: &str, step: u32, fault: Fault) -> bool {
         self.shared.ledger.decide(actor, step, Some(fault))
     }
 
-    /// Every step seen, in the order in which they came.
+    /// All steps so far, in the order of their arrival.
     pub fn steps(&self) -> Vec<StepRecord> {
         self.shared.ledger.steps()
     }
 
-    /// How many steps were seen.
+    /// The number of steps so far.
     pub fn step_count(&self) -> usize {
         self.shared.ledger.step_count()
     }
 
-    /// What went wrong at the proxy itself. A run with an entry here proves nothing.
+    /// The proxy's own errors. A run with such an error proves nothing.
     pub fn troubles(&self) -> Vec<String> {
         self.shared.ledger.troubles()
     }
 
-    /// Says what a script is called in the record; else it is its first comment and
-    /// the beginning of its digest.
+    /// Sets the name of a script in the record. The default is the script's first
+    /// comment and the beginning of its digest.
     pub fn name_script(&self, source: &str, name: &str) {
         self.shared.scripts().name(&digest(source.as_bytes()), name);
     }
 
-    /// Every script that was loaded or run, by what it is called in the record.
+    /// The names of all scripts that were loaded or run, as in the record.
     pub fn scripts(&self) -> BTreeSet<String> {
         self.shared.scripts().all_labels().into_iter().collect()
     }
 
-    /// Changes a script on its way to the server: in the one that calls itself
-    /// `script`, in a comment before all else, `from` is replaced by `to`. It must not
-    /// have come through yet. Where `from` is not in it exactly once, every call of
-    /// the script fails: a mutant is never the original.
+    /// Changes a script on its way to the server: replaces `from` by `to` in the script
+    /// whose first comment is `script`. The script must not have passed the proxy yet.
+    /// If `from` does not occur exactly once, every call of the script fails, so a
+    /// mutant never behaves like the original.
     pub fn patch_script(&self, script: &str, from: &str, to: &str) -> Fitted {
         let patch = Patch::new(script, from, to);
         let fitted = patch.fitted();
@@ -219,8 +219,8 @@ impl FaultProxy {
         fitted
     }
 
-    /// Changes a text wherever a script has it, on its way to the server: for what
-    /// scripts have in common. They must not have come through yet.
+    /// Changes a text in every script that contains it, for code that scripts share.
+    /// The scripts must not have passed the proxy yet.
     pub fn patch_scripts(&self, from: &str, to: &str) -> Fitted {
         let patch = Patch::everywhere(from, to);
         let fitted = patch.fitted();
@@ -228,56 +228,56 @@ impl FaultProxy {
         fitted
     }
 
-    /// Kills an actor: its connections are closed, and new ones too, until
-    /// [`FaultProxy::revive`]. Completes once the server has seen it.
+    /// Kills an actor. The proxy closes its connections, and any new ones until
+    /// [`FaultProxy::revive`]. Completes once the server has seen the connections end.
     pub async fn kill(&self, endpoint: &Endpoint) {
         endpoint.actor.set_life(Life::Closed);
         endpoint.gone().await;
     }
 
-    /// Lets an actor connect again, as a process that was started again.
+    /// Lets an actor connect again, like a restarted process.
     pub fn revive(&self, endpoint: &Endpoint) {
         endpoint.actor.set_life(Life::Alive);
     }
 
-    /// Runs what dead actors had on its way, connection by connection in the order
-    /// of their deaths; answers how many commands that was.
+    /// Runs the commands that dead actors had sent and that were kept, connection by
+    /// connection in the order of the deaths. Returns the number of commands.
     ///
     /// # Errors
-    /// When the server does not take them.
+    /// When the server does not accept them.
     pub async fn release_ghosts(&self) -> io::Result<usize> {
         let shared = Arc::clone(&self.shared);
         self.on_proxy(async move { shared.afterlife.release(&shared).await }).await
     }
 
-    /// Calls `listener` with each request of each actor, those that are no steps among
-    /// them. Only the first listener is called.
+    /// Calls `listener` with each request of each actor, including requests that are
+    /// not steps. Only the first listener is called.
     pub(crate) fn listen(&self, listener: impl Fn(&Request) + Send + Sync + 'static) {
         self.shared.listener.get_or_init(|| Box::new(listener));
     }
 
-    /// Where the server is that the proxy stands before.
+    /// The address of the server behind the proxy.
     pub(crate) fn server(&self) -> &Address {
         &self.shared.server.address
     }
 
-    /// Says something to the server past the proxy, as a stranger would, and gets its
-    /// answer.
+    /// Sends a command to the server directly, as another client would, and returns its
+    /// reply.
     ///
     /// # Errors
-    /// When the server cannot be reached or answers an error.
+    /// When the server cannot be reached or replies with an error.
     pub async fn tell<W: AsRef<[u8]>>(&self, words: &[W]) -> io::Result<Bytes> {
         let words: Vec<_> = words.iter().map(|word| word.as_ref().to_vec()).collect();
         let shared = Arc::clone(&self.shared);
         self.on_proxy(async move { shared.server.ask(&words).await }).await
     }
 
-    /// Ends all that is wrong: no planned fault fires any more, what is parked goes
-    /// through, and the server sees the end of the connections that were frozen. The
-    /// dead stay dead, and ghosts wait for [`FaultProxy::release_ghosts`].
+    /// Ends all faults: no planned fault fires any more, parked steps go through, and
+    /// the server sees the end of frozen connections. Dead actors stay dead, and ghosts
+    /// wait for [`FaultProxy::release_ghosts`].
     ///
     /// # Errors
-    /// When the server does not close what was frozen.
+    /// When the server does not close a frozen connection.
     pub async fn heal(&self) -> io::Result<()> {
         self.shared.ledger.heal();
         let shared = Arc::clone(&self.shared);
@@ -364,7 +364,7 @@ impl Shared {
         }
     }
 
-    /// Shows a request to the listener, if there is one.
+    /// Passes a request to the listener, if there is one.
     pub(crate) fn show(&self, request: &Request) {
         if let Some(listener) = self.listener.get() {
             listener(request);

@@ -1,87 +1,90 @@
-//! Faults, and what is written down of each step.
+//! Faults, and the record of each step.
 
 use std::fmt;
 
-/// What goes wrong at a step.
+/// A fault at a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The actor dies and the command was never sent.
+    /// The actor dies before the command is sent.
     Before,
-    /// The command runs, its reply is lost, and the actor is dead by then.
+    /// The command runs, its reply is lost, and the actor is dead before the reply
+    /// arrives.
     After(Behind),
-    /// The actor dies; its command, and what it sent behind it, run late: when
-    /// [`FaultProxy::release_ghosts`](super::FaultProxy::release_ghosts) says.
+    /// The actor dies. Its command and those that it sent after it run late, on
+    /// [`FaultProxy::release_ghosts`](super::FaultProxy::release_ghosts).
     Ghost,
-    /// The server answers this error (code and words) and does nothing.
+    /// The server replies with this error (code and text) and does nothing.
     Error(String),
-    /// Somebody else says this to the server first, `SCRIPT FLUSH` for one; then the
-    /// command goes through. It is said again if the connection was lost meanwhile.
+    /// Another client sends this command to the server first, for example `SCRIPT
+    /// FLUSH`. Then the step's command goes through. The command is sent again if the
+    /// connection was lost meanwhile.
     Meanwhile(Vec<String>),
-    /// The connection breaks; the actor lives.
+    /// The connection breaks, but the actor lives.
     Cut(When),
     /// The actor dies while the server holds its command, and its connections are
-    /// closed. If the server did not hold it, the reply is lost.
+    /// closed. If the server did not hold the command, its reply is lost.
     WaiterCloses,
     /// The actor dies while the server holds its command, and the server does not
-    /// get to know: its connections stay open, unread, until
+    /// notice: the connections stay open and unread until
     /// [`FaultProxy::heal`](super::FaultProxy::heal).
     WaiterFreezes,
-    /// A blocking command is answered at once that its time is over, and does
-    /// nothing. At another command this fault does not fire.
+    /// A blocking command gets the time-out reply at once and does nothing. At another
+    /// command this fault does not fire.
     TimeOut,
 }
 
-/// What becomes of the commands that an actor sent behind the hit by a fault one.
+/// The fate of the commands that an actor sent after the one hit by a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// They were never sent.
+    /// They are never sent.
     Dropped,
-    /// They run late, as [`Fault::Ghost`] does.
+    /// They run late, as with [`Fault::Ghost`].
     Ghosts,
 }
 
 /// On which side of the command's execution a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// It was never sent.
+    /// The command was never sent.
     Before,
-    /// It ran, and its reply is lost.
+    /// The command ran, and its reply is lost.
     After,
 }
 
-/// What became of a step.
+/// The fate of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// It went through.
     Passed,
     /// This fault fired at it.
     Injected(Fault),
-    /// It was sent behind a hit by a fault one on the same connection.
+    /// Its command was sent on the same connection after one that was hit by a fault.
     LeftBehind(Behind),
 }
 
-/// One step that was seen: a command, a script call, or a whole transaction.
+/// One recorded step: a command, a script call, or a whole transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRecord {
-    /// Who sent it.
+    /// The name of the actor that sent it.
     pub actor: String,
-    /// On which connection of the actor's, from 1.
+    /// The number of the actor's connection, from 1.
     pub connection: u32,
-    /// Which step of the actor's it is, from 1, counted over all its connections.
+    /// The number of the actor's step, from 1, counted over all its connections.
     pub step: u32,
     /// The command's name, in upper case.
     pub command: String,
-    /// What the script is called that it runs.
+    /// The name of the script that it runs.
     pub script: Option<String>,
     /// The labels of the commands that a transaction runs.
     pub contents: Vec<String>,
-    /// What became of it.
+    /// The fate of the step.
     pub fate: Fate,
 }
 
 impl StepRecord {
-    /// What the step does, without where: alike for `EVAL` and `EVALSHA`.
+    /// What the step does, without its actor and number. `EVAL` and `EVALSHA` have the
+    /// same label.
     pub fn label(&self) -> String {
         match &self.script {
             Some(script) => script.clone(),

@@ -1,29 +1,29 @@
-//! What the server sends: replies and announcements of RESP2 and RESP3, cut out of
-//! the stream as they are.
+//! The server's output: replies and announcements of RESP2 and RESP3, cut out of the
+//! stream unchanged.
 
 use bytes::{Bytes, BytesMut};
 
 use super::frame::{Malformed, line, number};
 
-/// How many whole replies there are, up to the first malformed one: for measuring what
-/// it costs to read them.
+/// The number of complete replies before the first malformed one. Benchmarks use it to
+/// measure the cost of parsing.
 pub fn replies_in(sent: &[u8]) -> usize {
     let (mut buffer, mut parser) = (BytesMut::from(sent), ReplyParser::default());
     std::iter::from_fn(|| parser.next(&mut buffer).ok().flatten()).count()
 }
 
-/// Where the parser is in the reply at the head of the buffer.
+/// The parser's position in the reply at the head of the buffer.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyParser {
     at: usize,
-    /// How far a line that is not whole yet was searched for its end.
+    /// How far an incomplete line was already searched for its end.
     searched: usize,
-    /// How many values are still to come; none before the first byte.
+    /// The number of values still to come. `None` before the first byte.
     missing: Option<usize>,
 }
 
 impl ReplyParser {
-    /// Takes the next whole reply off the buffer, if there is one.
+    /// Takes the next complete reply off the buffer, if there is one.
     pub(crate) fn next(
         &mut self,
         buffer: &mut BytesMut,
@@ -40,8 +40,8 @@ impl ReplyParser {
         Ok(Some(buffer.split_to(whole).freeze()))
     }
 
-    /// Steps over one value, or the head of one that holds others; answers how many
-    /// follow for it.
+    /// Skips one value, or the header of an aggregate. Returns the number of values in
+    /// the aggregate.
     fn value(&mut self, buffer: &mut BytesMut) -> Result<Option<usize>, Malformed> {
         let Some(kind) = buffer.get(self.at).copied() else { return Ok(None) };
         if matches!(kind, b'+' | b'-' | b':' | b',' | b'#' | b'_' | b'(') {
@@ -56,7 +56,7 @@ impl ReplyParser {
             }
             b'*' | b'~' | b'>' => count.unwrap_or(0),
             b'%' => 2 * count.unwrap_or(0),
-            // An attribute stands before the value that it is of.
+            // An attribute precedes the value that it describes.
             b'|' => 2 * count.unwrap_or(0) + 1,
             _ => return Err(Malformed("a reply of an unknown kind")),
         };
@@ -93,17 +93,17 @@ pub(crate) fn is_error(reply: &[u8]) -> bool {
     matches!(reply.first(), Some(b'-' | b'!'))
 }
 
-/// Something that the server says unasked, or as the answer to a subscription.
+/// A message that the server sends unasked, or as the reply to a subscription.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Announcement<'a> {
     /// `message`, `subscribe`, `invalidate` and so on.
     pub(crate) kind: &'a [u8],
-    /// The whole number that it ends in: how many subscriptions there are now.
+    /// The integer at its end: the current number of subscriptions.
     pub(crate) count: Option<i64>,
 }
 
 impl<'a> Announcement<'a> {
-    /// Reads a reply as one, in the form that RESP2 or RESP3 gives it.
+    /// Reads a reply as an announcement, in the form of RESP2 or RESP3.
     pub(crate) fn read(reply: &'a [u8]) -> Option<Self> {
         if !matches!(reply.first(), Some(b'*' | b'>')) {
             return None;
@@ -117,13 +117,13 @@ impl<'a> Announcement<'a> {
         Some(Self { kind, count: last_number(reply) })
     }
 
-    /// Whether it answers a command that changes subscriptions.
+    /// Whether it confirms a command that changes subscriptions.
     pub(crate) fn is_confirmation(&self) -> bool {
         let kind = self.kind;
         kind.ends_with(b"subscribe")
     }
 
-    /// Whether RESP2, which has no form of its own for them, would send it.
+    /// Whether RESP2, which has no separate type for announcements, would send it.
     pub(crate) fn is_pubsub(&self) -> bool {
         self.is_confirmation() || self.kind.ends_with(b"message")
     }
@@ -140,7 +140,7 @@ fn last_number(reply: &[u8]) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// One of each kind, of both versions, whole and empty and null.
+    /// A reply of each type in both protocol versions: complete, empty and null.
     const REPLIES: [&[u8]; 19] = [
         b"+OK\r\n",
         b"-ERR no\r\n",

@@ -1,4 +1,4 @@
-//! What clients send: arrays of bulk strings, cut out of the stream as they are.
+//! The clients' output: arrays of bulk strings, cut out of the stream unchanged.
 
 use std::ops::Range;
 
@@ -6,19 +6,19 @@ use bytes::{Bytes, BytesMut};
 
 use super::frame::{Malformed, line, number};
 
-/// What Redis itself allows.
+/// The limit of Redis itself.
 const MAX_ARGS: i64 = 1024 * 1024;
 const MAX_ARG_BYTES: usize = 512 * 1024 * 1024;
 
-/// What is made room for in advance: a client may announce more than it sends.
+/// The maximum space reserved in advance. A client may announce more than it sends.
 const MAX_RESERVED: usize = 32 * 1024 * 1024;
 
-/// One command, as it came.
+/// One command as the client sent it.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     bytes: Bytes,
     args: Vec<Range<usize>>,
-    /// Where the first argument's header begins.
+    /// The position of the first argument's header.
     head: usize,
 }
 
@@ -39,12 +39,12 @@ impl Request {
         self.args.iter().map(|range| &self.bytes[range.clone()])
     }
 
-    /// An argument as upper-case text, for names and key words.
+    /// An argument as upper-case text, for command names and keywords.
     pub(crate) fn word(&self, at: usize) -> String {
         String::from_utf8_lossy(self.arg(at).unwrap_or_default()).to_ascii_uppercase()
     }
 
-    /// The request with another argument in that place, in pieces.
+    /// The request with another argument at that position, in pieces.
     pub(crate) fn with_arg(&self, at: usize, arg: &[u8]) -> Vec<Bytes> {
         vec![
             self.bytes.slice(..self.start_of(at)),
@@ -53,7 +53,8 @@ impl Request {
         ]
     }
 
-    /// The request with another argument in that place and more at its end.
+    /// The request with another argument at that position and more arguments at its
+    /// end.
     pub(crate) fn with_arg_and(
         &self,
         at: usize,
@@ -90,27 +91,27 @@ pub(crate) fn bulk(text: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// How many whole requests there are, up to the first malformed one: for measuring what
-/// it costs to read them.
+/// The number of complete requests before the first malformed one. Benchmarks use it to
+/// measure the cost of parsing.
 pub fn requests_in(sent: &[u8]) -> usize {
     let (mut buffer, mut parser) = (BytesMut::from(sent), RequestParser::default());
     std::iter::from_fn(|| parser.next(&mut buffer).ok().flatten()).count()
 }
 
-/// Where the parser is in the request at the head of the buffer, so that no byte is
-/// looked at twice however small the pieces are in which it comes.
+/// The parser's position in the request at the head of the buffer. It makes sure that
+/// no byte is parsed twice, even when a request arrives in small pieces.
 #[derive(Debug, Default)]
 pub(crate) struct RequestParser {
     at: usize,
     head: usize,
     wanted: Option<usize>,
-    /// The bytes of the argument whose header was read.
+    /// The length of the argument whose header has been read.
     arg_bytes: Option<usize>,
     args: Vec<Range<usize>>,
 }
 
 impl RequestParser {
-    /// Takes the next whole request off the buffer, if there is one.
+    /// Takes the next complete request off the buffer, if there is one.
     pub(crate) fn next(
         &mut self,
         buffer: &mut BytesMut,
@@ -136,7 +137,7 @@ impl RequestParser {
             if count > MAX_ARGS {
                 return Err(Malformed("invalid multibulk length"));
             }
-            // Redis passes over empty and null arrays, and answers nothing.
+            // Redis ignores empty and null arrays, and sends no reply to them.
             self.wanted = Some(usize::try_from(count).unwrap_or(0));
             (self.at, self.head) = (line.end + 2, line.end + 2);
         }

@@ -1,5 +1,5 @@
-//! What the server gets in place of a request, and what is to become of its reply.
-//! All but what asks for time, or names a script, passes byte for byte.
+//! Translates a request for the server, and determines what happens to its reply.
+//! Requests pass unchanged, except for those that ask for the time or name a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use super::{
     wire::Reply,
 };
 
-/// What the proxy knows of one connection, from what the client sent on it.
+/// The state of one connection, derived from the client's requests.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// How the server calls it.
+    /// The server's id of the connection.
     id: String,
-    /// The labels of what is queued, between MULTI and EXEC.
+    /// The labels of the queued commands, between MULTI and EXEC.
     transaction: Option<Vec<String>>,
-    /// What it listens to, by kind of subscription.
+    /// The connection's subscriptions, by kind.
     subscriptions: BTreeMap<String, BTreeSet<Bytes>>,
 }
 
@@ -45,8 +45,7 @@ impl Session {
         &self.id
     }
 
-    /// Takes note of what a request does to the connection; answers the reply to
-    /// expect.
+    /// Updates the state of the connection for a request. Returns the expected reply.
     fn follow(&mut self, kind: Kind, request: &Request) -> Reply {
         match kind {
             Kind::Multi => self.transaction = Some(Vec::new()),
@@ -62,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Follows a change of subscriptions; answers how often it is confirmed.
+    /// Updates the subscriptions. Returns the number of confirmations to expect.
     fn subscribe(&mut self, request: &Request) -> usize {
         let word = request.word(0);
         let named = request.args().skip(1).map(Bytes::copy_from_slice);
@@ -82,7 +81,7 @@ impl Session {
     }
 }
 
-/// What is sent for a request, and the reply to expect, if there is one.
+/// The bytes to send for a request, and the expected reply, if there is one.
 pub(crate) fn for_server(
     shared: &Shared,
     session: &mut Session,
@@ -94,7 +93,7 @@ pub(crate) fn for_server(
     }
     match kind {
         Kind::Nothing => (vec![request.bytes().clone()], None),
-        // Whether the user may ask is for the server to say.
+        // The server decides whether the user may run TIME.
         Kind::Time => {
             (vec![request.bytes().clone()], Some(Reply::Replace(time(shared))))
         }
@@ -108,7 +107,7 @@ pub(crate) fn for_server(
     }
 }
 
-/// What is sent between MULTI and EXEC. Its time is when it is queued.
+/// The bytes to send between MULTI and EXEC. Time is taken when a command is queued.
 fn queued(
     shared: &Shared,
     session: &mut Session,
@@ -129,7 +128,7 @@ fn queued(
     }
 }
 
-/// A request with the proxy's time where it runs a script.
+/// A request with the proxy's time added if it runs a script.
 fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     let mut scripts = shared.scripts();
     let time = shared.clock.time();
@@ -151,8 +150,8 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     vec![request.bytes().clone()]
 }
 
-/// Whether the number of keys fits: else the server refuses it, and must not find
-/// that it does fit because of what the proxy added.
+/// Whether the number of keys fits the arguments. If not, the server must refuse the
+/// request; the arguments that the proxy adds must not make it valid.
 fn is_well_formed(request: &Request) -> bool {
     let keys = request.arg(2).and_then(|keys| std::str::from_utf8(keys).ok());
     let keys = keys.and_then(|keys| keys.parse::<usize>().ok());
@@ -167,7 +166,7 @@ fn script_exists(scripts: &Scripts, request: &Request) -> Vec<Bytes> {
     vec![encode(mapped.into_iter())]
 }
 
-/// What the script is called that a request runs.
+/// The name of the script that a request runs.
 pub(crate) fn script_label(
     scripts: &Scripts,
     kind: Kind,

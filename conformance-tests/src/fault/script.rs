@@ -5,13 +5,14 @@
 //!  server   EVALSHA b2… 1 key arg 41024448 0    b2… is a1… behind a shim
 //! ```
 //!
-//! The shim takes the time off the end of `ARGV` and shadows `redis` with a table
-//! whose `call` and `pcall` answer `TIME` from it; the rest is the real one. It is
-//! one line, put in front of the script's first line (behind `#!lua …`), so the
-//! numbers of lines stay. `KEYS`, `ARGV` and the flags are what the client meant.
+//! The shim takes the time off the end of `ARGV` and shadows `redis` with a table. The
+//! table's `call` and `pcall` reply to `TIME` with that time, and everything else is
+//! the real `redis`. The shim is one line before the script's first line (after `#!lua
+//! …`), so line numbers stay the same. `KEYS`, `ARGV` and the flags are those of the
+//! client.
 //!
-//! A digest that the proxy does not know passes as it is, and so does one that the
-//! server forgot: both answer NOSCRIPT, as they would without the proxy.
+//! A digest that the proxy does not know passes unchanged, and so does one that the
+//! server forgot. Both give NOSCRIPT, as they would without the proxy.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -20,15 +21,16 @@ use sha1_smol::Sha1;
 
 use super::patch::{Patch, patched};
 
-/// The shim as one line, so that the script behind it keeps its numbers of lines.
+/// The shim as one line, so that the script after it keeps its line numbers.
 static SHIM: LazyLock<String> = LazyLock::new(|| {
     include_str!("time_shim.lua").lines().flat_map(|line| [line.trim(), " "]).collect()
 });
 
-/// The scripts that went through the proxy.
+/// The scripts that passed the proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
-    /// By the digest that the client knows, and by that of the shimmed one too.
+    /// Keyed by the client's digest, and also by the digest of the script with the
+    /// shim.
     known: HashMap<String, Known>,
     labels: HashMap<String, String>,
     patches: Vec<Patch>,
@@ -36,24 +38,24 @@ pub(crate) struct Scripts {
 
 #[derive(Debug, Clone)]
 struct Known {
-    /// What the server gets in its place, and its digest.
+    /// The script that the server gets in its place, and its digest.
     source: Bytes,
     shimmed: String,
     label: String,
 }
 
 impl Scripts {
-    /// Says what a script is called in the record of steps.
+    /// Sets a script's name in the record of steps.
     pub(crate) fn name(&mut self, digest: &str, label: &str) {
         self.labels.insert(digest.to_ascii_lowercase(), label.to_owned());
     }
 
-    /// Changes a script that is yet to come through.
+    /// Changes a script that has not passed the proxy yet.
     pub(crate) fn patch(&mut self, patch: Patch) {
         self.patches.push(patch);
     }
 
-    /// Takes note of a script; answers its digest and what to send in its place.
+    /// Stores a script. Returns its digest and the script to send in its place.
     pub(crate) fn learn(&mut self, source: &[u8]) -> (String, Bytes) {
         let digest = digest(source);
         if let Some(known) = self.known.get(&digest) {
@@ -70,26 +72,26 @@ impl Scripts {
         (digest, shimmed)
     }
 
-    /// The digest to send in place of a client's, if the proxy knows the script.
+    /// The digest to send in place of the client's, if the proxy knows the script.
     pub(crate) fn shimmed(&self, digest: &[u8]) -> Option<&str> {
         let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
         self.known.get(&digest).map(|known| known.shimmed.as_str())
     }
 
-    /// What each script is called that went through.
+    /// The names of all scripts that passed the proxy.
     pub(crate) fn all_labels(&self) -> Vec<String> {
         let named = |digest: &String| self.label(digest.as_bytes());
         self.known.keys().map(named).collect()
     }
 
-    /// What this script is called.
+    /// The name of this script.
     pub(crate) fn label_of_source(&self, source: &[u8]) -> String {
         let digest = digest(source);
         let given = self.labels.get(&digest);
         given.cloned().unwrap_or_else(|| label(source, &digest))
     }
 
-    /// What the script of that digest is called.
+    /// The name of the script with that digest.
     pub(crate) fn label(&self, digest: &[u8]) -> String {
         let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
         let known = || self.known.get(&digest).map(|known| &known.label);
@@ -106,7 +108,7 @@ pub(crate) fn digest(source: &[u8]) -> String {
 }
 
 fn shim(source: &[u8]) -> Bytes {
-    // A first line that is not whole is refused by the server, in its own words.
+    // The server refuses an incomplete first line with its own error.
     let flags = match source.iter().position(|byte| *byte == b'\n') {
         Some(end) if source.starts_with(b"#!") => end + 1,
         None if source.starts_with(b"#!") => return Bytes::copy_from_slice(source),
@@ -119,8 +121,8 @@ fn shim(source: &[u8]) -> Bytes {
     shimmed.freeze()
 }
 
-/// The script's first comment, which says what it is, and the digest's beginning:
-/// scripts that begin alike are told apart.
+/// The script's first comment, which describes it, and the beginning of its digest,
+/// which distinguishes scripts with the same comment.
 fn label(source: &[u8], digest: &str) -> String {
     let text = String::from_utf8_lossy(source);
     let mut lines = text.lines().map(str::trim);

@@ -1,4 +1,4 @@
-//! The proxy's own word with the server, beside the clients' connections.
+//! The proxy's own connection to the server, beside those for clients.
 
 use std::io;
 
@@ -17,7 +17,7 @@ impl Server {
         Self { address, own: tokio::sync::Mutex::new(None) }
     }
 
-    /// Completes once the server holds a command of that client's.
+    /// Completes once the server holds a command of that client.
     pub(crate) async fn holds(&self, client: &str) -> io::Result<()> {
         loop {
             let list = self.ask(&["CLIENT", "LIST", "ID", client]).await?;
@@ -30,15 +30,15 @@ impl Server {
         }
     }
 
-    /// Lets a held client go, as if its time were over.
+    /// Unblocks a held client, as if its time limit had passed.
     pub(crate) async fn let_go(&self, client: &str) -> io::Result<()> {
         self.ask(&["CLIENT", "UNBLOCK", client, "TIMEOUT"]).await.map(drop)
     }
 
-    /// Says something to the server and gets its answer.
+    /// Sends a command to the server and returns its reply.
     ///
-    /// A connection from before a restart of the server may be dead by now, so what
-    /// fails on one that was kept is said again on a new one.
+    /// A kept connection may be dead after a restart of the server. If the command
+    /// fails on a kept connection, it is sent again on a new one.
     pub(crate) async fn ask<W: AsRef<[u8]>>(&self, words: &[W]) -> io::Result<Bytes> {
         let mut own = self.own.lock().await;
         let kept = match own.take() {
@@ -53,7 +53,8 @@ impl Server {
                 (new, reply)
             }
         };
-        // Put back only now: a call that was given up leaves no reply behind.
+        // The connection is put back only after the reply, so a dropped call cannot
+        // leave an unread reply behind.
         *own = Some(upstream);
         if is_error(&reply) {
             return Err(io::Error::other(String::from_utf8_lossy(&reply).into_owned()));

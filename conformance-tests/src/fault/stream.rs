@@ -14,8 +14,8 @@ use tokio_rustls::client::TlsStream;
 
 use super::guarded::Guarded;
 
-/// What is sent in one piece is gathered up to this many bytes; what is longer is
-/// sent as it is, without a copy.
+/// Smaller pieces are copied into one buffer of up to this many bytes. A longer piece
+/// is sent without a copy.
 const GATHERED: usize = 16 * 1024;
 
 /// Where a Redis server listens.
@@ -26,12 +26,12 @@ pub enum Address {
     Unix(PathBuf),
     /// An address and port.
     Tcp(SocketAddr),
-    /// One that asks for more than a connection.
+    /// A server that requires more than a connection.
     Guarded(Guarded),
 }
 
 impl Address {
-    /// What has to be said first on each connection.
+    /// The commands to send first on each connection.
     pub(crate) fn greeting(&self) -> &[Vec<String>] {
         match self {
             Self::Unix(_) | Self::Tcp(_) => &[],
@@ -103,10 +103,10 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// Reads what there is; answers how many bytes, none at the end. Nothing is lost
-    /// when the future is dropped.
+    /// Reads the available bytes. Returns their number, which is 0 at the end of the
+    /// stream. Dropping the future loses no bytes.
     pub(crate) async fn read(&mut self, into: &mut BytesMut) -> io::Result<usize> {
-        // Room that was made for a large frame is used up first.
+        // Space reserved for a large frame is used up first.
         if into.capacity() == into.len() {
             into.reserve(GATHERED);
         }
@@ -132,7 +132,7 @@ enum Half {
 }
 
 impl Writer {
-    /// Sends the pieces, or keeps them until the next [`Writer::flush`].
+    /// Sends the pieces, or buffers them until the next [`Writer::flush`].
     pub(crate) async fn send(&mut self, pieces: &[Bytes]) -> io::Result<()> {
         for piece in pieces {
             if self.gathered.len() + piece.len() <= GATHERED {
@@ -153,7 +153,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Says that nothing more comes.
+    /// Tells the peer that no more bytes come.
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
         self.flush().await?;
         match &mut self.half {
@@ -164,13 +164,13 @@ impl Writer {
         }
     }
 
-    /// Makes the coming close a reset, where there is one: on TCP. The reader has
-    /// to be dropped after it.
+    /// Turns the coming close into a reset on TCP. The reader must be dropped after
+    /// this.
     pub(crate) fn reset(self) {
         if let Half::Tcp(half) = self.half
             && half.as_ref().set_zero_linger().is_ok()
         {
-            // Dropping it would end the stream in an orderly way first.
+            // Dropping the write half would first close the stream cleanly.
             half.forget();
         }
     }

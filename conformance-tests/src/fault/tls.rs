@@ -1,4 +1,4 @@
-//! TLS to the server.
+//! TLS connections to the server.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio_rustls::{
 
 use super::stream::Stream;
 
-/// Whom to believe.
+/// The trusted certificate authorities.
 #[derive(Clone)]
 pub(crate) struct Tls {
     connector: TlsConnector,
@@ -21,7 +21,8 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Believes the authority in that PEM file, or else those that the web trusts.
+    /// Trusts the authority in that PEM file, or without a file the publicly trusted
+    /// ones.
     pub(crate) fn new(host: &str, ca: Option<&Path>) -> io::Result<Self> {
         let host = host.trim_matches(['[', ']']).to_owned();
         let host = ServerName::try_from(host).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! A connection of the proxy's to the server.
+//! The proxy's connection to the server for one client.
 
 use std::{io, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
     stream::{Address, Stream, Writer},
 };
 
-/// How long a server may take to see that a connection was closed.
+/// How long a server may take to notice that a connection was closed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Upstream {
@@ -34,7 +34,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// Sends one command and gets its reply, where no other is under way.
+    /// Sends one command and returns its reply. No other command may be under way.
     pub(crate) async fn ask<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
@@ -45,10 +45,10 @@ impl Upstream {
         self.replies.next().await
     }
 
-    /// Closes it and waits until the server has seen it: whatever was sent has run
-    /// by then, or never will.
+    /// Closes the connection and waits until the server has seen it. After this, each
+    /// command that was sent has run or will never run.
     pub(crate) async fn close(mut self) -> io::Result<()> {
-        // A server that is gone has closed it already.
+        // A server that is gone has already closed the connection.
         if self.writer.finish().await.is_err() {
             return Ok(());
         }

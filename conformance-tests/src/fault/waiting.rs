@@ -1,4 +1,4 @@
-//! Commands that the server holds: the proxy keeps their time.
+//! Blocking commands that the server holds. The proxy keeps their time limits.
 
 use std::{io, time::Duration};
 
@@ -12,8 +12,8 @@ use super::{
 };
 
 impl Inbound<'_> {
-    /// Sends a command that the server may hold, and keeps its time. What the client
-    /// sends meanwhile waits here, as it would on the server.
+    /// Sends a command that the server may hold, and applies its time limit. Requests
+    /// that the client sends meanwhile wait here, as they would on the server.
     pub(super) async fn wait(
         &mut self,
         blocking: Blocking,
@@ -30,7 +30,7 @@ impl Inbound<'_> {
         self.wait_held(&id, reply, deadline).await
     }
 
-    /// When this is over, nothing of the wait is left for anyone to see.
+    /// When this returns, the wait has left no visible effect.
     async fn wait_held(
         &mut self,
         id: &str,
@@ -49,14 +49,14 @@ impl Inbound<'_> {
         reply.await.map_err(gone)
     }
 
-    /// Completes once the server holds the command of the connection that it calls so.
+    /// Completes once the server holds a command of the connection with that id.
     pub(super) async fn held_at_server(&self, id: &str) -> Result<(), Ended> {
         let held = self.shared.server.holds(id).await;
         held.map_err(|error| self.not_listened_to(&error))
     }
 
-    /// A server that is down is a fault like others; one that refuses the proxy's own
-    /// word makes the run worthless.
+    /// A server that is down counts as an ordinary fault. A server that refuses the
+    /// proxy's own command makes the run worthless.
     pub(super) fn not_listened_to(&self, error: &io::Error) -> Ended {
         if error.kind() == io::ErrorKind::Other {
             self.shared.ledger.trouble(&format!("the server refused: {error}"));

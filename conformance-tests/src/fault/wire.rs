@@ -1,5 +1,5 @@
-//! What the two directions of a connection know of each other: which replies are
-//! still to come, and what is to become of each.
+//! The state shared by the two directions of a connection: the replies still to come,
+//! and what to do with each.
 
 use std::{
     collections::VecDeque,
@@ -15,19 +15,19 @@ use tokio::sync::{Notify, oneshot};
 /// One reply to come.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// The client gets it as it is.
+    /// The client gets the reply unchanged.
     Pass,
-    /// The client gets this in its place, unless it is an error.
+    /// The client gets this in place of the reply, unless the reply is an error.
     Replace(Bytes),
-    /// The client does not get it.
+    /// The client does not get the reply.
     Keep(oneshot::Sender<Bytes>),
-    /// It says whether replies are of that version from now on.
+    /// The reply decides whether later replies use that protocol version.
     Hello(u8),
-    /// So many confirmations of subscriptions.
+    /// This many confirmations of subscriptions.
     Confirmations(usize),
-    /// The server was not asked; the client gets this.
+    /// The proxy made this reply without the server.
     Made(Bytes),
-    /// None; whoever waits is told when all that comes before it was handed on.
+    /// Not a reply. The receiver is notified when all earlier replies were passed on.
     Mark(oneshot::Sender<()>),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Wire {
     replies: Mutex<VecDeque<Reply>>,
     protocol: AtomicU8,
     is_muted: AtomicBool,
-    /// Told when a reply is made here that may be the next one.
+    /// Notified when the proxy makes a reply that may be the next one.
     stirred: Notify,
 }
 
@@ -64,7 +64,7 @@ impl Wire {
         self.replies().pop_front()
     }
 
-    /// The next reply, if it does not come from the server.
+    /// The next reply, if the proxy made it.
     pub(crate) fn next_made_here(&self) -> Option<Reply> {
         let mut replies = self.replies();
         if replies.front().is_some_and(is_made_here) {
@@ -74,7 +74,7 @@ impl Wire {
         }
     }
 
-    /// Counts one confirmation, if it is what comes next.
+    /// Counts one confirmation, if the next expected reply is one.
     pub(crate) fn confirm(&self) {
         let mut replies = self.replies();
         match replies.front_mut() {
@@ -92,7 +92,7 @@ impl Wire {
         self.stirred.notified().await;
     }
 
-    /// From now on the client gets nothing.
+    /// From now on the client gets no replies.
     pub(crate) fn mute(&self) {
         self.is_muted.store(true, Ordering::Relaxed);
     }
@@ -101,7 +101,7 @@ impl Wire {
         self.is_muted.load(Ordering::Relaxed)
     }
 
-    /// The version of replies, 2 or 3.
+    /// The protocol version of replies, 2 or 3.
     pub(crate) fn protocol(&self) -> u8 {
         self.protocol.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A push repeated by the id of its job.
+//! Pushes repeated with the same job id.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn is_known(actor: &Actor) {
     assert_eq!(again, duplicate(&id("mine"), DuplicateOf::Id));
 }
 
-/// R4: the second push of an id changes nothing, the payload included.
+/// R4: the second push of an id changes nothing, not even the payload.
 pub(crate) async fn an_id_is_stored_once(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(mine()).await;
@@ -30,7 +30,7 @@ pub(crate) async fn an_id_is_stored_once(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R4: the job has the id that its producer gave it, any text of it.
+/// R4: a job keeps the id from its producer, which may be any text.
 pub(crate) async fn an_id_is_the_jobs_own(store: &Store) {
     let actor = store.actor("worker").await;
     let odd = id("a:b*c{d}[e]? 'é\u{1f600}");
@@ -40,7 +40,7 @@ pub(crate) async fn an_id_is_the_jobs_own(store: &Store) {
     assert_eq!(actor.take_one().await.job(), &odd);
 }
 
-/// R4: ids are compared whole.
+/// R4: ids are compared over their full length.
 pub(crate) async fn ids_that_begin_alike_are_two(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -50,7 +50,7 @@ pub(crate) async fn ids_that_begin_alike_are_two(store: &Store) {
     assert_eq!(actor.figures().await.ready, 3);
 }
 
-/// R4: within one call the first of an id is stored.
+/// R4: of several jobs with one id in a call, the first is stored.
 pub(crate) async fn the_first_of_an_id_in_a_call_wins(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [mine(), NewJob::new("second").id(id("mine"))];
@@ -62,7 +62,7 @@ pub(crate) async fn the_first_of_an_id_in_a_call_wins(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R4: known while the job waits for its time.
+/// R4: an id is known while its job is delayed.
 pub(crate) async fn an_id_is_known_while_scheduled(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(mine().delay(HELD)).await;
@@ -72,7 +72,7 @@ pub(crate) async fn an_id_is_known_while_scheduled(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 1);
 }
 
-/// R4: known while a worker holds the job.
+/// R4: an id is known while its job is leased.
 pub(crate) async fn an_id_is_known_while_leased(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -83,7 +83,7 @@ pub(crate) async fn an_id_is_known_while_leased(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 1);
 }
 
-/// R4: known while the job is buried.
+/// R4: an id is known while its job is a dead letter.
 pub(crate) async fn an_id_is_known_while_dead(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -95,7 +95,7 @@ pub(crate) async fn an_id_is_known_while_dead(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R4: known after the job is done.
+/// R4: an id is known after its job is done.
 pub(crate) async fn an_id_is_known_after_done(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -107,7 +107,7 @@ pub(crate) async fn an_id_is_known_after_done(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R4: known after the job was discarded.
+/// R4: an id is known after its job was discarded.
 pub(crate) async fn an_id_is_known_after_discard(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -119,7 +119,7 @@ pub(crate) async fn an_id_is_known_after_discard(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R4: known after the job was cancelled.
+/// R4: an id is known after its job was cancelled.
 pub(crate) async fn an_id_is_known_after_cancel(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -130,7 +130,7 @@ pub(crate) async fn an_id_is_known_after_cancel(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R4: known after the job was buried and its dead letter purged.
+/// R4: an id is known after its job was buried and the dead letter was purged.
 pub(crate) async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -143,7 +143,7 @@ pub(crate) async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R4: a purge of everything forgets the ids too.
+/// R4: a purge of the whole queue also forgets ids.
 pub(crate) async fn a_purge_forgets_ids(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -154,7 +154,7 @@ pub(crate) async fn a_purge_forgets_ids(store: &Store) {
     delivers(&actor, ["after"]).await;
 }
 
-/// R4, R5: the id of a refused push is not used up.
+/// R4, R5: a refused push does not use up its id.
 pub(crate) async fn a_refused_push_uses_no_id_up(store: &Store) {
     let actor = store.actor("producer").await;
     let bad = NewJob::new("bad").lease(Duration::ZERO);
@@ -166,7 +166,7 @@ pub(crate) async fn a_refused_push_uses_no_id_up(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R4, R12: of many pushes of one id at once, one stores.
+/// R4, R12: of many concurrent pushes of one id, one is stored.
 pub(crate) async fn racing_pushes_of_an_id_store_one(store: &Store) {
     let mut pushes = Vec::new();
     for index in 0..16 {
@@ -184,7 +184,7 @@ pub(crate) async fn racing_pushes_of_an_id_store_one(store: &Store) {
     delivers(&store.actor("w").await, ["first"]).await;
 }
 
-/// R4: five minutes after its end a job's id is free.
+/// R4: an id becomes free five minutes after its job has ended.
 pub(crate) async fn an_id_is_forgotten_after_the_window(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -211,8 +211,8 @@ pub(crate) async fn an_id_is_known_as_long_as_its_job(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R4, R16: two jobs that got one id are two jobs while they wait, too: who holds the
-/// unique key is who is told, and can be cancelled.
+/// R4, R16: two waiting jobs with the same id stay separate. A duplicate is reported
+/// with the holder of the unique key, and that job can be cancelled.
 pub(crate) async fn two_jobs_of_an_id_are_apart(store: &Store) {
     for first in ["by id", "by token"] {
         let actor = store.actor_on("worker", first).await;
@@ -226,7 +226,8 @@ pub(crate) async fn two_jobs_of_an_id_are_apart(store: &Store) {
         let told = actor.offer(NewJob::new("again").unique(key("k"))).await;
         actor.cancel(told.job()).await.expect("answered");
 
-        // A store that refuses the second job has the third, and then cancelled that.
+        // A store that refuses the second job has stored the third, and cancelled it
+        // above.
         let stored = answer.iter().any(|one| matches!(one, Pushed::Stored(_)));
         assert_eq!(held.len(), 1 + usize::from(stored));
         let left = listed(&actor.list(JobState::Scheduled, 10).await);
@@ -235,7 +236,7 @@ pub(crate) async fn two_jobs_of_an_id_are_apart(store: &Store) {
     }
 }
 
-/// R4, R1: an id that relq made and a client uses again loses no job either.
+/// R4, R1: a client that uses an id generated by relq loses no job.
 pub(crate) async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
     let actor = store.actor("producer").await;
     let made = actor.store_one("first").await;
@@ -248,7 +249,7 @@ pub(crate) async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
     assert_eq!(drain(&actor).await.len(), 1 + stored);
 }
 
-/// R4, R2: ids may be any text, in every state and for every call.
+/// R4, R2: ids may be any text, in every state and in every call.
 pub(crate) async fn odd_ids_live_a_whole_life(store: &Store) {
     let actor = store.actor("a:b.c").await;
     for odd in ["a/b", "/", "*", "%", "a:0:t/x", "\"'\\", "0", "-1", " ", "[a-z]*", "~"]

@@ -1,4 +1,4 @@
-//! A push repeated by the token of its call.
+//! Pushes repeated with the same call token.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     store::{HELD, Store},
 };
 
-/// R4: the same token stores nothing and gives the first answer.
+/// R4: a repeated token stores nothing and returns the first result.
 pub(crate) async fn a_token_is_stored_once(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs: Vec<NewJob> = numbered(30).into_iter().map(NewJob::new).collect();
@@ -22,7 +22,7 @@ pub(crate) async fn a_token_is_stored_once(store: &Store) {
     delivers(&actor, numbered(30)).await;
 }
 
-/// R4: the ids of a call's jobs come from its token.
+/// R4: the ids of a call's jobs are derived from its token.
 pub(crate) async fn a_token_makes_the_ids(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [NewJob::new("a"), NewJob::new("b")];
@@ -33,7 +33,7 @@ pub(crate) async fn a_token_makes_the_ids(store: &Store) {
     assert_eq!(ids, [token("t").job_id(0), token("t").job_id(1)]);
 }
 
-/// R4: the first answer is given whole, its duplicates included.
+/// R4: the complete first result is returned, including its duplicates.
 pub(crate) async fn a_token_repeats_duplicates_too(store: &Store) {
     let actor = store.actor("producer").await;
     let holder = actor.store_one(NewJob::new("holder").unique(key("k"))).await;
@@ -51,7 +51,7 @@ pub(crate) async fn a_token_repeats_duplicates_too(store: &Store) {
     assert_eq!(actor.take(10).await, []);
 }
 
-/// R4: the token is known although its jobs are done.
+/// R4: a token is known even after its jobs have ended.
 pub(crate) async fn a_token_is_known_after_its_jobs_ended(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [NewJob::new("a"), NewJob::new("b").delay(HELD)];
@@ -64,7 +64,7 @@ pub(crate) async fn a_token_is_known_after_its_jobs_ended(store: &Store) {
     assert_eq!(actor.figures().await.ready, 0);
 }
 
-/// R4: another token is another call.
+/// R4: calls with different tokens are different calls.
 pub(crate) async fn two_tokens_are_two_calls(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -75,7 +75,7 @@ pub(crate) async fn two_tokens_are_two_calls(store: &Store) {
     delivers(&actor, ["t", "t-0", "T"]).await;
 }
 
-/// R4, R5: the token of a refused call is not used up.
+/// R4, R5: a refused call does not use up its token.
 pub(crate) async fn a_refused_push_uses_no_token_up(store: &Store) {
     let actor = store.actor("producer").await;
     let bad = NewJob::new("bad").lease(Duration::ZERO);
@@ -87,7 +87,8 @@ pub(crate) async fn a_refused_push_uses_no_token_up(store: &Store) {
     delivers(&actor, ["good"]).await;
 }
 
-/// R4, R12: of many calls with one token at once, one stores, and all answer alike.
+/// R4, R12: of many concurrent calls with one token, one stores, and all return the
+/// same result.
 pub(crate) async fn racing_calls_of_a_token_store_once(store: &Store) {
     let jobs: Vec<NewJob> = numbered(10).into_iter().map(NewJob::new).collect();
     let mut calls = Vec::new();
@@ -106,7 +107,7 @@ pub(crate) async fn racing_calls_of_a_token_store_once(store: &Store) {
     delivers(&store.actor("w").await, numbered(10)).await;
 }
 
-/// R4: a call of the largest size is repeated as safely as a small one.
+/// R4: a call of the largest size can be repeated as safely as a small one.
 pub(crate) async fn the_largest_call_can_be_repeated(store: &Store) {
     let actor = store.actor("producer").await;
     let most = actor.limits().max_jobs_per_call.get() as usize;
@@ -119,7 +120,7 @@ pub(crate) async fn the_largest_call_can_be_repeated(store: &Store) {
     assert_eq!(actor.figures().await.ready, most as u64);
 }
 
-/// R4: a push of nothing is taken, with a token too.
+/// R4: an empty push succeeds, with a token too.
 pub(crate) async fn a_token_of_no_jobs_is_taken(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -130,7 +131,7 @@ pub(crate) async fn a_token_of_no_jobs_is_taken(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R4: a token with a client-made id: the job keeps the client's id.
+/// R4: in a call with a token, a job with a client-made id keeps that id.
 pub(crate) async fn a_token_leaves_client_ids_alone(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [NewJob::new("a"), mine()];
@@ -143,7 +144,7 @@ pub(crate) async fn a_token_leaves_client_ids_alone(store: &Store) {
     expect_exactly(ids, [token("t").job_id(0), id("mine")]);
 }
 
-/// R4: five minutes after its first call a token is free.
+/// R4: a token becomes free five minutes after its first call.
 pub(crate) async fn a_token_is_forgotten_after_the_window(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [NewJob::new("job")];
@@ -159,8 +160,8 @@ pub(crate) async fn a_token_is_forgotten_after_the_window(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-/// R4, R1: a call whose jobs would get the id of a job that exists loses neither:
-/// what is answered as stored is delivered, and nothing else.
+/// R4, R1: when a call would give its jobs the id of an existing job, no job is lost.
+/// Every job reported as stored is delivered, and no other.
 pub(crate) async fn a_token_that_meets_an_id_loses_nothing(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(NewJob::new("by id").id(token("t").job_id(0))).await;

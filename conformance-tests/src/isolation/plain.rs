@@ -1,4 +1,4 @@
-//! Plain producers count (R20).
+//! Jobs that clients without relq push (R20).
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     store::{HELD, Store},
 };
 
-/// R20: what any client pushed is delivered, with an id and attempt 1.
+/// R20: an entry pushed by any client is delivered, with an id and attempt 1.
 pub(crate) async fn plain_pushes_are_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     store.push_raw(b"123").await;
@@ -27,7 +27,7 @@ pub(crate) async fn plain_pushes_are_jobs(store: &Store) {
     assert_eq!(actor.figures().await.finished, 1);
 }
 
-/// R20, R2: whatever bytes they are, so long as they are not relq's mark.
+/// R20, R2: a plain push may be any bytes that do not begin with relq's mark.
 pub(crate) async fn plain_pushes_may_be_any_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let nasty: [&[u8]; 8] = [
@@ -47,7 +47,7 @@ pub(crate) async fn plain_pushes_may_be_any_bytes(store: &Store) {
     delivers(&actor, nasty).await;
 }
 
-/// R20, R13: plain pushes and relq's own are served in one order.
+/// R20, R13: plain pushes and relq's pushes are delivered in one order.
 pub(crate) async fn plain_pushes_take_their_turn(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("relq 1").await;
@@ -61,7 +61,7 @@ pub(crate) async fn plain_pushes_take_their_turn(store: &Store) {
     assert_in_line(&actor, &served, &line);
 }
 
-/// R20, R7: equal plain pushes are two jobs.
+/// R20, R7: two equal plain pushes are two jobs.
 pub(crate) async fn equal_plain_pushes_are_two_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     store.push_raw(b"same").await;
@@ -95,7 +95,8 @@ pub(crate) async fn plain_pushes_come_back(store: &Store) {
     actor.finish(&third).await;
 }
 
-/// R20, R24: a plain push that is given back has its turn, and is not counted.
+/// R20, R24: a plain push that is given back is delivered again, and the first delivery
+/// does not count as an attempt.
 pub(crate) async fn plain_pushes_are_given_back(store: &Store) {
     let actor = store.actor("worker").await;
     store.push_raw(b"1").await;
@@ -111,7 +112,7 @@ pub(crate) async fn plain_pushes_are_given_back(store: &Store) {
     assert!(again.iter().all(|one| one.attempt() == 1), "not counted");
 }
 
-/// R20, R23: a plain push shows in the figures and in a peek, without an id.
+/// R20, R23: a plain push appears in the stats and in a peek, without an id.
 pub(crate) async fn plain_pushes_show(store: &Store) {
     let actor = store.actor("operator").await;
     store.push_raw(b"bare").await;
@@ -122,8 +123,8 @@ pub(crate) async fn plain_pushes_show(store: &Store) {
     assert_eq!((&ready[0].payload[..], &ready[0].id), (&b"bare"[..], &None));
 }
 
-/// R3, R20: an entry with relq's mark that cannot be read is buried with its bytes
-/// and a reason, and those behind it are served.
+/// R3, R20: an entry with relq's mark that cannot be parsed is buried with its bytes
+/// and a reason. The entries behind it are delivered.
 pub(crate) async fn malformed_entries_are_buried(store: &Store) {
     let actor = store.actor("worker").await;
     let nasty: [&[u8]; 4] = [
@@ -145,16 +146,16 @@ pub(crate) async fn malformed_entries_are_buried(store: &Store) {
     expect_exactly(bytes, nasty.map(<[u8]>::to_vec));
 }
 
-/// An entry of relq's of that id, as any client can copy it.
+/// An entry in relq's format with that id, as any client can copy it.
 fn entry_of(id: &str, payload: &str) -> Vec<u8> {
     let id_bytes = u8::try_from(id.len()).expect("a valid id");
     let head = b"\xf5RQ\x01\x00\x05\x00\x00\x00\x19";
     [&head[..], &[id_bytes], id.as_bytes(), payload.as_bytes()].concat()
 }
 
-/// R3, R20: an entry that a client copied is two jobs of one id, or two dead letters where
-/// the pattern keeps ids elsewhere, too. Wherever one of them has to get another id, that
-/// is a valid id.
+/// R3, R20: a copied entry becomes two jobs with one id, or two dead letters where the
+/// pattern also keeps ids elsewhere. If one of them must get another id, that id is
+/// valid.
 pub(crate) async fn copies_of_an_entry_are_two_jobs(store: &Store) {
     for before in 116..=121 {
         let long = format!("{}{}", "x".repeat(before), "\u{1f600}");
@@ -175,7 +176,7 @@ pub(crate) async fn copies_of_an_entry_are_two_jobs(store: &Store) {
     }
 }
 
-/// R20: a duplicate by id is not a matter of plain pushes: both are jobs.
+/// R20: plain pushes are not checked for duplicate ids: both are jobs.
 pub(crate) async fn plain_pushes_share_no_id(store: &Store) {
     let actor = store.actor("worker").await;
     let own = actor.store_one(NewJob::new("own").id(id("own"))).await;
@@ -203,7 +204,7 @@ pub(crate) async fn plain_pushes_are_operated(store: &Store) {
     assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
 }
 
-/// R20, R23: what any client pushed is purged too.
+/// R20, R23: a purge also removes entries that any client pushed.
 pub(crate) async fn plain_pushes_are_purged(store: &Store) {
     let actor = store.actor("operator").await;
     store.push_raw(b"1").await;

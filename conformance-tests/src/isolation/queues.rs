@@ -1,4 +1,4 @@
-//! Queues on one store are apart (R19).
+//! Queues on one store are independent (R19).
 
 use relq_core::{
     Cancelled, Disposition, JobState, NewJob, Pushed, QueueName, Receipt, Selection,
@@ -10,8 +10,8 @@ use crate::{
     store::{Actor, Store},
 };
 
-/// Names that a careless store takes for one another: prefixes, patterns, and what a
-/// key of another queue might be called.
+/// Names that a careless store could confuse: prefixes, patterns, and possible names of
+/// keys of another queue.
 const NAMES: [&str; 22] = [
     "a",
     "aa",
@@ -45,7 +45,7 @@ async fn on_each(store: &Store) -> Vec<Actor> {
     actors
 }
 
-/// R19: each queue delivers its own jobs and no other's.
+/// R19: each queue delivers only its own jobs.
 pub(crate) async fn queues_with_alike_names_are_apart(store: &Store) {
     let actors = on_each(store).await;
     for (actor, name) in actors.iter().zip(NAMES) {
@@ -74,7 +74,7 @@ pub(crate) async fn stats_of_queues_are_apart(store: &Store) {
     }
 }
 
-/// R19: a purge empties one queue.
+/// R19: a purge empties only one queue.
 pub(crate) async fn a_purge_spares_other_queues(store: &Store) {
     let actors = on_each(store).await;
     for actor in &actors {
@@ -90,7 +90,7 @@ pub(crate) async fn a_purge_spares_other_queues(store: &Store) {
     }
 }
 
-/// R19: a pause stops one queue.
+/// R19: a pause stops only one queue.
 pub(crate) async fn a_pause_spares_other_queues(store: &Store) {
     let actors = on_each(store).await;
     actors[0].pause().await.expect("answered");
@@ -101,7 +101,7 @@ pub(crate) async fn a_pause_spares_other_queues(store: &Store) {
     }
 }
 
-/// R19, R24: a worker that leaves one queue stays on the others.
+/// R19, R24: a worker that is released in one queue keeps its jobs in the others.
 pub(crate) async fn release_in_one_queue_keeps_the_others(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
@@ -115,7 +115,7 @@ pub(crate) async fn release_in_one_queue_keeps_the_others(store: &Store) {
     there.finish(&held).await;
 }
 
-/// R19, R9: recovery works on one queue.
+/// R19, R9: recovery affects only one queue.
 pub(crate) async fn recovery_spares_other_queues(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
@@ -128,7 +128,7 @@ pub(crate) async fn recovery_spares_other_queues(store: &Store) {
     assert_eq!(there.recover_all().await.requeued, 1);
 }
 
-/// R19, R7: a receipt of one queue proves nothing in another.
+/// R19, R7: a receipt of one queue is invalid in another.
 pub(crate) async fn receipts_belong_to_their_queue(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
@@ -146,7 +146,7 @@ pub(crate) async fn receipts_belong_to_their_queue(store: &Store) {
     here.finish(&mine).await;
 }
 
-/// R19, R4, R16: ids, keys and tokens are known in their queue only.
+/// R19, R4, R16: ids, keys and tokens are known only in their queue.
 pub(crate) async fn ids_and_keys_belong_to_their_queue(store: &Store) {
     for name in ["a", "b", "a:"] {
         let actor = store.actor_on("producer", name).await;
@@ -160,7 +160,7 @@ pub(crate) async fn ids_and_keys_belong_to_their_queue(store: &Store) {
     }
 }
 
-/// R19: an operator finds no job of another queue, by its id.
+/// R19: an operator cannot find a job of another queue by its id.
 pub(crate) async fn operators_reach_their_queue_only(store: &Store) {
     let here = store.actor_on("o", "a").await;
     let there = store.actor_on("o", "b").await;
@@ -179,8 +179,8 @@ pub(crate) async fn operators_reach_their_queue_only(store: &Store) {
     assert_eq!(here.the_dead_one().await.payload, "dead");
 }
 
-/// R19: what others keep on the same server is left as it is, by a whole life of
-/// jobs and by a purge.
+/// R19: keys of other programs on the same server stay unchanged, through the whole
+/// life of jobs and through a purge.
 pub(crate) async fn keys_of_others_are_left_alone(store: &Store) {
     let actor = store.actor("worker").await;
     let keys: Vec<_> = FOREIGN_KEYS.iter().filter(|key| !store.owns(key)).collect();
@@ -209,7 +209,7 @@ pub(crate) async fn keys_of_others_are_left_alone(store: &Store) {
     }
 }
 
-/// What a careless store might take for keys of its queue.
+/// Keys that a careless store could take for keys of its queue.
 const FOREIGN_KEYS: [&[u8]; 8] = [
     b"stranger",
     b"job",
@@ -229,7 +229,7 @@ async fn dumps(store: &Store, keys: &[&&[u8]]) -> Vec<Vec<u8>> {
     dumps
 }
 
-/// R19: a name that would reach into another slot or file is refused.
+/// R19: a name that would refer to another slot or file is refused.
 pub(crate) async fn names_that_reach_out_are_refused(_store: &Store) {
     let longest = "a".repeat(QueueName::MAX_BYTES);
     assert!(QueueName::new(&longest).is_ok());

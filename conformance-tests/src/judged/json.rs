@@ -1,4 +1,4 @@
-//! A report for programs.
+//! A report for programs, in JSON.
 
 use relq_conformance::{
     model::Summary,
@@ -19,7 +19,7 @@ struct Object<'a> {
     list: Vec<Case<'a>>,
 }
 
-/// What the model played.
+/// The counts of the model's run.
 #[derive(Serialize)]
 struct Model {
     sequences: u64,

@@ -1,4 +1,4 @@
-//! A report in the XML that CI servers show.
+//! A report in the XML format that CI servers display.
 
 use relq_conformance::report::{CaseResult, Judged, Report};
 

@@ -96,7 +96,7 @@ impl Args {
             Backend::Stream => judge::<Stream>(Profile::Redis, &chosen),
             Backend::Sqlite => judge::<Sqlite>(Profile::Embedded, &chosen),
         };
-        // One backend may be judged in two modes.
+        // One backend may be tested in two modes.
         report.backend = self.backend.name();
         self.format.show(&report)?;
         Ok(report.is_clean())
