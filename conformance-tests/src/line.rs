@@ -1,4 +1,4 @@
-//! Jobs that are ready, and how they came to be: in which order they are to be served.
+//! The expected order of the ready jobs of a case.
 
 use bytes::Bytes;
 use relq_core::NewJob;
@@ -9,7 +9,7 @@ use crate::{
     ready_order::{Ready, ReadyPosition},
 };
 
-/// The ready jobs of a case, each of another payload.
+/// The ready jobs of a case. Each has a different payload.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line(Vec<(Bytes, Ready)>);
 
@@ -19,8 +19,8 @@ impl Line {
         Self::default().and(jobs, |index| ReadyPosition::fresh((0, index)))
     }
 
-    /// And jobs that were claimed in that order, when the former were ready already,
-    /// and that came back together.
+    /// Adds jobs that were claimed in that order while the earlier ones were already
+    /// ready, and that returned together.
     pub(crate) fn and_back<J: Into<NewJob>>(
         self,
         class: &Class,
@@ -29,7 +29,7 @@ impl Line {
         self.and(jobs, |index| class.back((1, index), 0, (2, 0)))
     }
 
-    /// And jobs that became ready after all of these, one after the other.
+    /// Adds jobs that became ready after all of the earlier ones, one after the other.
     pub(crate) fn and_then<J: Into<NewJob>>(
         self,
         jobs: impl IntoIterator<Item = J>,
@@ -52,10 +52,11 @@ impl Line {
         self
     }
 
-    /// Each was served once, and none before one that has to be served first.
+    /// Checks that each job was delivered once, and none before a job that must precede
+    /// it.
     ///
     /// # Errors
-    /// Which was served wrongly.
+    /// The first job that was delivered in the wrong order, or the wrong counts.
     pub(crate) fn judge(&self, class: &Class, served: &[Bytes]) -> Result<(), String> {
         let wanted = self.0.iter().map(|(payload, _)| payload);
         let differences = counts(served.iter(), wanted);
@@ -103,7 +104,7 @@ mod tests {
         Line::of(["a", "b", "c"])
     }
 
-    /// `a` was claimed before all others, and came back.
+    /// `a` was claimed before all others, and returned.
     fn a_is_back(class: &Class) -> Line {
         Line::of(["b", "c"]).and_back(class, ["a"]).and_then(["d"])
     }

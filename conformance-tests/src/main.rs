@@ -1,4 +1,4 @@
-//! `conformance`: relq's own backends judged, from the command line.
+//! `conformance`: tests relq's own backends from the command line.
 
 mod backend;
 mod judged;
@@ -10,10 +10,10 @@ use clap::Parser;
 use relq_conformance::{processes, sqlite};
 use relq_core::BoxError;
 
-/// What a command came to: whether all was well, or why it could not tell.
+/// The result of a command, or the error that prevented a result.
 type SuiteResult<T> = Result<T, BoxError>;
 
-/// Prove a backend of relq reliable
+/// Test whether a backend of relq is reliable
 #[derive(Parser, Debug)]
 #[command(name = "conformance", version)]
 struct Args {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers whether the backend passed.
+/// Returns whether the backend passed.
 fn run(command: Command) -> SuiteResult<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
     match command {

@@ -1,4 +1,4 @@
-//! Bytes come out as they went in, and a push stores all or nothing.
+//! Payloads come out unchanged, and a push stores all of its jobs or none.
 
 use bytes::Bytes;
 use relq_core::{Disposition, Error, Headers, JobState, NewJob};
@@ -10,7 +10,7 @@ use crate::{
     store::{Actor, HELD, Store},
 };
 
-/// R2, R3: what is drained is what was pushed, and nothing else.
+/// R2, R3: a drain returns exactly the jobs that were pushed.
 async fn round_trip<P: Into<Bytes>>(store: &Store, sent: impl IntoIterator<Item = P>) {
     let (producer, worker) = (store.actor("producer").await, store.actor("w").await);
     let sent: Vec<Bytes> = sent.into_iter().map(Into::into).collect();
@@ -20,18 +20,18 @@ async fn round_trip<P: Into<Bytes>>(store: &Store, sent: impl IntoIterator<Item 
     delivers(&worker, sent).await;
 }
 
-/// R2: a payload of no bytes is a payload.
+/// R2: an empty payload is a valid payload.
 pub(crate) async fn an_empty_payload_arrives_empty(store: &Store) {
     round_trip(store, [""]).await;
 }
 
-/// R2: each of the 256 bytes, alone and all together.
+/// R2: each of the 256 byte values arrives, alone and all together.
 pub(crate) async fn every_byte_arrives(store: &Store) {
     let alone = (0..=u8::MAX).map(|byte| vec![byte]);
     round_trip(store, alone.chain([(0..=u8::MAX).collect()])).await;
 }
 
-/// R2: characters that mean something to stores, shells and keys.
+/// R2: characters with a meaning to stores, shells and keys arrive unchanged.
 pub(crate) async fn syntax_of_others_arrives(store: &Store) {
     let nasty = [
         "\0",
@@ -59,7 +59,7 @@ pub(crate) async fn syntax_of_others_arrives(store: &Store) {
     round_trip(store, nasty).await;
 }
 
-/// R2: what looks like the Redis protocol is a payload all the same.
+/// R2: a payload that looks like the Redis protocol arrives unchanged.
 pub(crate) async fn protocol_like_payloads_arrive(store: &Store) {
     let nasty =
         ["$-1\r\n", "*2\r\n$1\r\na\r\n", "+OK\r\n", "-ERR no\r\n", ":1\r\n", "_\r\n"];
@@ -73,7 +73,7 @@ pub(crate) async fn invalid_utf8_arrives(store: &Store) {
     round_trip(store, nasty).await;
 }
 
-/// R2: a payload that begins with relq's own mark is no entry of relq's.
+/// R2: a payload that begins with relq's own mark is not taken for an entry of relq.
 pub(crate) async fn payloads_with_relqs_mark_arrive(store: &Store) {
     let nasty: [&[u8]; 5] = [
         b"\xf5\x52\x51\x01",
@@ -85,7 +85,7 @@ pub(crate) async fn payloads_with_relqs_mark_arrive(store: &Store) {
     round_trip(store, nasty).await;
 }
 
-/// R2: a marked payload stays itself through delays, failures and burial too.
+/// R2: a payload with relq's mark stays unchanged through delays, failures and burial.
 pub(crate) async fn marked_payloads_survive_every_state(store: &Store) {
     let actor = store.actor("worker").await;
     let payload = Bytes::from_static(b"\xf5\x52\x51\x01\x01\x02\x03");
@@ -96,7 +96,7 @@ pub(crate) async fn marked_payloads_survive_every_state(store: &Store) {
     delivers(&actor, [payload]).await;
 }
 
-/// R2: a job is the same job after failure, burial and redrive.
+/// R2: a job's payload and headers stay unchanged through failure, burial and redrive.
 pub(crate) async fn bytes_and_headers_survive_every_state(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new(b"\0\xff\r\n".to_vec()).header("trace", "00-ab\r\n{}");
@@ -119,7 +119,7 @@ async fn through_every_state(actor: &Actor) {
     actor.redrive(&relq_core::Selection::All).await.expect("the redrive is answered");
 }
 
-/// R2: the stated limit is allowed.
+/// R2: a payload of the maximum size is allowed.
 pub(crate) async fn the_largest_payload_arrives(store: &Store) {
     let actor = store.actor("worker").await;
     let largest = Bytes::from(vec![0xa5; actor.limits().max_payload]);
@@ -130,7 +130,7 @@ pub(crate) async fn the_largest_payload_arrives(store: &Store) {
     assert!(delivered.payload == largest, "{} bytes arrive", delivered.payload.len());
 }
 
-/// R2, R5: a byte above the stated limit is refused, and nothing is stored.
+/// R2, R5: a payload one byte above the maximum is refused, and nothing is stored.
 pub(crate) async fn a_payload_above_the_limit_is_refused(store: &Store) {
     let actor = store.actor("producer").await;
     let too_large = NewJob::new(vec![0; actor.limits().max_payload + 1]);
@@ -141,7 +141,7 @@ pub(crate) async fn a_payload_above_the_limit_is_refused(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R2: headers arrive as they were set, in order, whatever text they are.
+/// R2: headers arrive unchanged and in order, with any text.
 pub(crate) async fn headers_arrive_in_order(store: &Store) {
     let actor = store.actor("worker").await;
     let headers: Headers = [
@@ -160,7 +160,7 @@ pub(crate) async fn headers_arrive_in_order(store: &Store) {
     assert_eq!(actor.take_one().await.headers, headers);
 }
 
-/// R2: headers of the stated size are allowed.
+/// R2: headers of the maximum size are allowed.
 pub(crate) async fn the_largest_headers_arrive(store: &Store) {
     let actor = store.actor("worker").await;
     let value = "v".repeat(actor.limits().max_headers - 1);
@@ -169,7 +169,7 @@ pub(crate) async fn the_largest_headers_arrive(store: &Store) {
     assert_eq!(actor.take_one().await.headers.get("n"), Some(&*value));
 }
 
-/// R2, R5: headers above the stated size are refused, and nothing is stored.
+/// R2, R5: headers above the maximum size are refused, and nothing is stored.
 pub(crate) async fn headers_above_the_limit_are_refused(store: &Store) {
     let actor = store.actor("producer").await;
     let value = "v".repeat(actor.limits().max_headers);
@@ -181,7 +181,7 @@ pub(crate) async fn headers_above_the_limit_are_refused(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R5: the largest batch is stored whole.
+/// R5: the largest call is stored completely.
 pub(crate) async fn the_largest_call_is_stored(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = numbered(actor.limits().max_jobs_per_call.get() as usize);
@@ -191,7 +191,7 @@ pub(crate) async fn the_largest_call_is_stored(store: &Store) {
     expect_exactly(payloads(&drain(&actor).await), sent);
 }
 
-/// R5: a batch above the limit is refused, and nothing is stored.
+/// R5: a call above the limit is refused, and nothing is stored.
 pub(crate) async fn a_call_above_the_limit_is_refused(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs =
@@ -203,7 +203,7 @@ pub(crate) async fn a_call_above_the_limit_is_refused(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R5: one invalid job at the end refuses the whole call.
+/// R5: one invalid job at the end makes the whole call fail.
 pub(crate) async fn one_invalid_job_refuses_all(store: &Store) {
     let actor = store.actor("producer").await;
     let mut jobs: Vec<NewJob> = numbered(50).into_iter().map(NewJob::new).collect();
@@ -215,7 +215,7 @@ pub(crate) async fn one_invalid_job_refuses_all(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R3, R7: equal payloads are not the same job.
+/// R3, R7: two jobs with equal payloads are two jobs.
 pub(crate) async fn equal_payloads_are_two_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["same", "same", "same"]).await;
@@ -229,7 +229,7 @@ pub(crate) async fn equal_payloads_are_two_jobs(store: &Store) {
     expect_exactly(ids, [held[0].job().clone(), held[2].job().clone()]);
 }
 
-/// R3: what was finished is not delivered again, and nothing else appears.
+/// R3: a finished job is not delivered again, and nothing else appears.
 pub(crate) async fn an_empty_queue_delivers_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(3)).await;
@@ -240,7 +240,7 @@ pub(crate) async fn an_empty_queue_delivers_nothing(store: &Store) {
     assert_eq!(actor.take(10).await, []);
 }
 
-/// R1: what one connection pushed, another finds after the first is gone.
+/// R1: jobs that one connection pushed are still there after it has closed.
 pub(crate) async fn jobs_outlive_their_producer(store: &Store) {
     let producer = store.actor("producer").await;
     let sent = numbered(20);
@@ -251,7 +251,7 @@ pub(crate) async fn jobs_outlive_their_producer(store: &Store) {
     delivers(&store.actor("w").await, sent).await;
 }
 
-/// R1: a held job is still in the store.
+/// R1: a leased job is still in the store.
 pub(crate) async fn a_leased_job_is_kept(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -265,7 +265,7 @@ pub(crate) async fn a_leased_job_is_kept(store: &Store) {
     assert_eq!(held.lease, HELD);
 }
 
-/// R23: a push answers for each job, in order.
+/// R23: a push returns a result for each job, in order.
 pub(crate) async fn a_push_answers_in_order(store: &Store) {
     let actor = store.actor("worker").await;
     let ids = actor.store(numbered(100)).await;
@@ -277,7 +277,7 @@ pub(crate) async fn a_push_answers_in_order(store: &Store) {
     expect_exactly(delivered, ids.into_iter().zip(numbered(100)));
 }
 
-/// R5: one call may carry jobs of every kind that is claimed.
+/// R5: one call may contain jobs with every supported option.
 pub(crate) async fn one_call_mixes_every_option(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [

@@ -1,4 +1,4 @@
-//! A job has one holder, and only the holder speaks for it (R6 to R8).
+//! A job has one holder, and only the holder can settle it (R6 to R8).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     store::{Actor, HELD, Store},
 };
 
-/// A job that was lost by one lease and is held by the next, of the same worker.
+/// A job whose first lease was lost, and whose next lease the same worker holds.
 pub(crate) struct Lost {
     pub(crate) actor: Actor,
     pub(crate) stale: Delivery,
@@ -41,32 +41,32 @@ async fn changes_nothing(store: &Store, disposition: Disposition) {
     actor.finish(&current).await;
 }
 
-/// R7: proof of an old lease does not end the new one.
+/// R7: the receipt of an old lease does not end the new one.
 pub(crate) async fn late_ack_changes_nothing(store: &Store) {
     changes_nothing(store, Disposition::Done).await;
 }
 
-/// R7: proof of an old lease does not put the job off.
+/// R7: the receipt of an old lease does not delay the job.
 pub(crate) async fn late_retry_changes_nothing(store: &Store) {
     changes_nothing(store, retry_after(HELD)).await;
 }
 
-/// R7: proof of an old lease does not bury the job.
+/// R7: the receipt of an old lease does not bury the job.
 pub(crate) async fn late_burial_changes_nothing(store: &Store) {
     changes_nothing(store, dead("late")).await;
 }
 
-/// R7: proof of an old lease does not drop the job.
+/// R7: the receipt of an old lease does not discard the job.
 pub(crate) async fn late_discard_changes_nothing(store: &Store) {
     changes_nothing(store, Disposition::Discard).await;
 }
 
-/// R7: proof of an old lease does not give the job back.
+/// R7: the receipt of an old lease does not give the job back.
 pub(crate) async fn late_give_back_changes_nothing(store: &Store) {
     changes_nothing(store, Disposition::GiveBack).await;
 }
 
-/// R7: a late ack is refused while the job is ready again, before anyone took it.
+/// R7: a late ack is refused while the job is ready again and not yet claimed.
 pub(crate) async fn late_ack_of_a_ready_job_changes_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -79,8 +79,8 @@ pub(crate) async fn late_ack_of_a_ready_job_changes_nothing(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-/// R7: a receipt is stale as soon as the job was given back, though the next lease
-/// has the same worker, job and attempt.
+/// R7: a receipt is stale as soon as the job was given back, even if the next lease has
+/// the same worker, job and attempt.
 pub(crate) async fn a_given_back_receipt_is_stale(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_given_back_receipt_is_stale(store: &Store) {
     actor.finish(&current).await;
 }
 
-/// R7: a receipt is stale once its worker left.
+/// R7: a receipt is stale once its worker was released.
 pub(crate) async fn a_receipt_is_stale_after_release(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -108,7 +108,7 @@ pub(crate) async fn a_receipt_is_stale_after_release(store: &Store) {
     actor.finish(&current).await;
 }
 
-/// R7: a receipt is stale once it was used for a retry.
+/// R7: a receipt is stale after a retry.
 pub(crate) async fn a_retried_receipt_is_stale(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -120,7 +120,7 @@ pub(crate) async fn a_retried_receipt_is_stale(store: &Store) {
     assert_eq!(actor.figures().await.scheduled, 1);
 }
 
-/// R7: a buried job is not finished by its old receipt.
+/// R7: the old receipt of a buried job cannot finish the job.
 pub(crate) async fn a_buried_receipt_is_stale(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -132,7 +132,7 @@ pub(crate) async fn a_buried_receipt_is_stale(store: &Store) {
     assert_eq!(actor.the_dead_one().await.payload, "job");
 }
 
-/// R7: a second ack finds nothing and counts nothing.
+/// R7: a second ack is refused and not counted.
 pub(crate) async fn a_second_ack_is_lost(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -144,7 +144,7 @@ pub(crate) async fn a_second_ack_is_lost(store: &Store) {
     assert_eq!(actor.figures().await.finished, 1);
 }
 
-/// R7: of two dispositions on one receipt in one call, one is carried out.
+/// R7: of two dispositions for one receipt in one call, one is carried out.
 pub(crate) async fn a_receipt_counts_once_in_a_call(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -161,7 +161,7 @@ pub(crate) async fn a_receipt_counts_once_in_a_call(store: &Store) {
     assert_eq!((stats.dead, stats.finished), (buried.into(), done.into()));
 }
 
-/// R7: one lost lease does not spoil the others in the call, wherever it stands.
+/// R7: one lost lease in a call does not affect the others, at any position.
 pub(crate) async fn a_stale_receipt_spoils_no_other(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(6)).await;
@@ -177,7 +177,7 @@ pub(crate) async fn a_stale_receipt_spoils_no_other(store: &Store) {
     assert_eq!(actor.figures().await.finished, 6);
 }
 
-/// R7: one call may say something else of each job.
+/// R7: one call may give each job a different disposition.
 pub(crate) async fn one_call_carries_every_disposition(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(5)).await;
@@ -204,7 +204,7 @@ pub(crate) async fn one_call_carries_every_disposition(store: &Store) {
     delivers(&actor, [held[4].payload.clone()]).await;
 }
 
-/// R7: receipts that nobody gave out are answered, and change nothing.
+/// R7: forged receipts are refused without an error, and change nothing.
 pub(crate) async fn forged_receipts_are_lost(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -223,7 +223,7 @@ pub(crate) async fn forged_receipts_are_lost(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R6: a held job is not given to another, nor twice to the same.
+/// R6: a leased job is given neither to another worker nor to its holder again.
 pub(crate) async fn a_held_job_is_not_given_again(store: &Store) {
     let (first, second) = (store.actor("w1").await, store.actor("w2").await);
     first.store_one("job").await;
@@ -236,7 +236,7 @@ pub(crate) async fn a_held_job_is_not_given_again(store: &Store) {
     first.finish(&held).await;
 }
 
-/// R6, R9: a job that is held holds up nobody who is served before or after it.
+/// R6, R9: a leased job does not delay the jobs before or after it.
 pub(crate) async fn a_held_job_holds_up_nobody(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["1", "2"]).await;
@@ -249,7 +249,7 @@ pub(crate) async fn a_held_job_holds_up_nobody(store: &Store) {
     expect_exactly(served.chain([held.payload]), all);
 }
 
-/// R6: workers that race for jobs get each job once, all together.
+/// R6: concurrent workers get each job exactly once between them.
 pub(crate) async fn racing_workers_share_the_jobs(store: &Store) {
     store.actor("producer").await.store(numbered(600)).await;
     let mut workers = Vec::new();
@@ -281,7 +281,7 @@ async fn take_all(actor: &Actor) -> Vec<Delivery> {
     }
 }
 
-/// R6: one connection used by many tasks at once mixes no answers up.
+/// R6: when many tasks share one connection, each gets the replies to its own calls.
 pub(crate) async fn tasks_may_share_a_connection(store: &Store) {
     let actor = store.actor("worker").await;
     let mut tasks = Vec::new();
@@ -304,7 +304,7 @@ pub(crate) async fn tasks_may_share_a_connection(store: &Store) {
     assert_eq!(actor.figures().await.finished, 32);
 }
 
-/// R6: of racing settlements of one receipt one is carried out.
+/// R6: of concurrent settlements with one receipt, one is carried out.
 pub(crate) async fn racing_acks_of_a_receipt_count_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -327,8 +327,8 @@ pub(crate) async fn racing_acks_of_a_receipt_count_once(store: &Store) {
     assert_eq!(actor.figures().await.finished, 1);
 }
 
-/// R7: an ack after the end of the lease that came before any recovery is applied
-/// or lost, never both.
+/// R7: an ack that comes after the lease has expired and before a recovery is either
+/// applied or lost, never both.
 pub(crate) async fn an_overdue_ack_is_applied_or_lost(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -344,7 +344,7 @@ pub(crate) async fn an_overdue_ack_is_applied_or_lost(store: &Store) {
     assert_eq!(actor.figures().await.finished, 1);
 }
 
-/// R7: of acks that race with the recovery of their jobs, each is applied or lost.
+/// R7: each ack that races with the recovery of its job is either applied or lost.
 pub(crate) async fn acks_racing_recovery_split_cleanly(store: &Store) {
     let (worker, reaper) = (store.actor("worker").await, store.actor("reaper").await);
     worker.store(numbered(100)).await;
@@ -361,7 +361,7 @@ pub(crate) async fn acks_racing_recovery_split_cleanly(store: &Store) {
     assert_eq!(worker.figures().await.finished, 100);
 }
 
-/// R8: what was acked does not come back, whoever recovers.
+/// R8: an acked job does not return, whichever worker recovers.
 pub(crate) async fn a_finished_job_stays_gone(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -378,7 +378,7 @@ pub(crate) async fn a_finished_job_stays_gone(store: &Store) {
     assert_eq!(actor.take(10).await, []);
 }
 
-/// R7: another handle speaks for the same queue.
+/// R7: another handle of the same queue can settle its jobs.
 pub(crate) async fn another_handle_shares_the_queue(store: &Store) {
     let actor = store.actor("worker").await;
     let another = actor.open_another().await.expect("another handle opens");

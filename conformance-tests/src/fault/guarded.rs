@@ -35,9 +35,9 @@ struct Guard {
 
 impl Guarded {
     /// Parses `HOST:PORT`, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, the same
-    /// with `rediss://` for TLS, or `unix:///PATH[?db=…&user=…&pass=…]`. The server's
-    /// certificate must be signed by the authority in the PEM file `ca`, or, without a
-    /// file, by a publicly trusted one.
+    /// with `rediss://` for TLS, or `unix:///PATH[?db=…&user=…&pass=…]`. The authority
+    /// in the PEM file `ca` must have signed the server's certificate. Without a file,
+    /// a publicly trusted authority must have signed it.
     ///
     /// # Errors
     /// When the text has none of these forms, the host is unknown, or the file is not a

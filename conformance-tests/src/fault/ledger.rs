@@ -1,8 +1,8 @@
 //! The plan of faults, the record of steps, and the steps that wait for a decision.
 //!
 //! Without parking, the plan decides on a step when the step arrives. With parking, a
-//! step waits until the suite lets it go on or injects a fault. The suite so controls
-//! the order of steps, and can try every interleaving.
+//! step waits until the suite lets it go on or injects a fault. The suite then controls
+//! the order of steps and can try every interleaving.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,10 @@ use tokio::sync::{oneshot, watch};
 
 use super::record::{Fate, Fault, StepRecord};
 
-/// Which step of which actor.
+/// A step: the actor's name and the step's number.
 type StepOfActor = (String, u32);
 
-/// What becomes of a step: the fault that fires at it, if one does.
+/// The fault that fires at a step, if any.
 type PlannedFault = Option<Fault>;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Entries {
 
 #[derive(Debug)]
 struct Parked {
-    /// Where in the record it is.
+    /// The index of the step in the record.
     at: usize,
     can_wait: bool,
     decide: oneshot::Sender<PlannedFault>,

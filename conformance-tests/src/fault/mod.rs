@@ -18,9 +18,9 @@
 //! Bytes pass unchanged in both directions, with two exceptions:
 //!
 //! - The proxy replies to `TIME` from the [`VirtualClock`], inside scripts too. In a
-//! transaction it is the time when the command was queued.
+//!   transaction it is the time when the command was queued.
 //! - A blocking command is sent without its limit. When the clock has passed the limit,
-//! the proxy makes the server reply with a time-out.
+//!   the proxy makes the server reply with a time-out.
 //!
 //! The proxy refuses commands that it cannot carry: MONITOR, replication, CLIENT REPLY,
 //! and functions, in which it could not replace the time. Keys with a time to live

@@ -1,4 +1,4 @@
-//! The actors of one sequence, each with a connection of its own, and what hits
+//! The actors of one sequence, each with its own connection, and the faults that hit
 //! them.
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
@@ -16,21 +16,21 @@ use crate::{
     steps::BoxFuture,
 };
 
-/// No call may take longer, whatever fault hits it (R21).
+/// The time limit for every call, with any fault (R21).
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Where the store is: one server for all sequences, each of which has a queue of its
-/// own, or a directory for each.
+/// The location of the store: one server for all sequences, with a queue for each, or
+/// one directory for each sequence.
 pub(crate) enum Site {
     Redis(Server),
     Embedded(TempDir),
 }
 
-/// The store, its time, and who acts on it.
+/// The store, its clock, and the actors that use it.
 pub(crate) struct Actors {
     subject: Arc<dyn Subject>,
     proxy: Option<FaultProxy>,
-    /// What actors connect to where there is no proxy.
+    /// The endpoint of the actors when there is no proxy.
     endpoint: String,
     clock: VirtualClock,
     environment: Environment,
@@ -46,23 +46,23 @@ struct Actor {
     endpoint: Option<Endpoint>,
 }
 
-/// What was heard of a call.
+/// What the caller learned about a call.
 #[derive(Debug)]
 pub(crate) enum Observed<T> {
     Answer(T),
-    /// It surely did not happen.
+    /// The call certainly did not happen.
     Undone,
-    /// It may have happened.
+    /// The call may have happened.
     Lost,
-    /// It happens later, if at all.
+    /// The call happens later, if at all.
     Late,
-    /// It may have happened, and the rest of it may happen later.
+    /// The call may have happened, and the rest of it may happen later.
     LostAndLate,
 }
 
-/// How a call ended, before anyone looks at its answer.
+/// The end of a call, before its answer is evaluated.
 pub(crate) struct Ended<T> {
-    /// None when the actor died.
+    /// `None` when the actor died.
     pub(crate) answer: Option<T>,
     fault: Option<InjectedFault>,
 }
@@ -80,7 +80,8 @@ impl Actors {
                 (Some(proxy.map_err(at_the_proxy)?), String::new())
             }
             Site::Embedded(directory) => {
-                // Randomness repeats itself, and so no two sequences share a file.
+                // Randomness is seeded, so the queue's name may repeat. Each sequence
+                // gets its own file.
                 let directory = directory.path().join(queue.as_str());
                 let made = std::fs::create_dir(&directory);
                 made.map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -104,7 +105,7 @@ impl Actors {
         Ok(actors)
     }
 
-    /// The actor who is never hit by a fault.
+    /// The actor that no fault hits.
     pub(crate) fn witness(&self) -> &dyn Queue {
         &*self.actors[&Who::Nobody].queue
     }
@@ -113,12 +114,12 @@ impl Actors {
         self.witness().capabilities()
     }
 
-    /// Removes what an embedded store has written.
+    /// Removes the files of an embedded store.
     pub(crate) fn take_down(self) {
         let Self { proxy, endpoint, actors, .. } = self;
         drop(actors);
         if proxy.is_none() {
-            // What cannot be removed goes with the directory around it.
+            // A directory that cannot be removed now goes with its parent directory.
             let _ = std::fs::remove_dir_all(endpoint);
         }
     }
@@ -127,14 +128,14 @@ impl Actors {
         self.clock.advance(by);
     }
 
-    /// How long after the clock's start a time is, in milliseconds.
+    /// The milliseconds from the clock's start to a time.
     pub(crate) fn since_start(&self, at: relq_core::Timestamp) -> u64 {
         let elapsed = i64::try_from(self.clock.elapsed().as_millis());
         let start = self.clock.now().unix_ms() - elapsed.unwrap_or(i64::MAX);
         at.unix_ms().saturating_sub(start).unsigned_abs()
     }
 
-    /// Has an actor make a call, hit by a fault as it says.
+    /// Lets an actor make a call, with the fault that is given.
     pub(crate) async fn call<T: Send + 'static>(
         &mut self,
         who: Who,
@@ -163,20 +164,20 @@ impl Actors {
         if fault.is_none_or(|fault| !fault.how.kills()) {
             return Ok(Ended { answer: observed_answer, fault });
         }
-        // What the dead would have said is heard by nobody.
+        // The client of a dead actor gets no reply.
         endpoint.gone().await;
         self.actors.remove(&who);
         Ok(Ended { answer: None, fault })
     }
 
-    /// Has all run that was on its way.
+    /// Runs all commands that are still on their way.
     pub(crate) async fn release(&self) -> Result<(), String> {
         let Some(proxy) = &self.proxy else { return Ok(()) };
         let released = proxy.release_ghosts().await;
         released.map(drop).map_err(at_the_proxy)
     }
 
-    /// What went wrong at the proxy itself.
+    /// The proxy's own errors.
     pub(crate) fn troubles(&self) -> Vec<String> {
         self.proxy.as_ref().map(FaultProxy::troubles).unwrap_or_default()
     }
@@ -205,7 +206,7 @@ impl<T> Ended<T> {
         Ended { answer: part, fault: self.fault }
     }
 
-    /// Whether a fault fired at it.
+    /// Whether a fault fired at the call.
     pub(crate) fn has_fault(&self) -> bool {
         self.fault.is_some()
     }
@@ -217,7 +218,7 @@ impl<T> Ended<T> {
 }
 
 impl<T> Ended<Result<T, Error>> {
-    /// What that tells of the call (R21).
+    /// What the end says about the call (R21).
     pub(crate) fn observed_answer(self) -> Result<Observed<T>, String> {
         let Some(answer) = self.answer else {
             return Ok(match self.fault {
@@ -256,7 +257,7 @@ impl How {
     }
 }
 
-/// A proxy that is prepared, before a server on which there is room for one more queue.
+/// A prepared proxy, before a server that has room for one more queue.
 async fn proxy(
     server: &Server,
     subject: &dyn Subject,

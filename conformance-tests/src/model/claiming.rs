@@ -1,4 +1,4 @@
-//! What a claim does, by the rules.
+//! The rules for claims.
 
 use relq_core::Delivery;
 
@@ -12,23 +12,23 @@ use crate::{
     ready_order::{LAST, Ready},
 };
 
-/// Who asks for how much.
+/// A worker's request and its limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
-    /// Which run of which worker.
+    /// The index of the worker's run.
     pub(crate) run: usize,
     pub(crate) max: usize,
     pub(crate) lease: Ms,
 }
 
-/// What was delivered, and from which places.
+/// A delivered job, and the positions from which it may have come.
 struct Taken {
     job: usize,
     places: Vec<Ready>,
 }
 
 impl Reference {
-    /// A claim that was answered.
+    /// A claim whose answer arrived.
     pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> CheckResult {
         let expired_in_between = self.may_meet_expired();
         let taken = self.taken(asked, answer)?;
@@ -44,9 +44,9 @@ impl Reference {
         Ok(())
     }
 
-    /// A claim that was answered although it was hit by a fault. What it had leased by then is
-    /// delivered, and it does not look for more; what it found expired may still be
-    /// leased.
+    /// A claim whose answer arrived although a fault hit it. The jobs that it had
+    /// leased before the fault are delivered, and it takes no more. Expired jobs that
+    /// it found may still be leased.
     pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,
@@ -62,7 +62,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What was delivered, by the rules that hold for each job of it.
+    /// Applies the rules for each delivered job.
     fn taken(
         &mut self,
         asked: Asked,
@@ -87,7 +87,7 @@ impl Reference {
         Ok(taken)
     }
 
-    /// What a claim takes over for the last time, it buries.
+    /// A claim buries jobs that it takes over and that have no attempts left.
     fn may_bury_overdue(&mut self) {
         let now = self.now;
         if !self.class.claims_take_over() {
@@ -100,13 +100,13 @@ impl Reference {
         });
     }
 
-    /// A claim whose answer was lost. What has expired may be leased by it too, and
-    /// nobody is there to bury it; it is not delivered all the same.
+    /// A claim whose answer was lost. It may also have leased expired jobs and not have
+    /// buried them. They are not delivered even so.
     pub(crate) fn maybe_claimed(&mut self, asked: Asked) {
         self.maybe_leased(asked, |_| true);
     }
 
-    /// What a claim found expired may still be leased.
+    /// Expired jobs that a claim found may still be leased.
     fn maybe_claimed_expired(&mut self, asked: Asked) {
         let now = self.now;
         self.maybe_leased(asked, |possible| possible.may_be_expired(now));
@@ -133,7 +133,7 @@ impl Reference {
                 && possible.may_be_expired(now)
                 && !is_taken_over
             {
-                // What the claim found expired is buried by its last step.
+                // The last step of the claim buries the expired jobs that it found.
                 return vec![possible.at(JobLocation::Dead)];
             }
             if !possible.is_up(now) && !is_taken_over {
@@ -202,7 +202,7 @@ impl Reference {
         Ok(Taken { job: at, places })
     }
 
-    /// Rules out the possible states in which nobody may be given the job.
+    /// Rules out the possible states in which the job must not be delivered.
     fn may_be_delivered(&mut self, job: usize) -> CheckResult {
         let now = self.now;
         let most = u32::from(self.jobs[job].spec.max_attempts.get());
@@ -215,8 +215,8 @@ impl Reference {
         })
     }
 
-    /// From where a claimable job would be taken; a job that was due has both possible states,
-    /// and so this one.
+    /// The positions from which a claimable job may be taken. A due job has both
+    /// possible states, so it has a ready position too.
     fn places_of(&self, job: usize) -> Vec<Ready> {
         let job = &self.jobs[job];
         let positions =
@@ -233,7 +233,7 @@ impl Reference {
             .collect()
     }
 
-    /// R2: it is as it was pushed; R7: the receipt is like no other.
+    /// R2: the job is as it was pushed. R7: its receipt differs from all others.
     fn check_delivery(&self, at: usize, asked: Asked, got: &Delivery) -> CheckResult {
         let (job, spec) = (&self.jobs[at], &self.jobs[at].spec);
         let is_known = |observed: &ObservedLease| observed.receipt == got.receipt;
@@ -251,7 +251,7 @@ impl Reference {
         }
     }
 
-    /// What has expired takes up room in a claim and is not delivered.
+    /// Expired jobs take up room in a claim and are not delivered.
     fn may_meet_expired(&self) -> bool {
         let now = self.now;
         let is_expired = |possible: &PossibleState| {
@@ -261,7 +261,7 @@ impl Reference {
         self.jobs.iter().any(|job| job.possible_states.iter().any(is_expired))
     }
 
-    /// R13, R15 within an answer.
+    /// R13, R15: the order within one answer.
     fn answer_is_in_order(&self, taken: &[Taken]) -> CheckResult {
         for (index, late) in taken.iter().enumerate() {
             for early in &taken[..index] {
@@ -277,7 +277,7 @@ impl Reference {
         Ok(())
     }
 
-    /// R13, R15: nobody who was ready and ahead was left behind.
+    /// R13, R15: no job that was ready and came earlier in the order was left behind.
     fn nobody_was_passed(&mut self, taken: &[Taken]) -> CheckResult {
         let (now, class) = (self.now, self.class.clone());
         for at in self.not_in(taken) {
@@ -297,8 +297,8 @@ impl Reference {
         Ok(())
     }
 
-    /// R9: where a claim may find less than there is, no job is passed over by more
-    /// claims than the class allows.
+    /// R9: where a claim may find less than there is, the number of claims that pass
+    /// over a job is limited by the class.
     fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> CheckResult {
         taken.iter().for_each(|one| self.jobs[one.job].passed_over = 0);
         if taken.len() == asked.max || self.paused.contains(&true) {
@@ -332,7 +332,7 @@ impl Reference {
         Ok(())
     }
 
-    /// An empty answer: nothing was ready or due, and what had expired is buried.
+    /// An empty answer: no job was ready or due, and expired jobs are buried.
     fn nothing_was_left(&mut self) -> CheckResult {
         if self.paused.contains(&true) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the numbers of an operation stand for.
+//! The meaning of the numbers in an operation.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -11,49 +11,50 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Leases that a claim or a heartbeat asks for.
+/// The leases of claims and heartbeats.
 const LEASES: [Duration; 2] = [ms(3_000), ms(30_000)];
 
-/// Delays of pushes and retries; nought is at once.
+/// The delays of pushes and retries. Zero means at once.
 const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
 
-/// Expiries of pushes.
+/// The expiries of pushes.
 const EXPIRIES: [Duration; 2] = [ms(4_000), ms(20_000)];
 
-/// A lease of a job's own.
+/// A job's own lease.
 const OWN_LEASE: Duration = ms(7_000);
 
-/// Steps of time: hardly any, past the short delays, past the short leases and
-/// expiries, past all of them, past what is remembered.
+/// The steps by which time advances: hardly at all, past the short delays, past the
+/// short leases and expiries, past all of them, and past the window in which ids are
+/// remembered.
 const STEPS: [Duration; 5] = [ms(1), ms(2_100), ms(5_003), ms(31_007), ms(301_009)];
 
 fn chosen<T: Copy>(table: &[T], number: u8) -> T {
     table[usize::from(number) % table.len()]
 }
 
-/// How long a claim or heartbeat asks for: one length, where all jobs of a worker live
-/// by one heartbeat.
+/// The lease of a claim or heartbeat. It has only one length where one heartbeat
+/// extends all jobs of a worker.
 pub(crate) fn lease(number: u8, class: &Class) -> Duration {
     let is_one = class.shares_heartbeat();
     chosen(&LEASES, if is_one { 0 } else { number })
 }
 
-/// How long a retry waits.
+/// The delay of a retry.
 pub(crate) fn delay(number: u8) -> Duration {
     chosen(&DELAYS, number)
 }
 
-/// How far time goes.
+/// The length of a time step.
 pub(crate) fn step(number: u8) -> Duration {
     chosen(&STEPS, number.wrapping_sub(1))
 }
 
-/// Whether that step outlasts what is remembered.
+/// Whether that step is longer than ids are remembered.
 pub(crate) fn outlasts_memory(number: u8) -> bool {
     step(number) > Duration::from_secs(5 * 60)
 }
 
-/// The job that a draft stands for; what is not supported is left out.
+/// The job that a draft describes, without unsupported options.
 pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     let mut job = NewJob::new(payload);
     let chosen_if = |letter: char| Some(draft.option(letter)).filter(|it| *it > 0);

@@ -1,4 +1,4 @@
-//! What an operator does, by the rules.
+//! The rules for an operator's calls.
 
 use relq_core::{Cancelled, JobId, JobState, Redriven};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::ready_order::ReadyPosition;
 
 impl Reference {
-    /// A cancellation that was answered.
+    /// A cancellation whose answer arrived.
     pub(crate) fn cancelled(&mut self, id: &JobId, answer: Cancelled) -> CheckResult {
         let now = self.now;
         let is_there = |possible: &PossibleState| match answer {
@@ -30,7 +30,8 @@ impl Reference {
         let at = match found[..] {
             [] => return Err(format!("{rule}: {id}, which is no such job")),
             [at] => at,
-            // A push of the same id whose answer was lost: one of them was meant.
+            // A push of the same id lost its answer. The cancel concerned one of the
+            // two jobs.
             _ => {
                 self.maybe_cancelled(id);
                 return Ok(());
@@ -59,7 +60,7 @@ impl Reference {
         });
     }
 
-    /// Dead jobs made ready; `which` is none for all.
+    /// A redrive whose answer arrived. `which` is `None` for all dead letters.
     pub(crate) fn redriven(
         &mut self,
         which: Option<usize>,
@@ -113,7 +114,7 @@ impl Reference {
         }
     }
 
-    /// Dead jobs removed.
+    /// A purge of dead letters whose answer arrived.
     pub(crate) fn dead_purged(&mut self, removed: u64) -> CheckResult {
         in_range("R23: dead jobs removed", removed, self.dead_of(None))?;
         let now = self.now;
@@ -123,7 +124,7 @@ impl Reference {
         })
     }
 
-    /// A removal of the dead whose answer was lost.
+    /// A purge of dead letters whose answer was lost.
     pub(crate) fn maybe_dead_purged(&mut self) {
         let now = self.now;
         self.maybe(|_, possible| match possible.location {
@@ -132,7 +133,8 @@ impl Reference {
         });
     }
 
-    /// Every job removed, and all that was remembered.
+    /// A purge whose answer arrived. It removes every job, and ids and tokens are
+    /// forgotten.
     pub(crate) fn purged(&mut self, removed: u64) -> CheckResult {
         let is_in = |_: &Job, possible: &PossibleState| {
             matches!(possible.counted(), Counted::In(_))
@@ -172,7 +174,7 @@ impl Reference {
         (surely, maybe)
     }
 
-    /// Keys that more than one of the dead want.
+    /// Keys for which more than one dead job competes.
     fn contested(&self, which: Option<usize>) -> Vec<relq_core::UniqueKey> {
         let wants = |job: &&Job| {
             let may_be_dead =
@@ -222,7 +224,7 @@ impl Reference {
     }
 }
 
-/// What becomes of a dead job that is redriven.
+/// The fate of a dead job that is redriven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Moves,
@@ -240,8 +242,8 @@ fn cancel(possible: &PossibleState, now: u64) -> PossibleState {
     possible.ended(End::Cancelled(lease), now)
 }
 
-/// To the back, as a first delivery; an expiry may be dropped, and one that has passed
-/// is (R17).
+/// The job goes to the back, as for a first delivery. Its expiry may be dropped, and
+/// must be if it has passed (R17).
 fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
     if possible.location != JobLocation::Dead {
         return Vec::new();

@@ -18,7 +18,7 @@ pub(crate) struct Operation {
     pub(crate) fault: Option<InjectedFault>,
 }
 
-/// Who acts.
+/// The actor of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Producer,
@@ -26,11 +26,11 @@ pub(crate) enum Who {
     WorkerB,
     Operator,
     Reaper,
-    /// Nobody: time passes, or what was late arrives.
+    /// No actor: time passes, or late commands arrive.
     Nobody,
 }
 
-/// What is done. Numbers choose from the tables of [`super::draft`], or count back
+/// The action. Numbers are indexes into the tables of [`super::draft`], or count back
 /// from the newest receipt or job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
@@ -54,7 +54,7 @@ pub(crate) enum Act {
     Release,
 }
 
-/// A job's options; nought is the default.
+/// A job's options. Zero is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
 
@@ -65,7 +65,7 @@ pub(crate) struct DraftSettlement {
     pub(crate) disposition: DispositionKind,
 }
 
-/// A disposition, without its words.
+/// A disposition, without its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DispositionKind {
     Done,
@@ -82,7 +82,7 @@ pub(crate) struct InjectedFault {
     pub(crate) step: u8,
 }
 
-/// Which fault.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
     Before,
@@ -99,7 +99,7 @@ impl Draft {
     /// attempts, lease of its own, header.
     pub(crate) const LETTERS: [char; 9] = ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h'];
 
-    /// The number behind a letter.
+    /// The number after a letter.
     pub(crate) fn option(&self, letter: char) -> u8 {
         let at = Self::LETTERS.iter().position(|known| *known == letter);
         at.map_or(0, |at| self.0[at])
@@ -202,7 +202,7 @@ impl FromStr for Operation {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("`{text}` is no operation");
+        let unknown = || format!("`{text}` is not an operation");
         let mut words = text.split_whitespace();
         let who = words.next().and_then(|word| value_in(&ACTORS, word));
         let mut rest: Vec<_> = words.collect();

@@ -1,4 +1,4 @@
-//! What may be true of one job.
+//! One possible state of a job.
 
 use relq_core::JobState;
 
@@ -7,23 +7,23 @@ use crate::ready_order::ReadyPosition;
 /// Milliseconds since the clock's start.
 pub(crate) type Ms = u64;
 
-/// One way in which things may stand with a job. A job of which all is known has one
-/// possible state; each call whose answer was lost may add some, each answer rules some out.
+/// One possible state of a job. A fully known job has exactly one. A call whose answer
+/// was lost may add some, and each answer rules some out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PossibleState {
     pub(crate) location: JobLocation,
-    /// Deliveries that count.
+    /// The number of deliveries that count.
     pub(crate) attempt: u32,
-    /// From then on it is not delivered any more.
+    /// The job is not delivered from this time on.
     pub(crate) expires: Option<Ms>,
 }
 
-/// Where a job is.
+/// The location of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobLocation {
-    /// Its push did not happen.
+    /// The push did not happen.
     Absent,
-    /// Its push happened, and it was a duplicate.
+    /// The push happened, and the job was a duplicate.
     Refused,
     Scheduled {
         due: Ms,
@@ -37,15 +37,15 @@ pub(crate) enum JobLocation {
     },
 }
 
-/// A worker's hold on a job.
+/// A worker's lease on a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// Which of the receipts; none when the claim's answer was lost.
+    /// The index of the receipt. `None` when the claim's answer was lost.
     pub(crate) receipt: Option<usize>,
-    /// Which run of which worker.
+    /// The index of the worker's run.
     pub(crate) run: usize,
     pub(crate) until: Ms,
-    /// The claim, and the place in its answer.
+    /// The claim, and the position in its answer.
     pub(crate) claim: u32,
     pub(crate) index: usize,
 }
@@ -55,14 +55,14 @@ pub(crate) struct Lease {
 pub(crate) enum End {
     Finished,
     Discarded,
-    /// With the receipt and the end of the lease that it had.
+    /// With the receipt and the end of its last lease.
     Cancelled(Option<(usize, Ms)>),
     PurgedDead,
-    /// With all that was remembered of it.
+    /// The purge also removed its id and its token.
     Purged,
 }
 
-/// What the figures count.
+/// The states that the stats count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     In(JobState),
@@ -81,7 +81,7 @@ impl PossibleState {
         self.at(JobLocation::Gone { end, at })
     }
 
-    /// Expired for sure, or, at the very moment, maybe.
+    /// Certainly expired, or exactly at the moment of expiry, where both are possible.
     pub(crate) fn may_be_expired(&self, now: Ms) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
@@ -90,7 +90,7 @@ impl PossibleState {
         self.expires.is_some_and(|at| at < now)
     }
 
-    /// Whether it is ready, or due.
+    /// Whether the job is ready or due.
     pub(crate) fn is_up(&self, now: Ms) -> bool {
         match self.location {
             JobLocation::Ready(_) => true,
@@ -99,12 +99,12 @@ impl PossibleState {
         }
     }
 
-    /// Whether a claim may deliver it.
+    /// Whether a claim may deliver the job.
     pub(crate) fn is_claimable(&self, now: Ms) -> bool {
         self.is_up(now) && !self.is_expired(now)
     }
 
-    /// Whether it may hold its unique key (R16).
+    /// Whether the job may hold its unique key (R16).
     pub(crate) fn may_hold_key(&self, now: Ms) -> bool {
         match self.location {
             JobLocation::Leased(_) => true,
@@ -115,8 +115,8 @@ impl PossibleState {
         }
     }
 
-    /// Whether it holds its unique key without a doubt. What was delivered had not
-    /// expired; what was leased and heard of by nobody may have, and then another may
+    /// Whether the job certainly holds its unique key. A delivered job had not expired.
+    /// A leased job that no answer named may have expired, and then another job may
     /// have its key.
     pub(crate) fn holds_key(&self, now: Ms) -> bool {
         let is_out = self.lease().is_some_and(|lease| lease.receipt.is_some());
@@ -130,12 +130,12 @@ impl PossibleState {
         }
     }
 
-    /// A lease that has ended and that nobody took back yet.
+    /// A lease that has expired and was not yet taken back.
     pub(crate) fn overdue(&self, now: Ms) -> Option<&Lease> {
         self.lease().filter(|lease| lease.until <= now)
     }
 
-    /// Whether it is ready since that time.
+    /// Whether the job has been ready since that time.
     pub(crate) fn fell_due_at(&self, at: Ms) -> bool {
         matches!(self.location, JobLocation::Ready(ReadyPosition::Back { due: Some(due), .. }) if due == at)
     }

@@ -1,4 +1,4 @@
-//! What a push does, by the rules.
+//! The rules for pushes.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::ready_order::ReadyPosition;
 
-/// Milliseconds of a duration, as the stores round it.
+/// A duration in milliseconds, rounded as in the stores.
 pub(crate) fn ms(duration: Duration) -> Ms {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Reference {
-    /// A push that was answered.
+    /// A push whose answer arrived.
     pub(crate) fn pushed(
         &mut self,
         jobs: &[NewJob],
@@ -108,7 +108,7 @@ impl Reference {
         }
     }
 
-    /// R4: a repeated call stores nothing new and gives the first answer.
+    /// R4: a repeated call stores nothing new and returns the first answer.
     fn repeated(&mut self, number: u8, answers: &[Pushed]) -> CheckResult {
         let Some(call) = self.calls.get(&number) else { return Ok(()) };
         if let Some(first) = &call.answers {
@@ -157,7 +157,7 @@ impl Reference {
         }
     }
 
-    /// One job's answer: each question in its order (R16).
+    /// The answer for one job: each rule is checked in the order of R16.
     fn answered(
         &mut self,
         spec: &NewJob,
@@ -246,7 +246,7 @@ impl Reference {
         self.jobs[holder].id = Some(existing.clone());
         self.keep(holder, "UNIQUE, R16", |possible| possible.may_hold_key(now))?;
         if moves(spec) {
-            // A holder that is scheduled was moved: it is not due when it was.
+            // A delayed holder was moved: its old due time no longer applies.
             let due = now + ms(spec.delay);
             self.keep(holder, "UNIQUE, R16: not moved", |possible| {
                 match possible.location {
@@ -258,7 +258,8 @@ impl Reference {
         Ok(())
     }
 
-    /// The possible states of who may hold the key of a push that moves its holder.
+    /// Adds the possible states of jobs that may hold the key of a push that
+    /// reschedules its holder.
     fn maybe_reschedules(&mut self, spec: &NewJob) {
         let Some(unique) = spec.unique.as_ref().filter(|_| moves(spec)) else { return };
         let location = JobLocation::Scheduled { due: self.now + ms(spec.delay) };
@@ -325,7 +326,8 @@ impl Reference {
         self.calls.insert(number, Call { jobs, first_at, call, answers });
     }
 
-    /// What a lost call has in the store is known by the answers of others.
+    /// Adds states that a lost call may have caused. Later answers show which of them
+    /// are true.
     pub(crate) fn maybe(
         &mut self,
         becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
@@ -340,7 +342,7 @@ fn moves(spec: &NewJob) -> bool {
     on_duplicate == Some(OnDuplicate::Reschedule)
 }
 
-/// Whether a job's id counts as known (R4).
+/// Whether a job's id must be known (R4).
 fn is_known(possible: &PossibleState, now: Ms) -> bool {
     match possible.location {
         JobLocation::Absent | JobLocation::Refused => false,
@@ -349,7 +351,7 @@ fn is_known(possible: &PossibleState, now: Ms) -> bool {
     }
 }
 
-/// After the window it may be forgotten or not.
+/// Whether a job's id may be known. After the window it may be forgotten or not.
 fn may_be_known(possible: &PossibleState, now: Ms) -> bool {
     is_known(possible, now)
         || matches!(possible.location, JobLocation::Gone { end, .. } if end != super::possible_state::End::Purged)

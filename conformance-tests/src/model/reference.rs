@@ -1,4 +1,4 @@
-//! The reference: every job, and all that may be true of it.
+//! The reference: every job with all of its possible states.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +14,34 @@ use crate::{
 /// How long ids, tokens and cancelled leases are remembered (R4).
 pub(crate) const WINDOW: Ms = 5 * 60 * 1000;
 
-/// What is wrong, with the name of the check.
+/// The error names the check and what is wrong.
 pub(crate) type CheckResult = Result<(), String>;
 
-/// What is known of whether a call happened.
+/// Whether a call certainly happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     Done,
     Maybe,
 }
 
-/// A job that was pushed, or was meant to be.
+/// A job of a push, including pushes that may not have happened.
 pub(crate) struct Job {
     pub(crate) spec: NewJob,
-    /// None as long as no answer has told it.
+    /// `None` until an answer names the id.
     pub(crate) id: Option<JobId>,
-    /// Jobs of one call are stored together or not at all (R5).
+    /// The jobs of one call are stored together or not at all (R5).
     pub(crate) call: u32,
     pub(crate) possible_states: Vec<PossibleState>,
-    /// How often it was delivered, and how often it came back for a reason (R6).
+    /// The number of deliveries, and the number of times it returned for a valid reason
+    /// (R6).
     pub(crate) runs: u32,
     pub(crate) returns: u32,
-    /// How many claims in a row found less than they asked for, while it was ready.
+    /// The number of consecutive claims that found less than they asked for while it
+    /// was ready.
     pub(crate) passed_over: u64,
 }
 
-/// A lease that somebody was told of.
+/// A lease that an answer reported.
 pub(crate) struct ObservedLease {
     pub(crate) receipt: Receipt,
     pub(crate) job: usize,
@@ -51,19 +53,19 @@ pub(crate) struct Call {
     pub(crate) jobs: Vec<NewJob>,
     pub(crate) first_at: Ms,
     pub(crate) call: u32,
-    /// The first answer that was heard.
+    /// The first answer that arrived.
     pub(crate) answers: Option<Vec<relq_core::Pushed>>,
 }
 
-/// All that is known.
+/// The complete knowledge of the reference.
 pub(crate) struct Reference {
     pub(crate) now: Ms,
-    /// Counts what happens, to tell earlier from later.
+    /// Counts operations, to order events.
     pub(crate) step: u32,
     pub(crate) jobs: Vec<Job>,
     pub(crate) observed: Vec<ObservedLease>,
     pub(crate) calls: BTreeMap<u8, Call>,
-    /// Whether claims are paused: what may be.
+    /// The possible answers to whether claims are paused.
     pub(crate) paused: Vec<bool>,
     pub(crate) class: Class,
 }
@@ -81,8 +83,9 @@ impl Reference {
         }
     }
 
-    /// Says what becomes of each job in each of its possible states. A possible state that becomes
-    /// nothing is impossible; a job without a possible state breaks the rule that is named.
+    /// Replaces each possible state of each job by the states that `becomes` returns. A
+    /// state with no successor is ruled out. A job without a possible state breaks the
+    /// named rule.
     pub(crate) fn each(
         &mut self,
         known: Knowledge,
@@ -130,7 +133,7 @@ impl Reference {
         Ok(())
     }
 
-    /// The jobs that have a possible state of that kind, and whether it is their only kind.
+    /// The number of jobs that must be, and that may be, in a state of that kind.
     pub(crate) fn count(
         &self,
         is_so: impl Fn(&Job, &PossibleState) -> bool,
@@ -147,7 +150,7 @@ impl Reference {
         (surely, maybe)
     }
 
-    /// How many jobs may be unfinished.
+    /// The number of jobs that may be unfinished.
     pub(crate) fn unfinished(&self) -> u64 {
         let is_unfinished = |possible: &PossibleState| {
             let location = possible.location;
@@ -161,7 +164,8 @@ impl Reference {
         self.count(|_, possible| is_unfinished(possible)).1
     }
 
-    /// Ends an operation: what time has done, and what follows for other jobs.
+    /// Ends an operation: applies the effects of time and the consequences for other
+    /// jobs.
     pub(crate) fn conclude(&mut self) -> CheckResult {
         self.ripen();
         self.all_or_none()?;
@@ -170,7 +174,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What is due may be made ready at any call, and what has expired be buried.
+    /// Any call may make due jobs ready and bury expired jobs.
     fn ripen(&mut self) {
         let (now, step) = (self.now, self.step);
         for job in &mut self.jobs {
@@ -198,8 +202,7 @@ impl Reference {
         }
     }
 
-    /// R5: one stored job of a call proves the others, one that is not disproves
-    /// them.
+    /// R5: if one job of a call is stored, all are. If one is not, none is.
     fn all_or_none(&mut self) -> CheckResult {
         let is_absent =
             |possible: &PossibleState| possible.location == JobLocation::Absent;
@@ -222,7 +225,7 @@ impl Reference {
         Ok(())
     }
 
-    /// R16: who surely holds a key proves that nobody else does.
+    /// R16: if one job certainly holds a key, no other job holds it.
     fn one_holder(&mut self) -> CheckResult {
         let now = self.now;
         for at in 0..self.jobs.len() {
@@ -245,7 +248,7 @@ impl Reference {
         Ok(())
     }
 
-    /// DUP-BOUND, R6: a job runs again for a reason only.
+    /// DUP-BOUND, R6: a job is delivered again only for a valid reason.
     pub(crate) fn duplicates_are_bounded(&self) -> CheckResult {
         match self.jobs.iter().find(|job| job.runs > 1 + job.returns) {
             None => Ok(()),
@@ -268,12 +271,12 @@ impl Job {
         self.spec.unique.as_ref().map(|unique| &unique.key)
     }
 
-    /// Whether a `Retry` or an ended lease buries it (R11).
+    /// Whether a `Retry` or an expired lease buries the job (R11).
     pub(crate) fn is_last(&self, possible: &PossibleState) -> bool {
         possible.attempt >= u32::from(self.spec.max_attempts.get())
     }
 
-    /// For a message: which job, and what was thought of it.
+    /// For a message: the job and its possible states.
     pub(crate) fn tell(&self) -> String {
         let payload = self.spec.payload.escape_ascii();
         format!("job {payload}, which had to be one of {:?}", self.possible_states)
@@ -284,7 +287,7 @@ fn is_back(possible: &PossibleState) -> bool {
     matches!(possible.location, JobLocation::Ready(_) | JobLocation::Scheduled { .. })
 }
 
-/// A possible state more, unless it is known.
+/// Adds a possible state, unless it is already there.
 pub(crate) fn add(possible_states: &mut Vec<PossibleState>, possible: PossibleState) {
     if !possible_states.contains(&possible) {
         possible_states.push(possible);
@@ -292,13 +295,13 @@ pub(crate) fn add(possible_states: &mut Vec<PossibleState>, possible: PossibleSt
 }
 
 impl Lease {
-    /// Where a job goes that comes back by `back`.
+    /// The location to which a job returns with the moment `back`.
     pub(crate) fn back(&self, class: &Class, back: Moment) -> JobLocation {
         JobLocation::Ready(class.back((self.claim, self.index), self.until, back))
     }
 }
 
-/// The end of a job that is remembered for `WINDOW`.
+/// Whether an ended job is still remembered, for `WINDOW`.
 pub(crate) fn is_remembered(end: End, at: Ms, now: Ms) -> bool {
     end != End::Purged && now < at + WINDOW
 }

@@ -1,4 +1,4 @@
-//! What `release_worker` and `recover` do, by the rules.
+//! The rules for `release_worker` and `recover`.
 
 use relq_core::Recovered;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Reference {
-    /// A worker's leaving that was answered with that many jobs (R24).
+    /// A release of a worker whose answer reported that many jobs (R24).
     pub(crate) fn left(&mut self, run: usize, jobs: u64) -> CheckResult {
         let now = self.now;
         let is_held =
@@ -34,13 +34,13 @@ impl Reference {
         })
     }
 
-    /// A worker's leaving whose answer was lost.
+    /// A release of a worker whose answer was lost.
     pub(crate) fn maybe_left(&mut self, run: usize) {
         let (back, class) = ((self.step, 0), self.class.clone());
         self.maybe(|_, possible| given_back(&class, possible, run, back));
     }
 
-    /// A page of recovery that was answered.
+    /// A page of recovery whose answer arrived.
     pub(crate) fn recovered(&mut self, page: u64, answer: &Recovered) -> CheckResult {
         let now = self.now;
         let ends = |job: &Job, possible: &PossibleState, is_last: bool| {
@@ -92,7 +92,7 @@ fn is_due(possible: &PossibleState, now: u64) -> bool {
     matches!(possible.location, JobLocation::Scheduled { due } if due <= now)
 }
 
-/// What a reaper makes of what time has ended; nothing of the rest.
+/// The states after a recovery of an expired lease. Empty for other states.
 fn taken_back(
     class: &Class,
     job: &Job,
@@ -125,7 +125,7 @@ fn taken_back(
     }
 }
 
-/// A number that has to lie between two others.
+/// Checks that a number lies in a range.
 pub(crate) fn in_range(rule: &str, number: u64, (from, to): (u64, u64)) -> CheckResult {
     if (from..=to).contains(&number) {
         return Ok(());

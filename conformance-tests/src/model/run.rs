@@ -1,4 +1,4 @@
-//! Draws sequences, plays them, and shrinks what fails.
+//! Draws sequences, runs them, and shrinks those that fail.
 
 use std::{cell::Cell, env, sync::Arc};
 
@@ -15,36 +15,36 @@ use super::{
 };
 use crate::{Profile, Subject, runtime::Panics, server::Server};
 
-/// Sequences that are run when `PROPTEST_CASES` does not say otherwise.
+/// The number of sequences, unless `PROPTEST_CASES` sets another.
 const CASES: u32 = 64;
 
-/// The beginning of all sequences when `PROPTEST_RNG_SEED` does not say otherwise: a
-/// suite that runs twice judges the same.
+/// The seed of all sequences, unless `PROPTEST_RNG_SEED` sets another. With a fixed
+/// seed, two runs of the suite test the same sequences.
 const SEED: u64 = 1;
 
-/// Attempts to make the operations of a sequence that failed simpler.
+/// The maximum number of attempts to simplify the operations of a failed sequence.
 const SHRINKS: u32 = 1000;
 
-/// What a replay line sets.
+/// The environment variable with a replay line.
 const REPLAY: &str = "RELQ_REPLAY";
 
-/// What was run.
+/// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Sequences.
+    /// The number of sequences.
     pub sequences: u64,
-    /// Operations of all of them.
+    /// The number of operations in all sequences.
     pub operations: u64,
-    /// Faults that hit by a fault them.
+    /// The number of faults that fired.
     pub faults_fired: u64,
 }
 
-/// Holds a backend against the reference model; what
-/// [`conformance!`](crate::conformance) calls.
+/// Compares a backend with the reference model. [`conformance!`](crate::conformance)
+/// calls this.
 ///
 /// # Panics
-/// When a sequence breaks a rule: with what is wrong, and the line that repeats the
-/// shortest sequence that was found to do so.
+/// When a sequence breaks a rule. The message says what is wrong, and has the replay
+/// line of the shortest failing sequence that was found.
 pub fn run<S: Subject + Default>(profile: Profile) {
     let judged = judge(S::default(), profile);
     match judged {
@@ -53,7 +53,7 @@ pub fn run<S: Subject + Default>(profile: Profile) {
     }
 }
 
-/// Holds a backend against the reference model, and counts.
+/// Compares a backend with the reference model, and returns the size of the run.
 ///
 /// # Errors
 /// What is wrong, and the line that repeats it.
@@ -68,7 +68,7 @@ pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String>
     model_run.run_all()
 }
 
-/// Where sequences are run, each on a queue of its own.
+/// The store for the sequences. Each sequence runs on its own queue.
 struct ModelRun {
     panics: Panics,
     site: Site,
@@ -115,7 +115,7 @@ impl ModelRun {
         }
     }
 
-    /// Leaves out what can be left out, now that the operations are simple.
+    /// Removes operations that are not needed for the failure, once the rest is simple.
     fn shorten(
         &self,
         mut wrong: String,
@@ -186,7 +186,7 @@ fn parse(line: &str) -> Result<Vec<Operation>, String> {
 mod tests {
     use super::*;
 
-    /// A replay line says all of a sequence.
+    /// A replay line describes a sequence completely.
     #[test]
     fn a_sequence_is_read_as_it_was_told() {
         let mut runner = TestRunner::new(config());
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(read, Ok(()));
     }
 
-    /// They are what a failure would have told.
+    /// The lines have the form that a failure prints.
     #[test]
     fn each_pinned_line_can_be_read() {
         for Pinned { line, .. } in PINNED {
@@ -214,6 +214,6 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert_eq!(parse("p dance"), Err("`p dance` is no operation".to_owned()));
+        assert_eq!(parse("p dance"), Err("`p dance` is not an operation".to_owned()));
     }
 }

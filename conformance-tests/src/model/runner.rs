@@ -1,4 +1,4 @@
-//! Runs one sequence on a store, with the reference beside it.
+//! Runs one sequence on a store and on the reference in parallel.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::{Subject, class::Class};
 
-/// What a call does to the store, once it happens.
+/// The effect of a call on the store, once the call happens.
 #[derive(Debug, Clone)]
 pub(super) enum CallEffect {
     Push(Vec<NewJob>, Option<u8>),
-    /// A push that the reference knows by its call.
+    /// A push that the reference identifies by its call.
     LatePush(u32),
     Claim(Asked),
     Settle(Vec<SentSettlement>),
-    /// Which run of which worker names which receipts.
+    /// The worker's run, the named receipts, and the lease in milliseconds.
     Extend(usize, Vec<usize>, u64),
     ReleaseWorker(usize),
     Recover,
@@ -34,13 +34,14 @@ pub(super) enum CallEffect {
     Steer(bool),
 }
 
-/// One sequence under way.
+/// One running sequence.
 pub(crate) struct Runner {
     pub(super) actors: Actors,
     pub(super) reference: Reference,
-    /// The receipts that each worker was told of, the dead before it included.
+    /// The receipts that each worker was given, including those of its dead
+    /// predecessors.
     pub(super) observed: BTreeMap<Who, Vec<usize>>,
-    /// The run that each worker is in.
+    /// The current run of each worker.
     pub(super) runs: BTreeMap<Who, usize>,
     pub(super) run: usize,
     late: Vec<CallEffect>,
@@ -48,15 +49,15 @@ pub(crate) struct Runner {
     pub(super) verbosity: Verbosity,
 }
 
-/// How much a run says while it goes on.
+/// How much a run prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     Nothing,
-    /// After each operation the figures, and what is thought of each job.
+    /// After each operation, the stats and the possible states of each job.
     All,
 }
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunCounts {
     pub(crate) operations: u64,
@@ -178,7 +179,8 @@ impl Runner {
 
     async fn advance(&mut self, step: u8) -> CheckResult {
         if draft::outlasts_memory(step) {
-            // What is late is so within a bound: tokens and ids outlast it.
+            // Late commands arrive within a time limit, while tokens and ids are still
+            // remembered.
             self.release().await?;
             self.reference.conclude()?;
         }
@@ -191,7 +193,7 @@ impl Runner {
         self.reference.now += ms(time);
     }
 
-    /// What was on its way arrives.
+    /// Lets late commands arrive.
     pub(super) async fn release(&mut self) -> CheckResult {
         self.actors.release().await?;
         for effect in std::mem::take(&mut self.late) {
@@ -201,7 +203,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Notes what became, or will become, of a call without an answer.
+    /// Records the possible effects, now or later, of a call without an answer.
     pub(super) fn unanswered<T>(
         &mut self,
         observed_answer: &Observed<T>,
@@ -256,7 +258,7 @@ impl Runner {
         jobs
     }
 
-    /// A job, counted back from the newest.
+    /// A job by its distance from the newest.
     pub(super) fn recent(&self, back: u8) -> Option<usize> {
         self.reference.jobs.len().checked_sub(usize::from(back) + 1)
     }

@@ -1,4 +1,4 @@
-//! What is looked at after each operation of a run, and how it ends.
+//! The checks after each operation of a run, and the end of the run.
 
 use std::num::NonZeroU32;
 
@@ -11,14 +11,15 @@ use super::{
     runner::{Runner, Verbosity},
 };
 
-/// Rounds of recovering and draining in the end; each outlasts all leases and delays.
+/// Rounds of recovery and draining at the end. Each round is longer than all leases and
+/// delays.
 const ROUNDS: usize = 3;
 
-/// Pages of recovery in a row that may say that there is more.
+/// The maximum number of consecutive pages of recovery that may report more work.
 const MOST_PAGES: usize = 100;
 
 impl Runner {
-    /// At rest, after every operation: the figures and the audit.
+    /// Checks the stats and the audit after every operation, while no call is running.
     pub(super) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let sent = |error: Error| error.full_message();
@@ -32,7 +33,8 @@ impl Runner {
         self.reference.conclude()
     }
 
-    /// Heals, lets all that is late arrive and all leases and delays end, and drains.
+    /// Ends all faults, lets late commands arrive, lets all leases and delays end, and
+    /// drains.
     pub(super) async fn end(&mut self) -> CheckResult {
         self.release().await?;
         self.look().await?;

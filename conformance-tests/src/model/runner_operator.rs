@@ -1,4 +1,4 @@
-//! What an operator does in a run.
+//! An operator's part in a run.
 
 use relq_core::{JobId, Selection};
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Runner {
-    /// What an operator does, and nobody else.
+    /// Runs an operation that only an operator has.
     pub(super) async fn operate(
         &mut self,
         who: Who,

@@ -1,4 +1,4 @@
-//! What workers and the reaper do in a run.
+//! The part of workers and of the reaper in a run.
 
 use std::num::NonZeroU32;
 
@@ -125,8 +125,8 @@ impl Runner {
         named.sort_unstable();
         named.dedup();
         if self.reference.class.shares_heartbeat() {
-            // The heartbeat of a worker speaks for no other, not even for the dead
-            // whose place it took.
+            // A worker's heartbeat does not name jobs of other workers, not even those
+            // of its dead predecessor.
             named
                 .retain(|observed| self.reference.observed[*observed].lease.run == run);
         }
@@ -169,7 +169,7 @@ impl Runner {
                 Box::pin(async move { queue.release_worker(&worker).await })
             })
             .await?;
-        // Whatever became of it, this run of the worker is over.
+        // Whatever the result of the call, this run of the worker has ended.
         self.runs.remove(&who);
         match ended.observed_answer()? {
             Observed::Answer(released) => self.reference.left(run, released.jobs),
@@ -214,7 +214,7 @@ impl Runner {
         (run, WorkerId::new(format!("worker-{run}")).expect("a valid id"))
     }
 
-    /// Who died comes back as another.
+    /// A new worker takes the place of one that died.
     fn bury_the_dead<T>(&mut self, who: Who, ended: &Ended<T>) {
         if ended.is_dead() {
             self.runs.remove(&who);
@@ -243,7 +243,7 @@ impl Runner {
         (sent, settlements)
     }
 
-    /// One of a worker's receipts, counted back from the newest.
+    /// A receipt of a worker, by its distance from the newest.
     fn observed_by(&self, who: Who, back: u8) -> Option<usize> {
         let observed = self.observed.get(&who)?;
         observed.iter().rev().nth(usize::from(back)).copied()

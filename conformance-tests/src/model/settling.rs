@@ -1,4 +1,4 @@
-//! What settlements and heartbeats do, by the rules.
+//! The rules for settlements and heartbeats.
 
 use relq_core::{Extended, Settled};
 
@@ -8,17 +8,17 @@ use super::{
     reference::{CheckResult, Job, Knowledge, Reference, WINDOW},
 };
 
-/// What is said of which of the told receipts.
+/// A settlement of one of the receipts that were given out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SentSettlement {
     pub(crate) observed: usize,
     pub(crate) disposition: DispositionKind,
-    /// How long until it is tried again.
+    /// The delay before the next attempt.
     pub(crate) after: Ms,
 }
 
 impl Reference {
-    /// A settlement that was answered.
+    /// A settlement whose answer arrived.
     pub(crate) fn settled(
         &mut self,
         sent: &[SentSettlement],
@@ -35,7 +35,7 @@ impl Reference {
         Ok(())
     }
 
-    /// A settlement whose answer was lost: each of it may have happened.
+    /// A settlement whose answer was lost. Each part of it may have happened.
     pub(crate) fn maybe_settled(&mut self, sent: &[SentSettlement]) {
         for (position, one) in sent.iter().enumerate() {
             let (now, back) = (self.now, (self.step, position));
@@ -79,8 +79,8 @@ impl Reference {
         })
     }
 
-    /// Whether jobs of one claim are named in the order of its answer: only then is
-    /// their own order the same in every sense (R13).
+    /// Whether jobs of one claim are settled in the order of the claim's answer. Only
+    /// then is their order fully defined (R13).
     fn is_in_order(&self, sent: &[SentSettlement]) -> bool {
         let lease = |sent: &SentSettlement| self.observed[sent.observed].lease;
         let places: Vec<_> =
@@ -88,7 +88,7 @@ impl Reference {
         places.is_sorted()
     }
 
-    /// A heartbeat that was answered.
+    /// A heartbeat whose answer arrived.
     pub(crate) fn extended(
         &mut self,
         run: usize,
@@ -109,8 +109,9 @@ impl Reference {
         Ok(())
     }
 
-    /// R10: where a worker's jobs live by its heartbeat, those that it does not name
-    /// are given back, or their leases run out. Such a delivery may count or not.
+    /// R10: where a heartbeat extends all jobs of a worker, the jobs that it does not
+    /// name are given back, or their leases expire. Such a delivery may or may not
+    /// count.
     fn maybe_unnamed(&mut self, run: usize, named: &[usize]) {
         if !self.class.shares_heartbeat() {
             return;
@@ -185,7 +186,7 @@ impl Reference {
     }
 }
 
-/// What a disposition makes of a leased job; `back` is where it stands when it comes back.
+/// The state of a leased job after a disposition. `back` is its position if it returns.
 fn carried_out(
     job: &Job,
     possible: &PossibleState,

@@ -1,4 +1,4 @@
-//! What figures and audit have to say, by the rules (R23).
+//! The rules for stats and audit (R23).
 
 use relq_core::{Audit, JobId, JobState, Stats};
 
@@ -9,8 +9,8 @@ use super::{
 };
 
 impl Reference {
-    /// CONSERVE: the figures, read while no call is under way. They also tell which of
-    /// the things that may have happened did.
+    /// CONSERVE: checks the stats, read while no call is running. They also show which
+    /// of the possible effects happened.
     pub(crate) fn counted(&mut self, stats: &Stats) -> CheckResult {
         let counts = [
             (Counted::In(JobState::Ready), stats.ready),
@@ -41,7 +41,7 @@ impl Reference {
         Ok(())
     }
 
-    /// The audit of the same moment.
+    /// Checks the audit of the same moment.
     pub(crate) fn audited(&self, audit: &Audit, stats: &Stats) -> CheckResult {
         if !audit.problems.is_empty() {
             return Err(format!("CONSERVE, R23: the audit: {:?}", audit.problems));
@@ -50,7 +50,7 @@ impl Reference {
         in_range("CONSERVE, R23: jobs of the audit", audit.jobs, (all, all))
     }
 
-    /// LOST: who is dead in the end, by id.
+    /// LOST: checks the ids of the dead letters at the end.
     pub(crate) fn dead_are(&self, ids: &[Option<JobId>]) -> CheckResult {
         let is_dead = |possible: &PossibleState| possible.location == JobLocation::Dead;
         for job in &self.jobs {
@@ -63,13 +63,13 @@ impl Reference {
         Ok(())
     }
 
-    /// Prints what was read, and what is thought of each job.
+    /// Prints the stats, and the possible states of each job.
     pub(crate) fn tell(&self, stats: &Stats) {
         println!("after {} ms: {stats:?}", self.now);
         self.jobs.iter().for_each(|job| println!("    {}", job.tell()));
     }
 
-    /// What all jobs that are unfinished or dead in some possible state are thought to be.
+    /// The possible states of each job that may be unfinished or dead.
     fn tell_unended(&self) -> String {
         let is_in =
             |possible: &PossibleState| matches!(possible.counted(), Counted::In(_));
@@ -77,7 +77,8 @@ impl Reference {
         jobs.map(|job| format!("; {}", job.tell())).collect()
     }
 
-    /// As many as must be are none of those that may be, and the other way round.
+    /// If the figure equals the minimum or the maximum, rules out the states that
+    /// contradict it.
     fn sharpen(&mut self, location: Counted, figure: u64) -> CheckResult {
         let is_it = |possible: &PossibleState| possible.counted() == location;
         let (surely, maybe) = self.count(|_, possible| is_it(possible));

@@ -1,4 +1,4 @@
-//! Which sequences are drawn.
+//! Draws random sequences.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -6,20 +6,20 @@ use super::operation::{
     Act, DispositionKind, Draft, DraftSettlement, How, InjectedFault, Operation, Who,
 };
 
-/// The longest sequence. A short one shows a bug as well, but fewer of them.
+/// The length of the longest sequence. Short sequences find fewer bugs.
 const LONGEST: usize = 60;
 
-/// One fault for so many operations of a sequence with faults.
+/// The share of operations with a fault, in sequences with faults.
 const FAULT_SHARE: f64 = 0.15;
 
-/// Whether a backend can be hit by a fault.
+/// Whether faults can be injected into a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Faults {
     None,
     Some,
 }
 
-/// Sequences without faults, and with them where they are possible.
+/// Sequences without faults and, where faults are possible, sequences with them.
 pub(crate) fn sequences(faults: Faults) -> BoxedStrategy<Vec<Operation>> {
     let calm = vec(operation(Just(None).boxed()), 1..=LONGEST).boxed();
     match faults {

@@ -1,4 +1,4 @@
-//! The reference judges each class by what it promises, and by no more.
+//! The reference checks exactly what each class promises, and no more.
 
 use relq_core::{
     Capabilities, Delivery, Extended, JobId, LeaseScope, NewJob, Order, Priority,
@@ -15,7 +15,7 @@ use crate::class::declared;
 
 const LEASE: u64 = 1000;
 
-/// A book of three jobs that were pushed, and what is done with them.
+/// A reference with three pushed jobs, and the operations on it.
 struct Runner {
     reference: Reference,
     leases: usize,
@@ -37,7 +37,7 @@ impl Runner {
         self.reference.conclude().unwrap();
     }
 
-    /// A claim of so many is answered with these, of that attempt.
+    /// A claim of `max` jobs returns these jobs, each with that attempt.
     fn claim(
         &mut self,
         max: usize,
@@ -102,7 +102,7 @@ fn without_an_order_each_is_still_delivered_once() {
     assert!(of(Order::Unordered).claim(5, &["a", "b"], 1).is_err(), "c is left");
 }
 
-/// What a run of that order says when `a` is given back and this comes next.
+/// The result of a run with that order when `a` is given back and `next` comes first.
 fn after_a_is_back(order: Order, next: &'static str) -> CheckResult {
     let mut runner = of(order);
     runner.claim(1, &["a"], 1).unwrap();
@@ -178,7 +178,7 @@ fn nobody_takes_over_a_lease_that_runs() {
     assert!(ring.claim(1, &["a"], 2).is_err());
 }
 
-/// One job is named by a heartbeat half a lease later, the other is not.
+/// A heartbeat after half of the lease names one job and not the other.
 fn half_named(scope: LeaseScope) -> Runner {
     let mut runner = Runner::of(|can| can.lease_scope = scope);
     runner.claim(2, &["a", "b"], 1).unwrap();
@@ -203,7 +203,7 @@ fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
     }
 }
 
-/// R10: a claim does not know what its worker still knows of.
+/// R10: a claim does not extend the other leases of its worker.
 #[test]
 fn a_claim_prolongs_nothing() {
     for scope in [LeaseScope::Job, LeaseScope::Worker] {
