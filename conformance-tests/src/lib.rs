@@ -1,9 +1,9 @@
-//! The suite that proves a backend of relq reliable.
+//! The suite that tests whether a backend of relq is reliable.
 //!
 //! # Plugging in
 //!
-//! A backend's author writes one [`Subject`] and one line, and gets one named test a
-//! case under `cargo test`. This is a whole `tests/conformance.rs`:
+//! A backend's author writes one [`Subject`] and one line, and gets one named test for
+//! each case under `cargo test`. This is a complete `tests/conformance.rs`:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,68 +34,67 @@
 //! # fn main() {}
 //! ```
 //!
-//! The suite owns the address. For a backend on Redis it starts a private
-//! `redis-server` for each test, with a [proxy](fault) before it, and hands each actor
-//! an endpoint of its own; for an embedded one it makes a private directory. So a
-//! black box can be hit by a fault at any command. `relq-memory` is a whole backend
-//! outside the workspace.
+//! The suite chooses the address. For a backend on Redis it starts a private
+//! `redis-server` for each test, with a [fault proxy](fault) before it, and gives each
+//! actor its own endpoint. For an embedded backend it creates a private directory. So
+//! the suite can inject a fault at any command of a backend without knowing its code.
+//! `relq-memory` is a complete example of a backend outside the workspace.
 //!
-//! # What is judged
+//! # What is tested
 //!
-//! - **The cases** ([`cases`]). Each has a private store, judges one promise, and
-//!   names the rules of the contract that it judges. After each an audit must find
-//!   every job in exactly one place, and nothing may have panicked in the background.
-//! - **Every step, one fault** ([`steps`]), for a backend on Redis. Each call of the
-//!   traits, and a whole worker, is hit by a fault at each command by each fault: the actor
-//!   dies before or after it, its last command runs late, the connection breaks, the
-//!   server refuses, forgets its scripts or is full. [`processes`] is the same for a
-//!   backend without a server, by killed processes.
-//! - **Random sequences** ([`model`]) of operations by several actors, with faults, held
-//!   against a reference.
+//! - **The cases** ([`cases`]). Each case has a private store, tests one promise, and
+//!   names the rules of the contract that it tests. After each case an audit must find
+//!   every job in exactly one place, and no background task may have panicked.
+//! - **Every step with one fault** ([`steps`]), for a backend on Redis. Each call of the
+//!   traits, and a whole worker, runs with each fault at each of its commands: the actor
+//!   dies before or after the command, its last command runs late, the connection
+//!   breaks, or the server refuses, forgets its scripts or is full. [`processes`] does
+//!   the same for a backend without a server, by killing processes.
+//! - **Random sequences** ([`model`]) of operations by several actors, with faults. A
+//!   reference model checks every answer.
 //! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a
-//!   test of their own: power cut after any write, a replica promoted, outages,
-//!   connections killed, scripts forgotten, memory full, keys of another type in the
-//!   way.
-//! - **Batches**, for a backend that supports them: the cases of the topic `batches`, with
-//!   random sequences of their own, and every step of what is done with them. That each
-//!   completed once is seen by the job that its completion pushes. `conformance
-//!   soak-batches` kills workers, and the server, over two of unequal size and priority.
-//! - **Real time** (the module `bare` of a backend's tests): some cases once more on a
-//!   server with no proxy before it.
+//!   separate test: power cuts after any write, promotion of a replica, outages, killed
+//!   connections, forgotten scripts, full memory, and keys of another type in the way.
+//! - **Batches**, for a backend that supports them: the cases of the topic `batches`,
+//!   separate random sequences, and every step of the calls for batches. The job that a
+//!   completion pushes shows that each batch completed once. `conformance soak-batches`
+//!   kills workers and the server while two batches of unequal size and priority run.
+//! - **Real time** (the module `bare` of a backend's tests): some cases run again on a
+//!   server without a proxy.
 //!
 //! # What is complete and what is bounded
 //!
-//! Depth 1 is complete by construction for its acts: it counts the steps of an act and
-//! strikes each, so a command that a backend sends from tomorrow on is hit by a fault
-//! tomorrow. A script that no act reaches is a failure (COVERAGE), and so is a fault
-//! that did not fire (FAULT-FIRED). Acts that wait and whole workers do not send the
-//! same commands in each run: each command is hit by a fault, not each order of them. One
-//! fault strikes a run, not two; the cases are examples, not proofs; and no run is
-//! larger than some thousand jobs.
+//! The test of every step with one fault is complete for its acts. It counts the steps
+//! of an act and injects a fault at each, so it covers a new command of a backend
+//! without a change. A script that no act reaches is a failure (COVERAGE), and so is a
+//! fault that did not fire (FAULT-FIRED). Acts that wait and whole workers do not send
+//! the same commands in each run: every command gets a fault, but not every order of
+//! commands. Only one fault fires in a run. The cases are examples, not proofs. No run
+//! is larger than a few thousand jobs.
 //!
-//! Nothing passes by not running. A case or act that needs an option that the backend
-//! does not support is replaced by a probe that the option is refused and nothing
-//! stored. A case that does not concern the kind of store ([`Profile`]) is shown as
-//! ignored, with the reason.
+//! No case passes by not running. If a case or act needs an option that the backend
+//! does not support, a probe runs in its place. The probe checks that the option is
+//! refused and nothing is stored. A case that does not apply to the kind of store
+//! ([`Profile`]) is shown as ignored, with the reason.
 //!
-//! A class is judged as it is declared, by what it promises and by no more. Where an
-//! order is declared, what was never delivered comes in the order of the pushes; what
-//! comes back is first (`Fifo`) or waits its turn (`Rotating`). Where none is, the cases
-//! of order are listed as unsupported, and each job has to come once. Where all jobs of a
-//! worker live by its heartbeat, no job has a lease of its own, and what a heartbeat
-//! does not name is given back. Where a ring has to come round, a claim may find less
-//! than there is, for one turn.
+//! A backend is tested against the class that it declares, and against no stronger one.
+//! With a declared order, jobs that were never delivered come in the order of the
+//! pushes. Jobs that return come first (`Fifo`), or at the back (`Rotating`). Without a
+//! declared order, the cases of order are listed as unsupported, and each job must come
+//! once. Where one heartbeat extends all leases of a worker, no job has a lease of its
+//! own, and a job that the heartbeat does not name is given back. Where a ring must go
+//! round, a claim may find fewer jobs than there are, for one full round.
 //!
 //! # Time
 //!
-//! No case relies on luck with time. Behind the proxy time is the suite's: `TIME` is
-//! answered from a [`VirtualClock`](fault::VirtualClock), inside scripts too, and the
-//! actors' clocks and sleeps are the same. It stands still until a case moves it or
-//! everybody waits. An embedded store gets a clock that runs and that the suite moves
-//! on. Keys with a time to live go by the server's own clock: a backend that relies on
-//! them for more than tidiness does not pass.
+//! No case depends on lucky timing. Behind the proxy the suite controls the time: the
+//! proxy replies to `TIME` from a [`VirtualClock`](fault::VirtualClock), inside scripts
+//! too, and the actors' clocks and sleeps use the same clock. It stands still until a
+//! case moves it or every actor waits. An embedded store gets a running clock that the
+//! suite can move forward. Keys with a time to live follow the server's own clock: a
+//! backend fails if it needs them for more than cleaning up.
 //!
-//! The bugs that other queues had, each with the case that names it, are in
+//! Known bugs of other queues, each with the case that would find it, are listed in
 //! [`hazards`].
 
 pub mod acl;

@@ -2,7 +2,7 @@
 
 use relq_conformance::report::{CaseResult, Judged, Report};
 
-/// The report as a `testsuite` of JUnit's.
+/// The report as a JUnit `testsuite`.
 pub(super) fn of(report: &Report) -> String {
     let counts = report.counts();
     let mut xml = format!(

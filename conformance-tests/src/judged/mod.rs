@@ -18,31 +18,32 @@ use crate::{SuiteResult, backend::Backend};
 
 /// Run the suite on a backend and print a table
 ///
-/// Every functional case, every act with every fault at every step (at a proxy before
-/// Redis, or by killed processes), and random sequences against a model. Exits with 1
-/// when a promise was broken. In all formats the table is printed too, but with --json,
+/// Runs every functional case, every act with every fault at every step (by a proxy
+/// before Redis, or by killing processes), and random sequences against a model. Exits
+/// with 1 when the backend breaks a promise. Prints the table too, except with --json,
 /// which prints one object.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Which backend
+    /// The backend to test
     #[arg(long, value_enum)]
     backend: Backend,
 
-    /// A Redis server to run on: EVERYTHING IN IT IS DELETED. Private servers are
-    /// started when it is not given
+    /// A Redis server to run on: EVERYTHING IN IT IS DELETED. Without
+    /// it the suite starts private servers
     ///
     /// redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS (feature
-    /// `tls`), or unix:///PATH[?db=…&user=…&pass=…]. The user has to be allowed
-    /// everything: the suite fills the server, and has it forget its scripts. In place
-    /// of --url RELQ_TEST_SERVER=URL hides a password from the list of processes.
+    /// `tls`), or unix:///PATH[?db=…&user=…&pass=…]. The user needs all
+    /// rights: the suite fills the server, and makes it forget its scripts. Set
+    /// RELQ_TEST_SERVER=URL in place of --url to keep a password out of the list of
+    /// processes.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// The PEM file of the authority that the server's certificate is of
+    /// The PEM file of the authority that signed the server's certificate
     #[arg(long, value_name = "F", requires = "url")]
     cacert: Option<PathBuf>,
 
-    /// Only the cases whose ids begin so
+    /// Run only the cases whose ids begin with this
     #[arg(long, value_name = "ID")]
     only: Option<String>,
 
@@ -57,17 +58,17 @@ struct Format {
     #[arg(long)]
     json: bool,
 
-    /// Write JUnit's XML to this file
+    /// Write the report as JUnit XML to this file
     #[arg(long, value_name = "F")]
     junit: Option<PathBuf>,
 
-    /// Write the report to this Markdown file, between its marks. May be given again
+    /// Write the report to this Markdown file, between its marks. Repeatable
     ///
     /// The marks are <!-- conformance of BACKEND: begin --> for a table of this backend,
-    /// <!-- conformance matrix: begin --> for a table of all, in which this backend's
-    /// column is replaced, and <!-- conformance summary: begin -->, in which its row is.
-    /// Each ends with the same that says `end`. A new file gets the table of this
-    /// backend.
+    /// <!-- conformance matrix: begin --> for a table of all backends, in which this
+    /// backend's column is replaced, and <!-- conformance summary: begin --> for a
+    /// summary, in which its row is replaced. Each has an end mark with `end` in place
+    /// of `begin`. A new file gets the table of this backend.
     #[arg(long, value_name = "F", conflicts_with = "only")]
     markdown: Vec<PathBuf>,
 }

@@ -80,8 +80,7 @@ impl Actors {
                 (Some(proxy.map_err(at_the_proxy)?), String::new())
             }
             Site::Embedded(directory) => {
-                // Randomness is seeded, so the queue's name may repeat. Each sequence
-                // gets its own file.
+                // All sequences draw the same ids, so each needs a file of its own.
                 let directory = directory.path().join(queue.as_str());
                 let made = std::fs::create_dir(&directory);
                 made.map_err(|error| format!("{}: {error}", directory.display()))?;
