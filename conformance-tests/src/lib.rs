@@ -45,9 +45,9 @@
 //! - **The cases** ([`cases`]). Each case has a private store, tests one promise, and
 //!   names the rules of the contract that it tests. After each case an audit must find
 //!   every job in exactly one place, and no background task may have panicked.
-//! - **Every step with one fault** ([`steps`]), for a backend on Redis. Each call of the
-//!   traits, and a whole worker, runs with each fault at each of its commands: the actor
-//!   dies before or after the command, its last command runs late, the connection
+//! - **Every step with one fault** ([`steps`]), for a backend on Redis. Each call of
+//!   the traits, and a whole worker, runs with each fault at each of its commands: the
+//!   actor dies before or after the command, its last command runs late, the connection
 //!   breaks, or the server refuses, forgets its scripts or is full. [`processes`] does
 //!   the same for a backend without a server, by killing processes.
 //! - **Random sequences** ([`model`]) of operations by several actors, with faults. A

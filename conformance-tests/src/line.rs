@@ -79,7 +79,7 @@ impl Line {
 
     fn ready(&self, payload: &Bytes) -> Ready {
         let place = self.0.iter().find(|(known, _)| known == payload);
-        place.expect("what was served is in the line").1
+        place.expect("each delivered job is in the line").1
     }
 }
 

@@ -99,7 +99,7 @@ pub fn trespass<S: Subject + Default>(user: &User) -> Error {
         match restricted.open(&endpoint, &other).await {
             Ok(queue) => {
                 let pushed = queue.push(&[NewJob::new("x")], None).await;
-                pushed.expect_err("the queue is another's")
+                pushed.expect_err("the push is refused")
             }
             Err(error) => error,
         }

@@ -183,7 +183,7 @@ impl Sequence {
     async fn add(&mut self) {
         let Some(id) = self.any_batch() else { return };
         let count = 1 + self.draw(4);
-        let known = self.batches.get_mut(&id).expect("it is known");
+        let known = self.batches.get_mut(&id).expect("a known batch");
         if known.state != BatchState::Open {
             return;
         }
@@ -198,7 +198,7 @@ impl Sequence {
 
     async fn seal(&mut self) {
         let Some(id) = self.any_batch() else { return };
-        let known = self.batches.get_mut(&id).expect("it is known");
+        let known = self.batches.get_mut(&id).expect("a known batch");
         if known.state == BatchState::Open {
             known.state = BatchState::Sealed;
         }
@@ -207,7 +207,7 @@ impl Sequence {
 
     async fn cancel(&mut self) {
         let Some(id) = self.any_batch() else { return };
-        let known = self.batches.get_mut(&id).expect("it is known");
+        let known = self.batches.get_mut(&id).expect("a known batch");
         if known.gives() {
             known.state = BatchState::Cancelling;
             known.dropped += known.waiting.len() as u64;
@@ -254,7 +254,7 @@ impl Sequence {
             self.completed = (self.completed.0 - 1, self.completed.1 + 1);
             return;
         };
-        let known = self.batches.get_mut(id).expect("it is known");
+        let known = self.batches.get_mut(id).expect("a known batch");
         assert!(known.waiting.remove(&one.payload), "{one:?} does not wait");
         known.leased.insert(one.payload.clone());
     }

@@ -168,7 +168,7 @@ pub(crate) async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
     let other = actor.make(&NewBatch::new(batch("other"))).await;
     let added = actor.batches().add(&other, &[same(1)], None).await;
     let Added::Stored(mut taken) = added.expect("answered") else {
-        panic!("it is open")
+        panic!("the batch is open")
     };
     for piece in actor.take(9).await {
         actor.say(&piece, retry_after(BRIEF)).await;

@@ -145,7 +145,7 @@ pub(crate) async fn whatever_completes_tells_another_queue(store: &Store) {
         held.push((worker.take_one().await, worker, made));
     }
     let [(kept, keeper, stopped), (_, leaver, left), (job, _, _)] = &held[..] else {
-        panic!("three are held")
+        panic!("three pieces are leased")
     };
     here.call_off(stopped).await;
     here.call_off(left).await;
@@ -175,7 +175,7 @@ pub(crate) async fn workers_at_once_complete_once(store: &Store) {
             tokio::spawn(async move { worker.say(&held, Disposition::Done).await })
         });
         for settled in settling.collect::<Vec<_>>() {
-            assert_eq!(settled.await.expect("it ends"), Settled::Applied);
+            assert_eq!(settled.await.expect("the task ends"), Settled::Applied);
         }
         maker.assert_completed(&made, BatchOutcome::Done).await;
         assert_eq!(completed(&drain(&maker).await), 1);
@@ -200,7 +200,7 @@ pub(crate) async fn a_waiter_is_told(store: &Store) {
     actor.finish(&held).await;
 
     let (completed, _) = store.within(wait, waiting).await;
-    assert_eq!(completed.expect("it ends").outcome(), Some(BatchOutcome::Done));
+    assert_eq!(completed.expect("the wait ends").outcome(), Some(BatchOutcome::Done));
 }
 
 /// R21: a wait ends in time, and returns the state of the batch.

@@ -58,7 +58,7 @@ impl Kind {
             "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "UNSUBSCRIBE"
             | "PUNSUBSCRIBE" | "SUNSUBSCRIBE" => Self::Subscription,
             "MONITOR" | "SYNC" | "PSYNC" => {
-                Self::Refused("the proxy carries no endless replies")
+                Self::Refused("the proxy cannot carry endless replies")
             }
             "FUNCTION" if matches!(&*request.word(1), "LOAD" | "RESTORE") => {
                 Self::Refused("the proxy cannot keep the time inside functions")
@@ -69,7 +69,7 @@ impl Kind {
 
     fn of_client(request: &Request) -> Self {
         match request.word(1).as_str() {
-            "REPLY" => Self::Refused("the proxy counts replies, so all must come"),
+            "REPLY" => Self::Refused("the proxy must see every reply to count it"),
             _ => Self::Free,
         }
     }

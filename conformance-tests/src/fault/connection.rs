@@ -143,7 +143,7 @@ async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Wri
             format!("-ERR Protocol error: {why}\r\n")
         }
         End::Outbound(Stopped::Malformed(Malformed(why))) => {
-            let what = format!("{}: not of the protocol: {why}", actor.name);
+            let what = format!("{}: protocol violation: {why}", actor.name);
             shared.ledger.trouble(&what);
             return;
         }

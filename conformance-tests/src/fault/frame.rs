@@ -17,8 +17,8 @@ pub(crate) fn line(
     let rest = &buffer[from..];
     match rest.iter().take(MAX_HEADER).position(|byte| *byte == b'\n') {
         Some(at) if at > 0 && rest[at - 1] == b'\r' => Ok(Some(from..from + at - 1)),
-        Some(_) => Err(Malformed("a line ends in CR LF")),
-        None if rest.len() >= MAX_HEADER => Err(Malformed("too long a header")),
+        Some(_) => Err(Malformed("a line must end in CR LF")),
+        None if rest.len() >= MAX_HEADER => Err(Malformed("the header is too long")),
         None => Ok(None),
     }
 }

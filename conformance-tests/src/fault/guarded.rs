@@ -48,7 +48,7 @@ impl Guarded {
             Some(("redis", rest)) => tcp(rest),
             Some(("rediss", rest)) => in_tls(rest, ca),
             Some(("unix", rest)) => unix(rest),
-            Some((scheme, _)) => Err(invalid(&format!("{scheme}:// is not Redis's"))),
+            Some((scheme, _)) => Err(invalid(&format!("{scheme}:// is not for Redis"))),
         }?;
         Ok(Self(Arc::new(Guard { url: with_scheme(text), ..guard })))
     }
@@ -148,7 +148,7 @@ fn greeting(
     }
     if !database.is_empty() {
         let number: Result<u32, _> = database.parse();
-        number.map_err(|_| invalid(&format!("{database} is no database")))?;
+        number.map_err(|_| invalid(&format!("{database} is not a number")))?;
         greeting.push(words(&["SELECT", database]));
     }
     Ok(greeting)
@@ -167,10 +167,10 @@ fn decoded(text: &str) -> io::Result<String> {
         let (code, behind) = behind.split_at_checked(2).unwrap_or((&[], behind));
         let code = std::str::from_utf8(code).ok();
         let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        bytes.push(byte.ok_or_else(|| invalid("a % without its two digits"))?);
+        bytes.push(byte.ok_or_else(|| invalid("a % without two hex digits"))?);
         rest = behind;
     }
-    String::from_utf8(bytes).map_err(|_| invalid("what % stands for is no text"))
+    String::from_utf8(bytes).map_err(|_| invalid("the decoded text is not UTF-8"))
 }
 
 fn invalid(why: &str) -> io::Error {
@@ -190,7 +190,7 @@ mod tests {
     fn a_url_says_all() {
         let (place, greeting) = read("redis://me:a%40b@127.0.0.1:7000/3");
 
-        assert_eq!(place, "Guarded(Tcp(127.0.0.1:7000))", "no password is told");
+        assert_eq!(place, "Guarded(Tcp(127.0.0.1:7000))", "no password is shown");
         assert_eq!(greeting, [vec!["AUTH", "me", "a@b"], vec!["SELECT", "3"]]);
     }
 

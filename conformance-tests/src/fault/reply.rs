@@ -58,7 +58,7 @@ impl ReplyParser {
             b'%' => 2 * count.unwrap_or(0),
             // An attribute precedes the value that it describes.
             b'|' => 2 * count.unwrap_or(0) + 1,
-            _ => return Err(Malformed("a reply of an unknown kind")),
+            _ => return Err(Malformed("unknown reply type")),
         };
         self.at = after;
         Ok(Some(follow))

@@ -131,7 +131,7 @@ impl RequestParser {
         if self.wanted.is_none() {
             let Some(line) = line(buffer, 0)? else { return Ok(None) };
             let [b'*', digits @ ..] = &buffer[line.clone()] else {
-                return Err(Malformed("a command is an array of bulk strings"));
+                return Err(Malformed("a command must be an array of bulk strings"));
             };
             let count = number(digits)?;
             if count > MAX_ARGS {
@@ -152,7 +152,7 @@ impl RequestParser {
             return Ok(false);
         }
         if &buffer[end..end + 2] != b"\r\n" {
-            return Err(Malformed("a bulk string is longer than it says"));
+            return Err(Malformed("a bulk string exceeds its length"));
         }
         self.args.push(self.at..end);
         (self.at, self.arg_bytes) = (end + 2, None);

@@ -64,10 +64,11 @@ struct Format {
 
     /// Write the report to this Markdown file, between its marks. Repeatable
     ///
-    /// The marks are <!-- conformance of BACKEND: begin --> for a table of this backend,
-    /// <!-- conformance matrix: begin --> for a table of all backends, in which this
-    /// backend's column is replaced, and <!-- conformance summary: begin --> for a
-    /// summary, in which its row is replaced. Each has an end mark with `end` in place
+    /// The marks are <!-- conformance of BACKEND: begin --> for a table of this
+    /// backend, <!-- conformance matrix: begin --> for a table of all backends, in
+    /// which this backend's column is replaced, and
+    /// <!-- conformance summary: begin --> for a summary, in which its row is replaced.
+    /// Each has an end mark with `end` in place
     /// of `begin`. A new file gets the table of this backend.
     #[arg(long, value_name = "F", conflicts_with = "only")]
     markdown: Vec<PathBuf>,

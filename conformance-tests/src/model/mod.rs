@@ -20,11 +20,12 @@
 //! jobs that returned in two calls.
 //!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
-//! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom` are
-//! error replies of the server. An embedded store has no proxy and runs without faults.
+//! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
+//! are error replies of the server. An embedded store has no proxy and runs without
+//! faults.
 //!
-//! **Replay.** All randomness is seeded and time is virtual, so a sequence does the same
-//! in each run:
+//! **Replay.** All randomness is seeded and time is virtual, so a sequence does the
+//! same in each run:
 //!
 //! ```text
 //! RELQ_REPLAY='p push j; a claim 1 l1 !after1; - advance 4' \
@@ -32,8 +33,8 @@
 //! ```
 //!
 //! runs this sequence and prints the possible states of each job after each operation
-//! (`operation.rs` describes the format). `PROPTEST_CASES` sets the number of sequences,
-//! `PROPTEST_RNG_SEED` another seed.
+//! (`operation.rs` describes the format). `PROPTEST_CASES` sets the number of
+//! sequences, and `PROPTEST_RNG_SEED` the seed.
 //!
 //! Each run begins with the sequences that once found a bug (`pinned.rs`).
 

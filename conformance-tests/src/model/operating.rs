@@ -28,7 +28,7 @@ impl Reference {
             |at: &usize| self.jobs[*at].possible_states.iter().any(is_there);
         let found: Vec<_> = named.into_iter().filter(may_be_it).collect();
         let at = match found[..] {
-            [] => return Err(format!("{rule}: {id}, which is no such job")),
+            [] => return Err(format!("{rule}: {id} is not such a job")),
             [at] => at,
             // A push of the same id lost its answer. The cancel concerned one of the
             // two jobs.

@@ -115,7 +115,7 @@ impl Reference {
             if first == answers {
                 return Ok(());
             }
-            return Err(format!("R4: first answered {first:?}, now {answers:?}"));
+            return Err(format!("R4: first result {first:?}, now {answers:?}"));
         }
         let id = call.call;
         self.maybe_stored_now(id);
@@ -196,7 +196,7 @@ impl Reference {
 
     fn refused_by_id(&mut self, spec: &NewJob, existing: &JobId) -> CheckResult {
         if spec.id.as_ref() != Some(existing) {
-            return Err(format!("R4: a duplicate by the id {existing}, not its own"));
+            return Err(format!("R4: a duplicate of {existing}, another id"));
         }
         let now = self.now;
         let known: Vec<_> = self
@@ -237,7 +237,7 @@ impl Reference {
         });
         let (holder, other) = (candidates.next(), candidates.next());
         let Some(holder) = holder else {
-            return Err(format!("UNIQUE, R16: {existing} holds no key of the new job"));
+            return Err(format!("UNIQUE, R16: {existing} lacks the new job's key"));
         };
         self.maybe_reschedules(spec);
         if other.is_some() {

@@ -279,7 +279,7 @@ impl Job {
     /// For a message: the job and its possible states.
     pub(crate) fn tell(&self) -> String {
         let payload = self.spec.payload.escape_ascii();
-        format!("job {payload}, which had to be one of {:?}", self.possible_states)
+        format!("job {payload}, with possible states {:?}", self.possible_states)
     }
 }
 

@@ -130,5 +130,5 @@ pub(crate) fn in_range(rule: &str, number: u64, (from, to): (u64, u64)) -> Check
     if (from..=to).contains(&number) {
         return Ok(());
     }
-    Err(format!("{rule}: {number}, and not {from} to {to}"))
+    Err(format!("{rule}: {number}, expected {from} to {to}"))
 }

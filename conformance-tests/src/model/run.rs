@@ -60,7 +60,7 @@ pub fn run<S: Subject + Default>(profile: Profile) {
 pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String> {
     let model_run = ModelRun::open(profile, Arc::new(subject))?;
     if let Some(line) = env::var_os(REPLAY) {
-        let line = line.into_string().map_err(|_| format!("{REPLAY} is no text"))?;
+        let line = line.into_string().map_err(|_| format!("{REPLAY} is not UTF-8"))?;
         model_run.run_sequence(&parse(&line)?, Verbosity::All)?;
         return Ok(model_run.summary.get());
     }
@@ -151,7 +151,7 @@ impl ModelRun {
         let ran = ran.map_err(|error| format!("no runtime: {error}"))?;
         let panics = self.panics.take();
         if !panics.is_empty() {
-            return Err(format!("in the background: {panics:?}"));
+            return Err(format!("background panics: {panics:?}"));
         }
         let counted = ran.as_ref().copied().unwrap_or_default();
         let RunCounts { operations, faults_fired } = counted;

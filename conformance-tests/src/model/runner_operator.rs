@@ -35,7 +35,7 @@ impl Runner {
             },
             Act::PurgeDead => self.purge_dead(who, fault).await,
             Act::Purge => self.purge(who, fault).await,
-            other => Err(format!("`{other}` is no operator's")),
+            other => Err(format!("`{other}` is not an operator's")),
         }
     }
 

@@ -101,7 +101,7 @@ impl Reference {
         }
         for (observed, (answer, end)) in named.iter().zip(answers) {
             if end.is_some_and(|end| end != until) {
-                return Err(format!("R6: extended until {end:?} and not {until}"));
+                return Err(format!("R6: extended until {end:?}, expected {until}"));
             }
             self.one_extended(*observed, until, *answer)?;
         }
