@@ -11,7 +11,7 @@ pub(crate) enum Backend {
     Circular,
     /// On Redis: a list for each worker
     ProcessingList,
-    /// The same with one list for all workers
+    /// On Redis: a single list for all workers
     ProcessingListShared,
     /// On Redis: a whole database, each job a key
     Keyspace,

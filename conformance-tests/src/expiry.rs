@@ -65,7 +65,7 @@ pub(crate) async fn a_running_job_does_not_expire(store: &Store) {
     assert_eq!(actor.figures().await.dead, 0);
 }
 
-/// R17: a retry after the expiry does not bring the job back.
+/// R17: a job that is retried after its expiry is not delivered again.
 pub(crate) async fn a_retried_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
@@ -81,7 +81,7 @@ pub(crate) async fn a_retried_job_expires(store: &Store) {
     assert_eq!(buried.last_error.as_deref(), Some("it failed"));
 }
 
-/// R17: a recovery after the expiry does not bring the job back.
+/// R17: a job that is recovered after its expiry is not delivered again.
 pub(crate) async fn a_recovered_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_recovered_job_expires(store: &Store) {
     assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
 }
 
-/// R17: giving a job back after its expiry does not bring the job back.
+/// R17: a job that is given back after its expiry is not delivered again.
 pub(crate) async fn a_given_back_job_expires(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").expires_in(LIFE)).await;

@@ -79,8 +79,8 @@
 //!
 //! A backend is tested against the class that it declares, and against no stronger one.
 //! With a declared order, jobs that were never delivered come in the order of the
-//! pushes. Jobs that return come first (`Fifo`), or at the back (`Rotating`). Without a
-//! declared order, the cases of order are listed as unsupported, and each job must come
+//! pushes. Jobs that return come first (`Fifo`), or wait their turn (`Rotating`). Without
+//! a declared order, the cases of order are listed as unsupported, and each job must come
 //! once. Where one heartbeat extends all leases of a worker, no job has a lease of its
 //! own, and a job that the heartbeat does not name is given back. Where a ring must go
 //! round, a claim may find fewer jobs than there are, for one full round.

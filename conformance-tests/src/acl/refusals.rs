@@ -1,5 +1,4 @@
-//! The calls that a server must refuse to a user, checked on the server with `ACL
-//! DRYRUN`.
+//! The calls that a server must refuse to a user. `ACL DRYRUN` asks the server itself.
 
 use std::io;
 

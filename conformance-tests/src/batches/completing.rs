@@ -33,7 +33,7 @@ pub(crate) async fn an_open_batch_does_not_complete(store: &Store) {
     assert_eq!(completed(&drain(&actor).await), 1);
 }
 
-/// B1, B5: an empty batch completes in the step that seals it.
+/// B1, B5: an empty batch completes in the call that seals it.
 pub(crate) async fn an_empty_batch_completes_at_once(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&telling("b")).await;

@@ -16,9 +16,9 @@ pub enum Fault {
     Ghost,
     /// The server replies with this error (code and text) and does nothing.
     Error(String),
-    /// Another client sends this command to the server first, for example `SCRIPT
-    /// FLUSH`. Then the step's command goes through. The command is sent again if the
-    /// connection was lost meanwhile.
+    /// Another client first sends this command to the server, for example
+    /// `SCRIPT FLUSH`. Then the step's command goes through. The other client repeats
+    /// its command if its connection was lost meanwhile.
     Meanwhile(Vec<String>),
     /// The connection breaks, but the actor lives.
     Cut(When),

@@ -261,7 +261,7 @@ impl Reference {
         self.jobs.iter().any(|job| job.possible_states.iter().any(is_expired))
     }
 
-    /// R13, R15: the order within one answer.
+    /// R13, R15 within one answer: the jobs come in order.
     fn answer_is_in_order(&self, taken: &[Taken]) -> CheckResult {
         for (index, late) in taken.iter().enumerate() {
             for early in &taken[..index] {

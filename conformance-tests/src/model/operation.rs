@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  p push j,jd1k2 t1    a plain job, and one with delay 1 and unique key 2; token 1
-//!  a claim 3 l1         worker a asks for three, by lease 1
-//!  a settle 0D,1R2      of its newest receipt: done; of the one before: retry, delay 2
+//!  a claim 3 l1         worker a claims up to three jobs, with lease 1
+//!  a settle 0D,1R2      newest receipt: done; the one before: retry, delay 2
 //!  r recover 2 !after1  the reaper recovers a page of 2, and dies after its 1st step
 //!  - advance 3          time passes
 //! ```

@@ -84,7 +84,7 @@ impl Reference {
         self.step
     }
 
-    /// A late push may have run by now, or run and be a duplicate.
+    /// A late push may have run by now, and its jobs may be duplicates.
     pub(crate) fn maybe_stored_now(&mut self, call: u32) {
         let mut index = 0;
         for at in 0..self.jobs.len() {
