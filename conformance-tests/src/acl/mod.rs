@@ -2,9 +2,9 @@
 //!
 //! A README names a user in one line, written as in a server's ACL file:
 //! `user NAME RULE…`. `Q` in its key and channel patterns stands for the name of the
-//! queue. The //! line lists the commands that the backend sends to the server or names
-//! in its scripts. [`acl!`](crate::acl!) generates tests that the line is sufficient
-//! and contains nothing unneeded. This is a complete `tests/acl.rs`:
+//! queue. The line lists the commands that the backend sends to the server or names in
+//! its scripts. [`acl!`](crate::acl!) generates tests that the line is sufficient and
+//! contains nothing unneeded. This is a complete `tests/acl.rs`:
 //!
 //! ```text
 //! relq_conformance::acl!(MySubject);

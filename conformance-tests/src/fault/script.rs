@@ -8,8 +8,8 @@
 //! The shim takes the time off the end of `ARGV` and shadows `redis` with a table. The
 //! table's `call` and `pcall` reply to `TIME` with that time, and everything else is
 //! the real `redis`. The shim is one line before the script's first line (after
-//! `#!lua …`), so line numbers stay the same. `KEYS`, `ARGV` and the flags are those of the
-//! client.
+//! `#!lua …`), so line numbers stay the same. `KEYS`, `ARGV` and the flags are those
+//! of the client.
 //!
 //! A digest that the proxy does not know passes unchanged, and so does one that the
 //! server forgot. Both give NOSCRIPT, as they would without the proxy.

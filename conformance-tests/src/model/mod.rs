@@ -1,4 +1,4 @@
-//! Depth 2: random operations by several actors, compared with a reference model.
+//! Random operations by several actors, compared with a reference model.
 //!
 //! ```text
 //!  draw    a sequence of operations of a producer, two workers, an operator and a
