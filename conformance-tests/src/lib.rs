@@ -64,13 +64,13 @@
 //!
 //! # What is complete and what is bounded
 //!
-//! The test of every step with one fault is complete for its acts. It counts the steps
-//! of an act and injects a fault at each, so it covers a new command of a backend
-//! without a change. A script that no act reaches is a failure (COVERAGE), and so is a
-//! fault that did not fire (FAULT-FIRED). Acts that wait and whole workers do not send
-//! the same commands in each run: every command gets a fault, but not every order of
-//! commands. Only one fault fires in a run. The cases are examples, not proofs. No run
-//! is larger than a few thousand jobs.
+//! The test of every step with one fault (depth 1) is complete for its acts. It counts
+//! the steps of an act and injects a fault at each, so it covers a new command of a
+//! backend without a change. A script that no act reaches is a failure (COVERAGE), and
+//! so is a fault that did not fire (FAULT-FIRED). Acts that wait and whole workers do
+//! not send the same commands in each run: every command gets a fault, but not every
+//! order of commands. Only one fault fires in a run. The cases are examples, not
+//! proofs. No run is larger than a few thousand jobs.
 //!
 //! No case passes by not running. If a case or act needs an option that the backend
 //! does not support, a probe runs in its place. The probe checks that the option is
@@ -79,11 +79,11 @@
 //!
 //! A backend is tested against the class that it declares, and against no stronger one.
 //! With a declared order, jobs that were never delivered come in the order of the
-//! pushes. Jobs that return come first (`Fifo`), or wait their turn (`Rotating`). Without
-//! a declared order, the cases of order are listed as unsupported, and each job must come
-//! once. Where one heartbeat extends all leases of a worker, no job has a lease of its
-//! own, and a job that the heartbeat does not name is given back. Where a ring must go
-//! round, a claim may find fewer jobs than there are, for one full round.
+//! pushes. Jobs that return come first (`Fifo`), or wait their turn (`Rotating`).
+//! Without a declared order, the cases of order are listed as unsupported, and each job
+//! must come once. Where one heartbeat extends all leases of a worker, no job has a
+//! lease of its own, and a job that the heartbeat does not name is given back. Where a
+//! ring must go round, a claim may find fewer jobs than there are, for one full round.
 //!
 //! # Time
 //!
