@@ -1,4 +1,4 @@
-//! A victim's act in this process, at whose steps something can happen.
+//! Runs a victim's act in this process, with a hook before and after each of its steps.
 
 use std::{
     path::Path,
@@ -22,10 +22,10 @@ use crate::{
     steps::{Part, Scenario, Victim},
 };
 
-/// How long the victim has to be quiet before its time is moved on.
+/// How long the victim must be idle before its clock is advanced.
 const QUIET: Duration = Duration::from_millis(4);
 
-/// No act may take longer, whatever happens to it (R21).
+/// Time limit of an act, whatever fault hits it (R21).
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// Counts a victim's steps.
@@ -33,13 +33,13 @@ pub(super) const LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct Count(Arc<AtomicUsize>);
 
 impl Count {
-    /// How many have begun.
+    /// Returns how many steps have begun.
     pub(super) fn so_far(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Calls `at` on both sides of each step. A victim makes one step after the
-    /// other, so what ends is what began last.
+    /// Calls `at` before and after each step. A victim runs one step at a time, so the
+    /// step that ends is always the one that began last.
     pub(super) fn watch(
         &self,
         at: impl Fn(Spot, &str) -> Result<(), i32> + Send + Sync + 'static,
@@ -55,7 +55,7 @@ impl Count {
     }
 }
 
-/// Opens the store and does what the scenario says.
+/// Opens the store and runs the act of the scenario.
 pub(super) async fn act(
     subject: Embedded,
     scenario: &Scenario,
@@ -68,7 +68,7 @@ pub(super) async fn act(
     (scenario.act)(Victim { queue, clock, part }).await
 }
 
-/// Moves the time on whenever the victim is quiet, and says so.
+/// Advances the clock whenever the victim is idle, and calls `moved` each time.
 pub(super) async fn pump(clock: &VirtualClock, count: &Count, moved: impl Fn()) {
     let mut seen = count.so_far();
     loop {

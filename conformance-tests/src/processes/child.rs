@@ -1,4 +1,4 @@
-//! The child: does one act and stops at one step, where its parent kills it.
+//! The child process: runs one act and stops at one step, where its parent kills it.
 
 use std::{
     convert::Infallible,
@@ -24,10 +24,11 @@ use crate::{
     steps::{Part, Ran, SCENARIOS},
 };
 
-/// Says to a child where its order is.
+/// The environment variable that tells a child which folder holds its order.
 pub(super) const CHILD: &str = "RELQ_CONFORMANCE_CHILD";
 
-/// What every line begins with that a child says: the test harness says more.
+/// The prefix of every line that a child prints for its parent. The test harness prints
+/// lines of its own.
 pub(super) const SAYS: &str = "relq: ";
 
 /// Whether this process is a child.
@@ -35,12 +36,12 @@ pub(super) fn is_child() -> bool {
     folder().is_some()
 }
 
-/// Where the order is.
+/// The folder that holds the order.
 fn folder() -> Option<OsString> {
     std::env::var_os(CHILD)
 }
 
-/// Does one act as a child, and does not return.
+/// Runs one act as a child, and does not return.
 ///
 /// # Panics
 /// When this process was not started as a child by [`every_step`](super::every_step).
@@ -53,7 +54,7 @@ pub fn live(subject: Embedded) -> ! {
     panic!("the system gives no runtime: {error}");
 }
 
-/// Exits; badly, if something panicked in the background.
+/// Runs the order and exits, with an error code if a background task panicked.
 async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     let clock = VirtualClock::new();
     clock.advance(order.elapsed);
@@ -80,7 +81,7 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     };
     let done = tokio::select! {
         done = acted => done,
-        () = asleep => unreachable!("time does not end"),
+        () = asleep => unreachable!("the clock never stops"),
     };
     let _last = last_word();
     match done {
@@ -90,8 +91,8 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     exit(i32::from(!Panics::here().take().is_empty()))
 }
 
-/// Who has it says the last thing that the parent hears: a worker has threads that go on
-/// while one of them stands still at its step.
+/// The thread that holds this lock prints the last line that the parent reads. A worker
+/// has several threads, and the others keep running while one stands still at its step.
 static LAST_WORD: Mutex<()> = Mutex::new(());
 
 fn last_word() -> MutexGuard<'static, ()> {
@@ -106,9 +107,9 @@ fn stand_still() -> ! {
     }
 }
 
-/// One line, at once, past what captures the output of tests.
+/// Prints one line at once, bypassing the output capture of the test harness.
 fn say(what: &str) {
     let line = format!("\n{SAYS}{what}\n");
-    stdout().write_all(line.as_bytes()).expect("the parent listens");
-    stdout().flush().expect("the parent listens");
+    stdout().write_all(line.as_bytes()).expect("the parent reads the output");
+    stdout().flush().expect("the parent reads the output");
 }

@@ -1,4 +1,4 @@
-//! Strikes every scenario at every step, several at once.
+//! Injects faults into every scenario at every step, several runs in parallel.
 
 use std::{sync::Arc, thread};
 
@@ -17,19 +17,20 @@ use crate::{
     steps::{Again, Atomicity, SCENARIOS, Scenario, StoreContents, Tally},
 };
 
-/// What is done in a store that does not exist yet, too.
+/// The act that is also run on a store that does not exist yet.
 const FIRST_ACT: &str = "push";
 
-/// Whether the store is there before the act.
+/// Whether the store exists before the act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Store {
     Prepared,
     New,
 }
 
-/// Strikes the backend at every step of every act, by death, failure and frost.
+/// Injects faults at every step of every act of the backend: kills, failures and
+/// freezes.
 ///
-/// In a child of this test it does one act, and does not return.
+/// In a child process of this test, it runs one act and does not return.
 ///
 /// # Panics
 /// When the operating system gives no folder, thread or process.
@@ -40,7 +41,7 @@ pub fn every_step(subject: Embedded) -> Tally {
     block_on(inject_all(subject))
 }
 
-/// Strikes the backend at every step of one act: for a report.
+/// Injects faults at every step of one act, for a report.
 pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
     let mut tally = Tally::default();
     let acts = SCENARIOS.iter().enumerate().filter(|(_, act)| act.name == name);
@@ -52,7 +53,7 @@ pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
     tally
 }
 
-/// Which stores an act is done in.
+/// The stores that an act is run on: prepared, or not there yet.
 fn stores(act: &Scenario) -> &'static [Store] {
     match act.name {
         FIRST_ACT => &[Store::Prepared, Store::New],
@@ -111,20 +112,22 @@ async fn inject(subject: Embedded, index: usize, store: Store) -> Tally {
     tally
 }
 
-/// Another process keeps the store locked while the victim acts.
+/// Runs the act while another process keeps the store locked.
 async fn lock_out(start: &Start, tally: &mut Tally) {
     let ran = match locked::Holder::find(start.subject).await {
         Some(holder) => locked::run(start, holder).await,
-        None => return tally.failures.push("nobody can lock the store".to_owned()),
+        None => return tally.failures.push("no child can lock the store".to_owned()),
     };
     tally.runs += 1;
     tally.faults_fired += 1;
     if let Err(wrong) = ran {
-        tally.failures.push(format!("{}, locked by another: {wrong}", start.name()));
+        tally
+            .failures
+            .push(format!("{}, locked by another process: {wrong}", start.name()));
     }
 }
 
-/// The victim's steps with no fault, by two runs that have to agree.
+/// Returns the victim's steps without a fault, from two runs that must agree.
 async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
     let (first, second) =
         (killed::run(start, None).await, killed::run(start, None).await);
@@ -142,8 +145,8 @@ async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
     }
 }
 
-/// Kills a child on both sides of each step. All that an act does has to happen at
-/// one moment: what a death after a step left done, a later death leaves done.
+/// Kills a child before and after each step. An act must take effect at one moment: if
+/// a kill after some step leaves it done, every later kill must leave it done too.
 async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
     let mut moments = Vec::new();
     for (step, label) in labels.iter().enumerate() {
@@ -157,7 +160,9 @@ async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
     }
     if !happens_at_one_moment(start, &moments) {
         let name = start.name();
-        tally.failures.push(format!("{name}: done, and later undone: {moments:?}"));
+        tally.failures.push(format!(
+            "{name}: done after an early kill, undone after a later one: {moments:?}"
+        ));
     }
 }
 
@@ -173,7 +178,7 @@ fn happens_at_one_moment(start: &Start, moments: &[StoreContents]) -> bool {
     moments.is_sorted_by_key(|found| *found == promise.done)
 }
 
-/// Counts a run, and what went wrong in it.
+/// Counts a run, and records what went wrong in it.
 fn note(
     start: &Start,
     tally: &mut Tally,

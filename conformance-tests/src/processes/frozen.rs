@@ -1,5 +1,5 @@
-//! A victim that stands still at one of its steps, while others take it for dead, and
-//! then goes on.
+//! A victim that freezes at one of its steps while survivors treat it as dead, and that
+//! then continues.
 
 use std::{
     path::Path,
@@ -18,12 +18,14 @@ use super::{
 };
 use crate::steps::{Knowledge, StoreContents, Survivors, bring_back, settle_up};
 
-/// Freezes an actor at a spot and lets it go on once others have recovered.
+/// Freezes the victim at a spot and lets it continue after the survivors have
+/// recovered.
 pub(super) async fn run(start: &Start, spot: Spot) -> Ran {
     let folder = start.lay_out();
     let frozen = watch::Sender::new(false);
     let found = timeout(LIMIT, freeze(start, folder.path(), spot, &frozen)).await;
-    let found = found.unwrap_or_else(|_| Err(format!("it hangs for {LIMIT:?}")));
+    let found =
+        found.unwrap_or_else(|_| Err(format!("the run did not end within {LIMIT:?}")));
     let fired = *frozen.borrow();
     Ran { steps: Vec::new(), fired, found }
 }
@@ -40,7 +42,7 @@ async fn freeze(
     let watch = Count::default().watch(move |at, _| {
         if at == spot {
             cold.send_replace(true);
-            // Ends with the sender at the latest.
+            // Returns when the sender is dropped, at the latest.
             let thawed = thawed.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = thawed.recv();
         }
@@ -51,7 +53,7 @@ async fn freeze(
     let mut acting = pin!(act(start.subject, start.scenario, place, part, watch));
     let mut is_frozen = frozen.subscribe();
     tokio::select! {
-        _ = &mut acting => return Err("it did not freeze".to_owned()),
+        _ = &mut acting => return Err("the victim did not freeze".to_owned()),
         _ = is_frozen.wait_for(|it| *it) => {}
     }
     let survivors = start.survivors(folder, &clock).await?;
@@ -64,26 +66,29 @@ async fn freeze(
     start.judge(found, (Vec::new(), known, VictimFault::Some))
 }
 
-/// Others recover what the victim holds. Where it keeps the store locked, they are
-/// told so, at once (R21); answers whether that was so.
+/// The survivors recover what the victim holds. If the victim keeps the store locked,
+/// their calls must fail at once with an error that says so (R21). Returns whether it
+/// did.
 async fn take_over(survivors: &Survivors) -> Result<bool, String> {
     match survivors.healthy.resume().await {
         Ok(()) => bring_back(survivors).await.map(|()| false),
         Err(error @ Error::Unavailable { .. }) if error.effect() == Effect::No => {
             Ok(true)
         }
-        Err(error) => Err(format!("not told truly: {}", error.full_message())),
+        Err(error) => {
+            Err(format!("the error misreports what happened: {}", error.full_message()))
+        }
     }
 }
 
-/// What the victim held was lost by the time it went on, unless it had the store for
-/// itself.
+/// The victim must have lost its leases by the time it continues, unless it kept the
+/// store locked.
 fn known(
     start: &Start,
     is_alone: bool,
     said: Result<(), Error>,
 ) -> Result<Knowledge, String> {
-    said.map_err(|error| format!("the frozen one: {}", error.full_message()))?;
+    said.map_err(|error| format!("the frozen victim: {}", error.full_message()))?;
     let is_stale = start.scenario.is_by_receipt && !is_alone;
     Ok(if is_stale { Knowledge::Undone } else { Knowledge::Done })
 }

@@ -30,15 +30,15 @@ use crate::{
     },
 };
 
-/// What became of a run.
+/// The result of a run.
 pub(super) struct Ran {
-    /// The labels of the child's steps, when they were counted.
+    /// The labels of the child's steps, if they were counted.
     pub(super) steps: Vec<String>,
     pub(super) fired: bool,
     pub(super) found: Result<StoreContents, String>,
 }
 
-/// What was heard of a child.
+/// The output that a child sent to its parent.
 #[derive(Debug, Default)]
 struct ChildOutput {
     steps: Vec<String>,
@@ -47,7 +47,7 @@ struct ChildOutput {
     answer: Option<Result<(), String>>,
 }
 
-/// Has a child act, kills it at that spot, and judges what is left.
+/// Starts a child that runs the act, kills it at that spot, and judges what is left.
 pub(super) async fn run(start: &Start, spot: Option<Spot>) -> Ran {
     let folder = start.lay_out();
     let clock = start.clock();
@@ -55,9 +55,9 @@ pub(super) async fn run(start: &Start, spot: Option<Spot>) -> Ran {
     let (output, early) = match acted {
         Ok(Ok(acted)) => acted,
         Ok(Err(error)) => return Ran::failed(format!("the child: {error}")),
-        Err(_) => return Ran::failed(format!("the act hangs for {LIMIT:?}")),
+        Err(_) => return Ran::failed(format!("the act did not end within {LIMIT:?}")),
     };
-    // Whoever opens it now finds it as the dead left it.
+    // The actors that judge must open the store as the killed child left it.
     drop(early);
     let found = judge(start, folder.path(), &clock, (spot, &output)).await;
     Ran { steps: output.steps, fired: output.injected, found }
@@ -77,7 +77,8 @@ async fn have_acted(
 ) -> io::Result<(ChildOutput, Option<Survivors>)> {
     let (scenario, elapsed) = (start.index, start.elapsed);
     Order { scenario, elapsed, held: start.held.clone(), spot }.write(folder)?;
-    // Only where something is done meanwhile does anybody else have the file open.
+    // Open the store in this process only if the scenario has other actors that act
+    // at the same time.
     let is_alone = start.scenario.is_steady || start.scenario.is_worker;
     let survivors = match is_alone {
         true => None,
@@ -101,7 +102,7 @@ async fn have_acted(
     Ok((output?, survivors))
 }
 
-/// This program once more, as a child that dies with its parent's interest in it.
+/// Starts this program again as a child. It is killed when the parent drops its handle.
 pub(super) fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     match start.subject.child {
@@ -114,14 +115,14 @@ pub(super) fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     tokio::process::Command::from(command).kill_on_drop(true).spawn()
 }
 
-/// Hears the child to its end, and brings that about where it is hit by a fault.
+/// Reads the child's output to its end, and kills the child if it reports its fault.
 async fn listen(
     child: &mut Child,
     clock: &VirtualClock,
     asleep: &watch::Sender<bool>,
 ) -> io::Result<ChildOutput> {
     let mut output = ChildOutput::default();
-    let out: ChildStdout = child.stdout.take().expect("it is piped");
+    let out: ChildStdout = child.stdout.take().expect("the child's output is piped");
     let mut lines = BufReader::new(out).lines();
     while let Some(line) = lines.next_line().await? {
         let Some(said) = line.strip_prefix(SAYS) else { continue };
@@ -143,11 +144,11 @@ async fn listen(
 }
 
 fn go_on_to(clock: &VirtualClock, ms: &str) {
-    let elapsed = Duration::from_millis(ms.parse().expect("the child says a number"));
+    let elapsed = Duration::from_millis(ms.parse().expect("the child prints a number"));
     clock.advance(elapsed.saturating_sub(clock.elapsed()));
 }
 
-/// A child that was hit by a fault was killed, and another ended well.
+/// Checks the exit: a child that was hit by a fault was killed, any other ended well.
 fn end(status: ExitStatus, output: &ChildOutput) -> io::Result<()> {
     let is_right = match output.injected {
         true => status.code() != Some(0) && output.answer.is_none(),
@@ -156,7 +157,7 @@ fn end(status: ExitStatus, output: &ChildOutput) -> io::Result<()> {
     if is_right {
         return Ok(());
     }
-    Err(io::Error::other(format!("it ended by {status}: {output:?}")))
+    Err(io::Error::other(format!("the child ended with {status}: {output:?}")))
 }
 
 fn once(happened: &watch::Sender<bool>) -> crate::steps::BoxFuture<'static, ()> {
@@ -180,7 +181,7 @@ async fn judge(
         None if start.scenario.again == Again::ByAnyone => {
             again(start, &survivors).await?
         }
-        // Before its first step nobody can have done anything.
+        // Before its first step the child cannot have changed anything.
         None if spot.is_some_and(|spot| spot == Spot::FIRST) => Knowledge::Undone,
         None => Knowledge::Unknown,
     };
@@ -190,7 +191,7 @@ async fn judge(
     start.judge(found, (output.ran.clone(), known, fault_of_victim))
 }
 
-/// What may be repeated is repeated by a survivor, and then it is done.
+/// A survivor repeats the act if it may be repeated, and then it must be done.
 pub(super) async fn again(
     start: &Start,
     survivors: &Survivors,

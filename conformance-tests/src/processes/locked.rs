@@ -1,7 +1,7 @@
 //! A victim that acts while another process keeps the store locked.
 //!
-//! Who keeps it locked is a child that stands still in the midst of a write. It is
-//! killed when the victim has answered or begins to wait for better times.
+//! The lock holder is a child that stands still in the middle of a write. It is killed
+//! when the victim has returned, or when the victim begins to wait for a retry.
 
 use std::path::Path;
 
@@ -27,10 +27,10 @@ use crate::{
     steps::{Part, SCENARIOS, StoreContents, bring_back, settle_up},
 };
 
-/// What is written while the store is locked.
+/// The act by which a child locks the store.
 const WRITES: &str = "push";
 
-/// Where a child stands still to keep a store locked.
+/// Where a child stands still to keep the store locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Holder {
     scenario: usize,
@@ -38,7 +38,7 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// Before the last step of a push, which is where it is committed.
+    /// Stops before the last step of a push, which is its commit.
     pub(super) async fn find(subject: Embedded) -> Option<Self> {
         let scenario = SCENARIOS.iter().position(|act| act.name == WRITES)?;
         let start = Start::prepare(subject, scenario).await.ok()?;
@@ -47,14 +47,14 @@ impl Holder {
     }
 }
 
-/// Has an actor act on a locked store, and judges what it says and what is left.
+/// Runs an act on a locked store, and judges its result and what is left.
 pub(super) async fn run(
     start: &Start,
     holder: Holder,
 ) -> Result<StoreContents, String> {
     let folder = start.lay_out();
     let found = timeout(LIMIT, lock_out(start, folder.path(), holder)).await;
-    found.unwrap_or_else(|_| Err(format!("it hangs for {LIMIT:?}")))
+    found.unwrap_or_else(|_| Err(format!("the run did not end within {LIMIT:?}")))
 }
 
 async fn lock_out(
@@ -77,7 +77,7 @@ async fn lock_out(
     start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
-/// What the victim says while that child keeps the store locked.
+/// Returns the victim's result while that child keeps the store locked.
 async fn act_on(
     start: &Start,
     (folder, clock): (&Path, &VirtualClock),
@@ -96,11 +96,11 @@ async fn act_on(
     let patient = async {
         tokio::select! {
             said = acting => said,
-            () = pump(clock, &count, give_up) => unreachable!("time does not end"),
+            () = pump(clock, &count, give_up) => unreachable!("the clock never stops"),
         }
     };
     let room = Box::pin(async move {
-        // An error means that it is free, too.
+        // An error means that the sender is gone, so the lock is free as well.
         let _ = is_free.wait_for(|it| *it).await;
     });
     let said = with_others(start, (folder, clock), room, patient).await?;
@@ -109,7 +109,7 @@ async fn act_on(
     Ok(said)
 }
 
-/// Completes once a child stands still in the midst of its write.
+/// Completes once a child stands still in the middle of its write.
 async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, String> {
     let said = |error: std::io::Error| format!("the holder: {error}");
     let Holder { scenario, spot } = holder;
@@ -117,23 +117,23 @@ async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, Str
     let order = Order { scenario, elapsed, held: Vec::new(), spot };
     order.write(folder).map_err(said)?;
     let mut child = spawn(start, folder).map_err(said)?;
-    let out = child.stdout.take().expect("it is piped");
+    let out = child.stdout.take().expect("the child's output is piped");
     let mut lines = BufReader::new(out).lines();
     while let Some(line) = lines.next_line().await.map_err(said)? {
         if line.strip_prefix(SAYS) == Some("hit by a fault") {
             return Ok(child);
         }
     }
-    Err("the holder did not come to its write".to_owned())
+    Err("the holder did not reach its write".to_owned())
 }
 
-/// Kills the holder once that is wanted, and says so.
+/// Kills the lock holder on request, and reports that it did.
 async fn end(
     mut child: Child,
     mut wanted: watch::Receiver<bool>,
     done: watch::Sender<bool>,
 ) {
-    // An error means that the run is over.
+    // An error means that the run has ended.
     let _ = wanted.wait_for(|it| *it).await;
     child.kill().await.expect("a child can be killed");
     done.send_replace(true);

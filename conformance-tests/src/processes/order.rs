@@ -1,4 +1,4 @@
-//! What a child is told to do, in a file.
+//! The order: a file that says what a child has to do.
 
 use std::{fs, io, path::Path, str::FromStr, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::steps::LEASE;
 
 const FILE: &str = "order";
 
-/// Where a victim is hit by a fault: at which of its steps, from 0, and on which side.
+/// Where a fault hits a victim: the index of the step, from 0, and the side of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) step: usize,
@@ -20,15 +20,15 @@ impl Spot {
     pub(super) const FIRST: Self = Self { step: 0, side: Side::Before };
 }
 
-/// One act of a child.
+/// The act that a child has to run, and its circumstances.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     pub(super) scenario: usize,
-    /// How far the store's clock has gone.
+    /// How far the store's clock was advanced.
     pub(super) elapsed: Duration,
-    /// What the victim holds.
+    /// The deliveries that the victim holds.
     pub(super) held: Vec<Delivery>,
-    /// None to have the steps counted.
+    /// `None` to have the steps counted.
     pub(super) spot: Option<Spot>,
 }
 
@@ -52,7 +52,7 @@ impl Order {
         let text = fs::read_to_string(folder.join(FILE)).expect("the parent wrote it");
         let mut order = Self::default();
         for line in text.lines() {
-            match line.split_once(' ').expect("a word, and what it says") {
+            match line.split_once(' ').expect("a word and its value") {
                 ("scenario", index) => order.scenario = number(index),
                 ("elapsed", ms) => order.elapsed = Duration::from_millis(number(ms)),
                 ("before", step) => order.spot = Some(spot(step, Side::Before)),
@@ -68,7 +68,7 @@ fn spot(step: &str, side: Side) -> Spot {
     Spot { step: number(step), side }
 }
 
-/// What a victim needs of a delivery: its receipt.
+/// The part of a delivery that a victim needs: its receipt.
 fn delivery(text: &str) -> Delivery {
     let mut words = text.splitn(3, ' ');
     let mut next = || words.next().expect("three words");

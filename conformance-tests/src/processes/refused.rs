@@ -1,4 +1,4 @@
-//! A victim at one of whose steps the store fails, and which lives.
+//! A victim whose store fails at one step, and which survives the failure.
 
 use std::{
     path::Path,
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Has an actor act whose step fails, and judges what it says and what is left.
+/// Runs an act with one failing step, and judges its result and what is left.
 pub(super) async fn run(start: &Start, spot: Spot, refusal: Refusal) -> Ran {
     let folder = start.lay_out();
     let fired = Arc::new(AtomicBool::new(false));
@@ -54,13 +54,13 @@ async fn refuse(
     let patient = async {
         tokio::select! {
             said = acting => said,
-            () = pump(&clock, &count, || ()) => unreachable!("time does not end"),
+            () = pump(&clock, &count, || ()) => unreachable!("the clock never stops"),
         }
     };
     let room = Box::pin(async {});
     let said =
         timeout(LIMIT, with_others(start, (folder, &clock), room, patient)).await;
-    let said = said.map_err(|_| format!("the act hangs for {LIMIT:?}"))??;
+    let said = said.map_err(|_| format!("the act did not end within {LIMIT:?}"))??;
     let survivors = start.survivors(folder, &clock).await?;
     let known = known(start, &survivors, refusal.is_told, said).await?;
     bring_back(&survivors).await?;
@@ -68,7 +68,7 @@ async fn refuse(
     start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
-/// While others do what the scenario has them do.
+/// Runs the act while other actors run what the scenario has them run.
 pub(super) async fn with_others<T>(
     start: &Start,
     (folder, clock): (&Path, &VirtualClock),
@@ -84,7 +84,7 @@ pub(super) async fn with_others<T>(
     let observer = VictimObserver {
         held: Box::pin(async move { waiting.asleep(1).await }),
         gone: Box::pin(async move {
-            // An error means that all is over, too.
+            // An error means that the act has ended, too.
             let _ = ended.wait_for(|it| *it).await;
         }),
         room,
@@ -99,8 +99,8 @@ pub(super) async fn with_others<T>(
     Ok(done)
 }
 
-/// An error says truly what failed and whether the call happened (R21), and what may
-/// be repeated is repeated.
+/// The error must say correctly what failed and whether the call took effect (R21). A
+/// call that may be repeated is repeated.
 pub(super) async fn known(
     start: &Start,
     survivors: &Survivors,
@@ -109,7 +109,10 @@ pub(super) async fn known(
 ) -> Result<Knowledge, String> {
     let Err(error) = said else { return Ok(Knowledge::Done) };
     if !is_told(&error) {
-        return Err(format!("not told truly: {}", error.full_message()));
+        return Err(format!(
+            "the error misreports what happened: {}",
+            error.full_message()
+        ));
     }
     let is_safe = error.retry_advice() == RetryAdvice::Safe;
     if is_safe && start.scenario.is_steady && start.scenario.again != Again::Never {

@@ -1,4 +1,4 @@
-//! Where each run of a scenario starts: a folder as the hand prepared it.
+//! The state in which each run of a scenario starts: a copy of the prepared folder.
 
 use std::{
     fs, io,
@@ -30,10 +30,10 @@ const STORE: &str = "store";
 /// Where Linux keeps files in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// How long the survivors try to open a store that somebody closes.
+/// How long the survivors try to open a store that another process is closing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A seed for each, so that no two make the same ids or tokens.
+/// A seed for each actor, so that no two generate the same ids or tokens.
 pub(super) enum Seed {
     Preparing = 1,
     Victim = 2,
@@ -41,18 +41,18 @@ pub(super) enum Seed {
     Elsewhere = 4,
 }
 
-/// Whether anything happened to the victim.
+/// Whether a fault hit the victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VictimFault {
     None,
     Some,
 }
 
-/// A scenario of a backend, prepared.
+/// A scenario, prepared for a backend.
 pub(super) struct Start {
     pub(super) subject: Embedded,
     pub(super) scenario: &'static Scenario,
-    /// Its place in the list.
+    /// Its index in the list of scenarios.
     pub(super) index: usize,
     pub(super) held: Vec<Delivery>,
     pub(super) promise: Promise,
@@ -61,7 +61,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Prepares a scenario, or says what it needs that the backend does not support.
+    /// Prepares a scenario, or returns the option it needs that the backend does not
+    /// support.
     pub(super) async fn prepare(subject: Embedded, index: usize) -> Result<Self, Need> {
         let scenario = &SCENARIOS[index];
         let folder = folder();
@@ -72,7 +73,8 @@ impl Start {
         if let Some(need) = scenario.needs.iter().find(is_missing) {
             return Err(*need);
         }
-        // Made now: a victim that stands still may keep the store locked later.
+        // Opened now, because a victim that stands still may keep the store locked
+        // later.
         let elsewhere = elsewhere(subject, &healthy, folder.path(), &clock).await;
         let elsewhere = elsewhere.expect("the hand opens another queue");
         let survivors = Survivors { clock, healthy, elsewhere };
@@ -83,18 +85,18 @@ impl Start {
         Ok(Self { subject, scenario, index, held, promise, elapsed, files })
     }
 
-    /// Begins in a folder where nothing is.
+    /// Makes each run start in an empty folder.
     pub(super) fn forget(&mut self) {
         self.files.clear();
     }
 
-    /// What a replay line calls it.
+    /// The scenario's name in a replay line.
     pub(super) fn name(&self) -> String {
         let place = if self.files.is_empty() { " in a new store" } else { "" };
         format!("{}{place}", self.scenario.name)
     }
 
-    /// A folder of a run's own, as it was prepared.
+    /// Copies the prepared files to a new folder for one run.
     pub(super) fn lay_out(&self) -> TempDir {
         let folder = folder();
         for (name, bytes) in &self.files {
@@ -104,13 +106,13 @@ impl Start {
         folder
     }
 
-    /// Who acts, and with what.
+    /// The victim's part: its name and the deliveries it holds.
     pub(super) fn part(&self) -> Part {
         Part::new(victim(), self.held.clone())
     }
 
-    /// Whether what the survivors found, and what the victim ran, is what the act
-    /// promises.
+    /// Checks whether what the survivors found and what the victim ran match the
+    /// promise of the act.
     pub(super) fn judge(
         &self,
         mut found: Found,
@@ -121,7 +123,7 @@ impl Start {
         promise.judge(&found, known).map(|()| found.promise)
     }
 
-    /// The time of the store as it was prepared.
+    /// A clock that shows the time at which the store was prepared.
     pub(super) fn clock(&self) -> VirtualClock {
         let clock = VirtualClock::new();
         clock.advance(self.elapsed);
@@ -138,7 +140,7 @@ impl Start {
         Ok((healthy, elsewhere))
     }
 
-    /// Those who take over.
+    /// Opens the actors that take over.
     pub(super) async fn survivors(
         &self,
         folder: &Path,
@@ -150,7 +152,7 @@ impl Start {
                 Ok((healthy, elsewhere)) => {
                     return Ok(Survivors { clock: clock.clone(), healthy, elsewhere });
                 }
-                // Whoever has just left the store may still be closing it.
+                // A process that has just released the store may still be closing it.
                 Err(error)
                     if error.retry_advice() == RetryAdvice::Safe
                         && began.elapsed() < PATIENCE => {}
@@ -172,7 +174,7 @@ async fn healthy(
     Ok(HealthyActor { queue, worker: worker("hand") })
 }
 
-/// The hand on the other queue of the store, if it is of use there.
+/// Opens an actor on the other queue of the store, if the backend supports batches.
 async fn elsewhere(
     subject: Embedded,
     healthy: &HealthyActor,
@@ -198,7 +200,7 @@ pub(super) async fn open(
     open_on(subject, Site { queue: "jobs", folder, clock }, seed, watch).await
 }
 
-/// A queue of a store, and the time there.
+/// A queue of a store, and the store's clock.
 struct Site<'a> {
     queue: &'static str,
     folder: &'a Path,
@@ -225,8 +227,8 @@ fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).expect("the name is valid")
 }
 
-/// In memory where the system has a place for that: processes die here, and no disk
-/// has to be waited for.
+/// In memory where the system offers that. The tests kill processes and not the
+/// machine, so nothing has to wait for a disk.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir_in(IN_MEMORY).or_else(|_| tempfile::tempdir());
     let folder = folder.expect("the system gives a folder");

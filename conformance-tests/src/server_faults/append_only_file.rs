@@ -1,4 +1,4 @@
-//! A server's file of writes: read, and cut short.
+//! Reads and truncates a server's append-only file.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use crate::server::Server;
 const FOLDER: &str = "appendonlydir";
 const WRITES: &str = "appendonly.aof.1.incr.aof";
 
-/// A server whose file of writes can be looked at.
+/// A server whose append-only file can be read.
 pub(super) struct Recorded {
     pub(super) server: Server,
     folder: TempDir,
@@ -21,18 +21,18 @@ impl Recorded {
         Self { server: start_in(folder.path()), folder }
     }
 
-    /// All writes so far, each of them on the disk.
+    /// Returns all writes so far; each of them is on the disk.
     pub(super) fn writes(&self) -> Vec<u8> {
         let file = self.folder.path().join(FOLDER).join(WRITES);
-        fs::read(file).expect("the server writes it")
+        fs::read(file).expect("the server writes its append-only file")
     }
 
-    /// Starts another server, on what a power cut left of these writes.
+    /// Starts another server on the part of these writes that a power cut left.
     pub(super) fn after_cut(&self, writes: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temp dir");
         let (from, to) = (self.folder.path().join(FOLDER), folder.path().join(FOLDER));
         fs::create_dir(&to).expect("an empty folder");
-        for file in fs::read_dir(from).expect("the server made it") {
+        for file in fs::read_dir(from).expect("the server made its folder") {
             let file = file.expect("a file");
             fs::copy(file.path(), to.join(file.file_name())).expect("copied");
         }
@@ -55,7 +55,7 @@ fn start_in(folder: &Path) -> Server {
     ])
 }
 
-/// Where each command of `writes` ends.
+/// Returns the offset at which each command of `writes` ends.
 pub(super) fn ends(writes: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = 0;
@@ -72,7 +72,7 @@ pub(super) fn ends(writes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// The number of the line at `at`, and where the next begins.
+/// Returns the number on the line at `at`, and the offset of the next line.
 fn number(writes: &[u8], at: usize, mark: u8) -> (usize, usize) {
     assert_eq!(writes[at], mark, "the file is made of commands");
     let length = writes[at..].windows(2).position(|two| two == b"\r\n");

@@ -6,13 +6,13 @@ use relq_core::{
     BatchId, BatchQueue, BatchStatus, NewBatch, NewJob, OnComplete, Queue, QueueName,
 };
 
-/// The queue that completions go to.
+/// The queue to which completions are sent.
 pub(super) fn elsewhere() -> QueueName {
     QueueName::new("elsewhere").expect("a valid name")
 }
 
-/// A batch of which so many pieces are leased at once at most. Its completion is told to
-/// another queue by a job whose payload is the batch's name.
+/// A batch with at most `limit` leased pieces at once. Its completion is a job in the
+/// other queue, whose payload is the batch's name.
 pub(super) fn telling(id: &str, limit: u32) -> NewBatch {
     let job = NewJob::new(id.to_owned());
     NewBatch::new(named(id))
@@ -28,20 +28,20 @@ pub(super) fn plain(pieces: &[&'static str]) -> Vec<NewJob> {
     pieces.iter().copied().map(NewJob::new).collect()
 }
 
-/// The batches of a backend that supports them.
+/// Returns the batches of a backend that supports them.
 pub(super) fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
     queue.batch_queue().expect("the backend supports batches")
 }
 
-/// Makes a batch of these pieces and seals it.
+/// Creates a batch of these pieces and seals it.
 pub(super) async fn submit(queue: &dyn Queue, new: &NewBatch, pieces: &[&'static str]) {
     batches(queue).create(new).await.expect("made");
     batches(queue).add(&new.id, &plain(pieces), None).await.expect("added");
     batches(queue).seal(&new.id).await.expect("sealed");
 }
 
-/// What is known of a batch that is there.
+/// Returns the status of a batch that exists.
 pub(super) async fn status(queue: &dyn Queue, id: &str) -> BatchStatus {
     let status = batches(queue).batch(&named(id)).await.expect("answered");
-    status.expect("it is there")
+    status.expect("the batch is there")
 }

@@ -1,4 +1,4 @@
-//! Every kind of call that writes a batch, on a queue that has nothing else.
+//! Every kind of call that writes a batch, on a queue that holds nothing else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     forget(tape).await;
 }
 
-/// What [`batch::submit`](super::batch::submit) does, step by step.
+/// The same as [`batch::submit`](super::batch::submit), with a mark after each call.
 async fn submit(tape: &mut Tape<'_>, new: &NewBatch, pieces: &[&'static str]) {
     let queue = Arc::clone(&tape.queue);
     batches(&*queue).create(new).await.expect("made");
@@ -39,14 +39,15 @@ async fn is_over(tape: &Tape<'_>, id: &str, outcome: BatchOutcome) {
     assert_eq!(status(&*tape.queue, id).await.outcome(), Some(outcome));
 }
 
-/// It completes in the step that seals it; it is forgotten at the end of all.
+/// An empty batch completes when it is sealed. Its record is forgotten in the last
+/// step.
 async fn empty(tape: &mut Tape<'_>) {
     let brief = telling("empty", 1).retention(NewBatch::MIN_RETENTION);
     submit(tape, &brief, &[]).await;
     is_over(tape, "empty", BatchOutcome::Done).await;
 }
 
-/// Pieces end in each way.
+/// Ends pieces in each way.
 async fn work(tape: &mut Tape<'_>) {
     submit(tape, &telling("worked", 2), &["one", "two", "three", "four"]).await;
     let held = tape.claim(2).await;
@@ -101,7 +102,8 @@ async fn come_back(tape: &mut Tape<'_>) {
     is_over(tape, "returned", BatchOutcome::Done).await;
 }
 
-/// What waits is dropped, and what is leased by its worker's next heartbeat.
+/// A cancellation drops the pieces that wait. A leased piece is dropped at the next
+/// heartbeat of its worker.
 async fn call_off(tape: &mut Tape<'_>) {
     submit(tape, &telling("cancelled", 1), &["begun", "not begun"]).await;
     let queue = Arc::clone(&tape.queue);
@@ -118,7 +120,7 @@ async fn call_off(tape: &mut Tape<'_>) {
     is_over(tape, "cancelled", BatchOutcome::Cancelled).await;
 }
 
-/// The record of the first goes when its time is over.
+/// The record of the first batch is removed when its retention has ended.
 async fn forget(tape: &mut Tape<'_>) {
     let queue = Arc::clone(&tape.queue);
     let first = named("empty");

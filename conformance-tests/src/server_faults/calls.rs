@@ -15,7 +15,7 @@ use super::{
     tape::Tape,
 };
 
-/// Every kind of call that writes, once at least.
+/// Makes every kind of call that writes at least once.
 pub(super) async fn play(tape: &mut Tape<'_>) {
     push(tape).await;
     let held = tape.claim(6).await;
@@ -65,7 +65,7 @@ async fn work(tape: &mut Tape<'_>, held: &[Delivery]) {
     tape.mark("release worker").await;
 }
 
-/// A lease ends and is recovered; a job that was delayed becomes ready.
+/// Lets a lease end and recovers it, and lets a delayed job become ready.
 async fn time_passes(tape: &mut Tape<'_>) {
     let mut brief = ask(1);
     brief.lease = Duration::from_millis(1);

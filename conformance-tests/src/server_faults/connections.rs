@@ -7,10 +7,10 @@ use crate::server::Server;
 
 const LEASE: Duration = Duration::from_secs(3);
 
-/// More connections than a worker and a queue have.
+/// More connections than a worker and a queue open.
 const MANY: usize = 20;
 
-/// R21: whichever connection of an idle worker is killed, the next job is worked.
+/// R21: whichever connection of an idle worker is killed, the worker runs the next job.
 pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(
     fixture: &FaultFixture,
 ) {
@@ -18,14 +18,14 @@ pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(
     let queue = fixture.connect(&server).await;
     let worker = fixture.work(&server, LEASE).await;
     worker.works(&*queue).await;
-    // A new connection has a higher id, so that each is killed in its turn.
+    // A new connection has a higher id, so each connection is killed once.
     let mut last = 0;
     let mut killed = 0;
     while let Some(next) = first_after(&server, last).filter(|_| killed < MANY) {
         eventually("a waiting claim", async || is_waited_at(&server)).await;
         let answer =
             server.command(&[b"CLIENT", b"KILL", b"ID", next.to_string().as_bytes()]);
-        // None is killed when the worker itself closed it in the meantime.
+        // No connection is killed if the worker has closed it in the meantime.
         killed += usize::from(answer == b":1\r\n");
         last = next;
         worker.works(&*queue).await;
@@ -37,7 +37,7 @@ pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(
     worker.end().await;
 }
 
-/// R21: a call on a broken connection fails, and one of the next is well again.
+/// R21: a call on a broken connection fails, and a later call succeeds again.
 pub(super) async fn a_killed_connection_heals(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = fixture.connect(&server).await;

@@ -5,8 +5,8 @@ use relq_core::{Error, NewJob, ReliableQueueExt, Settled};
 use super::fixture::{FaultFixture, eventually, fill_with_a_batch, places};
 use crate::server::Server;
 
-/// R1, R21: with its file synced on each write, a killed server has lost nothing, and
-/// a lease from before is settled after.
+/// R1, R21: a server that syncs its file on each write loses nothing when it is killed,
+/// and a lease from before the kill can be settled after the restart.
 pub(super) async fn a_killed_server_comes_back_with_every_job(fixture: &FaultFixture) {
     let mut server =
         Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
@@ -15,7 +15,7 @@ pub(super) async fn a_killed_server_comes_back_with_every_job(fixture: &FaultFix
     let before = places(&*queue).await;
     server.kill();
 
-    let down = queue.push_one(NewJob::new("x")).await.expect_err("nobody is there");
+    let down = queue.push_one(NewJob::new("x")).await.expect_err("the server is down");
     assert!(matches!(down, Error::Unavailable { .. } | Error::Interrupted { .. }));
     server.restart();
 

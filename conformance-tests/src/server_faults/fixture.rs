@@ -20,13 +20,13 @@ use tokio::task::JoinHandle;
 use super::batch::{submit, telling};
 use crate::{Subject, server::Server};
 
-/// Longer than anything here takes.
+/// Longer than any of these tests takes.
 pub(super) const LEASE: Duration = Duration::from_secs(60);
 
-/// How long is waited for what is sure to come.
+/// How long a test waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A backend, and the queue that all here is about.
+/// A backend, and the queue that these tests use.
 pub(super) struct FaultFixture {
     pub(super) subject: Box<dyn Subject>,
     pub(super) queue: QueueName,
@@ -52,13 +52,13 @@ impl FaultFixture {
         connected.expect("the queue is opened")
     }
 
-    /// Starts a worker on a queue of its own, which finishes whatever it is given.
-    /// Claims of it wait for a third of `lease`.
+    /// Starts a worker on a handle of its own, which finishes every job that it gets.
+    /// Its claims wait for a third of `lease`.
     pub(super) async fn work(&self, server: &Server, lease: Duration) -> RunningWorker {
         RunningWorker::start(self.connect(server).await, lease, DEFAULT_CONCURRENCY)
     }
 
-    /// The same of so many slots.
+    /// The same with that many slots.
     pub(super) async fn work_with(
         &self,
         server: &Server,
@@ -89,7 +89,8 @@ pub(super) async fn push_plain(queue: &dyn Queue, payloads: &[&'static str]) {
     queue.push(&jobs, None).await.expect("pushed");
 }
 
-/// Claims until so many jobs are held, which are ready: a ring may have to come round.
+/// Claims until `count` jobs are held. All of them are ready, but on a ring a claim may
+/// return only some of them.
 pub(super) async fn take(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
     let mut held = Vec::new();
     eventually("the jobs", async || {
@@ -101,7 +102,7 @@ pub(super) async fn take(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
     held
 }
 
-/// A job for each option that the backend supports, all of them ready but one.
+/// A job for each option that the backend supports. All of them are ready but one.
 pub(super) fn with_options(queue: &dyn Queue) -> Vec<NewJob> {
     let can = queue.capabilities();
     let mut jobs =
@@ -122,14 +123,14 @@ pub(super) fn key(key: &str) -> UniqueKey {
     UniqueKey::new(key).expect("a valid key")
 }
 
-/// The token of one call, where the backend takes one.
+/// The token of one call, if the backend supports tokens.
 pub(super) fn token(queue: &dyn Queue, name: &str) -> Option<PushToken> {
     let has_tokens = queue.capabilities().supports(Capability::PushTokens);
     has_tokens.then(|| PushToken::new(name).expect("a valid token"))
 }
 
-/// A job in each structure: ready in each way, delayed, dead, leased. Answers the one
-/// that is leased.
+/// Puts a job in each structure: ready in each way, delayed, dead, leased. Returns the
+/// leased one.
 pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
     push_plain(queue, &["dead"]).await;
     let dead = take(queue, 1).await.remove(0);
@@ -142,8 +143,8 @@ pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
     leased
 }
 
-/// The same, and a batch of two pieces, one of them leased, where there are batches.
-/// Answers all that is leased.
+/// The same, and a batch of two pieces, one of them leased, if the backend supports
+/// batches. Returns all leased jobs.
 pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     let mut held = Vec::new();
     if queue.batch_queue().is_some() {
@@ -154,7 +155,7 @@ pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     held
 }
 
-/// Where each job is, and how each batch stands.
+/// The state of each job, and the status of each batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Places {
     /// State and attempt, by payload.
@@ -162,7 +163,7 @@ pub(super) struct Places {
     pub(super) batches: BTreeMap<BatchId, BatchStatus>,
 }
 
-/// Where all is; fails when a job is in two places, or when the audit finds fault.
+/// Returns all states. Fails if a job is in two places or the audit reports a problem.
 pub(super) async fn places(queue: &dyn Queue) -> Places {
     let audit = queue.audit().await.expect("audited");
     assert_eq!(audit.problems, [""; 0]);
@@ -194,7 +195,7 @@ async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {
     places
 }
 
-/// Lets a reaper do all that there is for it to do.
+/// Recovers until there is nothing left to recover.
 pub(super) async fn recover_all(queue: &dyn Queue) {
     eventually("the end of recovery", async || {
         !queue.recover(many(100)).await.expect("recovered").more
@@ -213,16 +214,16 @@ pub(super) fn payloads(deliveries: &[Delivery]) -> Vec<String> {
     texts
 }
 
-/// Looks again and again, for a limited time, until it is so.
+/// Polls until the condition holds, for a limited time.
 pub(super) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let began = Instant::now();
     while !is_so().await {
-        assert!(began.elapsed() < PATIENCE, "{what} did not come about");
+        assert!(began.elapsed() < PATIENCE, "{what} did not happen");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// A worker that finishes whatever it is given.
+/// A worker that finishes every job that it gets.
 pub(super) struct RunningWorker {
     progress: Progress,
     stop: CancellationToken,
@@ -244,7 +245,7 @@ impl RunningWorker {
         Self { progress, stop, task }
     }
 
-    /// Pushes a job by a queue of another's, and waits until the worker has done it.
+    /// Pushes a job through the given queue, and waits until the worker has run it.
     pub(super) async fn works(&self, queue: &dyn Queue) {
         let done = self.progress.summary().done;
         eventually("a push", async || {
@@ -254,19 +255,19 @@ impl RunningWorker {
         eventually("the job's end", async || self.progress.summary().done > done).await;
     }
 
-    /// Ends it in good order.
+    /// Stops the worker and waits until it has ended.
     pub(super) async fn end(self) {
         self.stop.cancel();
         self.task.await.expect("the worker does not panic");
     }
 }
 
-/// Whether somebody waits at the server.
+/// Whether a client is blocked in a command at the server.
 pub(super) fn is_waited_at(server: &Server) -> bool {
     !clients(server, "flags=b").is_empty()
 }
 
-/// The ids of the server's clients, but for the one that asks.
+/// The ids of the server's clients, except the one that asks.
 pub(super) fn clients(server: &Server, having: &str) -> Vec<u64> {
     let answer = server.command(&[b"CLIENT", b"LIST", b"TYPE", b"normal"]);
     let list = String::from_utf8_lossy(&answer);

@@ -1,4 +1,4 @@
-//! Keys of another type where the queue's should be.
+//! Keys of a wrong type in place of the queue's keys.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{room::strings, server::Server};
 
-/// R19, R21: a foreign key in the way is a clear error, and changes nothing: once it is
-/// away, every job that was there is delivered.
+/// R19, R21: a foreign key in the place of one of the queue's keys causes a clear error
+/// and changes nothing. After the key is removed, every job is delivered.
 pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
     fixture: &FaultFixture,
 ) {
@@ -33,29 +33,29 @@ pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
 }
 
 /// R21, R23: a script that meets a key of another type fails before its first write, or
-/// does not mind. Each script that any call sends is tried on each key that it declares and
-/// on each key that the queue has, in the state that it met.
+/// works regardless. Each script that any call sends is tried on each key that it
+/// declares and on each key of the queue, in the state that the script met.
 pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
     fixture: &FaultFixture,
 ) {
     fails_whole(fixture, put_another_type).await;
 }
 
-/// R3, R23: the same of an element, field or member that is marked as relq's and cannot be
-/// read, in each place of each key.
+/// R3, R23: the same for an element, field or member that is marked as relq's and
+/// cannot be read, in each position of each key.
 pub(super) async fn every_script_fails_whole_on_a_malformed_entry(
     fixture: &FaultFixture,
 ) {
     fails_whole(fixture, put_malformed).await;
 }
 
-/// In so many states each script is tried.
+/// The number of states in which each script is tried.
 const OFTEN_ENOUGH: usize = 8;
 
-/// How a key is spoilt, in each of some ways; answers whether there was that way.
+/// Corrupts a key in one of several ways. Returns whether that way exists for this key.
 type Spoil = fn(&Server, key: &[u8], way: usize) -> bool;
 
-/// How many ways of spoiling one key are tried.
+/// How many ways of corrupting one key are tried.
 const WAYS: usize = 4;
 
 async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
@@ -91,7 +91,7 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a call changed that failed because of one key.
+/// Describes what a call changed although it failed because of one key.
 fn fails_in_parts(scratch: &Server, call: &ScriptCall, key: &[u8]) -> Option<String> {
     let before = State::of(scratch);
     let answer = call.send(scratch);
@@ -102,8 +102,8 @@ fn fails_in_parts(scratch: &Server, call: &ScriptCall, key: &[u8]) -> Option<Str
     })
 }
 
-/// A string where there is another type, and a list where there is a string; where there
-/// is nothing, first the one and then the other.
+/// Puts a string in place of another type, and a list in place of a string. If the key
+/// does not exist, the first way creates a string and the second a list.
 fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
     let kind = scratch.command(&[b"TYPE", key]);
     let is_new = kind.starts_with(b"+none");
@@ -117,8 +117,9 @@ fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
     true
 }
 
-/// Puts what is marked as relq's and cannot be read in the place of an element. Totals and
-/// records of batches are numbers, and no entries, but for the completion of a record.
+/// Puts an element that is marked as relq's and cannot be read in place of one element.
+/// Totals and records of batches are skipped, because they hold numbers and no entries.
+/// The exception is the completion of a record.
 const SPOIL_AN_ELEMENT: &[u8] =
     b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
     local kind = redis.call('TYPE', key).ok \
@@ -147,13 +148,13 @@ fn put_malformed(scratch: &Server, key: &[u8], way: usize) -> bool {
     scratch.command(&words) == b":1\r\n"
 }
 
-/// An error names the script by its digest and the line.
+/// Returns the script and line that an error names. It names the script by its digest.
 fn name_of(answer: &[u8]) -> String {
     let answer = String::from_utf8_lossy(answer);
     answer.trim_end().chars().take(300).collect()
 }
 
-/// The keys that a queue has for its structures, without those that hold a job.
+/// The keys of a queue's structures, without the keys that hold one job.
 async fn keys_in_use(fixture: &FaultFixture) -> Vec<String> {
     let server = Server::start();
     fill(&*fixture.connect(&server).await).await;
@@ -162,8 +163,9 @@ async fn keys_in_use(fixture: &FaultFixture) -> Vec<String> {
     keys.filter(|key| key.starts_with(&part)).collect()
 }
 
-/// Answers whether the key could be put in the way: not where it is in use, so that to
-/// take it away is to take jobs away. A notifier's token stands for no job.
+/// Puts a key in the way and checks the errors; returns whether it could. A key in use
+/// is skipped, because removing it would remove jobs. A notifier's token stands for no
+/// job.
 async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
     let server = Server::start();
     let queue = fixture.connect(&server).await;
@@ -178,7 +180,7 @@ async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
     for error in &errors {
         assert!(names_it(error), "{key}: {}", error.full_message());
     }
-    assert!(!errors.is_empty(), "nobody minds {key}");
+    assert!(!errors.is_empty(), "no call fails because of {key}");
     server.command(&[b"DEL", key.as_bytes()]);
     queue.release_worker(&worker_id()).await.expect("answered");
     eventually(&format!("the job behind {key}"), async || {
@@ -190,7 +192,7 @@ async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
     true
 }
 
-/// What is said while a key is in the way, by one call of each kind.
+/// Makes one call of each kind while a key is in the way, and returns the errors.
 async fn errors(queue: &dyn Queue) -> Vec<Error> {
     let token = token(queue, "token");
     let pushed = queue.push(&with_options(queue), token.as_ref()).await;
@@ -206,8 +208,8 @@ async fn errors(queue: &dyn Queue) -> Vec<Error> {
     errors.into_iter().chain([recovered.err(), stats.err()]).flatten().collect()
 }
 
-/// Whether it says that the store cannot be used, be it of one part of a call whose
-/// other parts were carried out.
+/// Whether the error says that the store cannot be used. It may concern one part of a
+/// call whose other parts were carried out.
 fn names_it(error: &Error) -> bool {
     let part = std::error::Error::source(error);
     let part = part.and_then(|part| part.downcast_ref::<Error>());

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::server::Server;
 
-/// OOM-DRAIN, R21: it refuses new jobs whole, and still works off the old.
+/// OOM-DRAIN, R21: a full server refuses new jobs as a whole, and can still be drained.
 pub(super) async fn a_full_server_is_drained_and_refuses_pushes(
     fixture: &FaultFixture,
 ) {
@@ -59,8 +59,8 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(
     .await;
 }
 
-/// OOM-DRAIN, R1, R23: of a server that takes not one job more, a worker of any number of
-/// slots gets every job out: none is left behind, and none runs twice.
+/// OOM-DRAIN, R1, R23: a worker with any number of slots can drain a server that has no
+/// room for one more job. No job is left behind, and none runs twice.
 pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(
     fixture: &FaultFixture,
 ) {
@@ -89,7 +89,7 @@ pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(
     }
 }
 
-/// Pushes until not even one job is taken; answers how many were.
+/// Pushes until the server refuses even a single job. Returns how many it accepted.
 async fn fill_to_the_brim(queue: &dyn Queue) -> u64 {
     let mut stored = 0;
     for at_once in [100, 10, 1] {
@@ -107,8 +107,9 @@ async fn fill_to_the_brim(queue: &dyn Queue) -> u64 {
     stored
 }
 
-/// OOM-DRAIN, B5, R21: it refuses new batches and pieces whole, works off those that it
-/// has, and tells of their completions, another queue as soon as there is room.
+/// OOM-DRAIN, B5, R21: a full server refuses new batches and pieces as a whole and
+/// completes those that it has. It reports their completions, and those to another
+/// queue as soon as there is room.
 pub(super) async fn a_full_server_completes_batches(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = fixture.connect(&server).await;
@@ -152,7 +153,7 @@ async fn refuses_batches(queue: &dyn Queue) {
     assert_eq!(status(queue, "open").await.total, 0);
 }
 
-/// New jobs are refused whole, in each way in which they are pushed.
+/// The server refuses new jobs as a whole, in each way of pushing them.
 async fn refuses(queue: &dyn Queue) {
     let has_delays = queue.capabilities().supports(Capability::Delay);
     let later = has_delays.then(|| NewJob::new("refused later").delay(LEASE));

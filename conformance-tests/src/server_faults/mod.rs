@@ -1,18 +1,19 @@
-//! What happens to a real server, and to those who wait at it: power cut between any
-//! two of its writes, a replica promoted, outages, connections killed, scripts
-//! forgotten, memory full, keys of another type in the way.
+//! Faults of a real server, and their effects on clients that wait at it: a power cut
+//! between any two of its writes, a promoted replica, outages, killed connections,
+//! forgotten scripts, full memory, and keys of another type.
 //!
-//! This is a whole `tests/server_faults.rs`:
+//! A complete `tests/server_faults.rs`:
 //!
 //! ```text
 //! relq_conformance::server_faults!(MySubject);
 //! ```
 //!
-//! Time is real here and no proxy is between: a server is killed, promoted and filled,
-//! and none of it needs to be hit by a fault at a chosen command. The cut of power is complete:
-//! it plays one call of each kind that writes, those on batches among them, and starts a
-//! server on every prefix of the file of writes that ends with a command. An outage is tried in
-//! two lengths, and each connection of an idle worker is killed once.
+//! These tests run in real time and without a proxy. They kill, promote and fill a
+//! server, which needs no fault at a chosen command. The test of power cuts covers
+//! every cut: it makes one call of each kind that writes, including those on batches,
+//! and starts a server on every prefix of the append-only file that ends with a
+//! complete command. The test of outages tries two lengths, and each connection of an
+//! idle worker is killed once.
 
 mod append_only_file;
 mod batch;
@@ -35,16 +36,16 @@ use std::pin::Pin;
 use crate::{Subject, runtime::block_on};
 use fixture::FaultFixture;
 
-/// Stays on the thread that plays it.
+/// The future of a fault's test. It stays on the thread that runs it.
 type Play<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A fault, by its name, and what is played and judged.
+/// A fault: its name, and the test that causes and judges it.
 struct Fault {
     name: &'static str,
     play: for<'a> fn(&'a FaultFixture) -> Play<'a>,
 }
 
-/// Hands the list of all faults to another macro.
+/// Passes the list of all faults to another macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_server_faults {
@@ -92,7 +93,7 @@ pub(crate) use list as __list;
 
 crate::__with_server_faults!(server_faults::__list![]);
 
-/// Makes one named test of each fault, in a module a topic.
+/// Makes one named test of each fault, in one module per topic.
 #[macro_export]
 macro_rules! server_faults {
     ($subject:ty) => {
@@ -116,7 +117,8 @@ macro_rules! __fault_tests {
     };
 }
 
-/// Plays the fault of that name; what [`server_faults!`](crate::server_faults!) calls.
+/// Runs the test of the fault of that name. [`server_faults!`](crate::server_faults!)
+/// calls it.
 ///
 /// # Panics
 /// When the backend breaks a promise, or no fault has that name.

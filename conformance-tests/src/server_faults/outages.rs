@@ -5,16 +5,17 @@ use std::time::Duration;
 use super::fixture::{FaultFixture, eventually, is_waited_at};
 use crate::server::Server;
 
-/// Claims wait for a third of it.
+/// The worker's lease. Its claims wait for a third of it.
 const LEASE: Duration = Duration::from_millis(1500);
 const WAIT: Duration = Duration::from_millis(500);
 
-/// R21: an idle worker outlives a server that was killed and is away for so long.
+/// R21: an idle worker survives an outage of its server that is shorter than its claims
+/// wait.
 pub(super) async fn an_outage_shorter_than_a_wait_is_outlived(fixture: &FaultFixture) {
     worker_outlives(fixture, WAIT / 5).await;
 }
 
-/// R21: the same for longer than its claims wait.
+/// R21: the same for an outage that is longer than its claims wait.
 pub(super) async fn an_outage_longer_than_a_wait_is_outlived(fixture: &FaultFixture) {
     worker_outlives(fixture, WAIT * 3).await;
 }

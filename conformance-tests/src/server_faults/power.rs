@@ -1,5 +1,4 @@
-//! DURABLE: power cut after any write, with every write on the disk before it is
-//! answered.
+//! DURABLE: power cuts after any write, with every write on the disk before its reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +12,8 @@ use super::{
 };
 use crate::server::Server;
 
-/// R1, R5: whatever prefix of the writes is left, all that was answered is there, and
-/// each job is where it was before or after the call under way.
+/// R1, R5: whatever prefix of the writes survives, every call that had returned is in
+/// it, and each job is where it was before or after the call in progress.
 pub(super) async fn every_aof_prefix(fixture: &FaultFixture) {
     let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;
@@ -71,9 +70,9 @@ fn names<'a, N: Ord, T>(
     found.keys().chain(old.keys()).chain(new.keys()).collect()
 }
 
-/// B1, B2, B3: a call may settle one piece after the other, and claim after that. In
-/// between nothing is counted that is not in the end, and the batch has completed in the
-/// step that ended its last piece.
+/// B1, B2, B3: a call may settle the pieces one after the other and claim after that.
+/// In between, each count must lie between its values before and after the call, and
+/// the batch must have completed in the step that ended its last piece.
 fn is_between(
     is: Option<&BatchStatus>,
     (old, new): (Option<&BatchStatus>, Option<&BatchStatus>),
@@ -94,8 +93,8 @@ fn is_between(
         && [old.state, new.state].contains(&is.state)
 }
 
-/// B5: a batch that has completed has told so, at the latest when somebody recovers,
-/// and one that has not has not.
+/// B5: a batch that has completed has sent its completion, after the next recovery at
+/// the latest. A batch that has not completed has sent none.
 async fn each_completion_is_told(
     fixture: &FaultFixture,
     server: &Server,

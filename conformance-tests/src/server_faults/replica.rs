@@ -1,4 +1,4 @@
-//! A replica that takes its master's place.
+//! A replica that is promoted to master.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::server::Server;
 
-/// Starts a server that follows `master`, and waits until it does.
+/// Starts a server that replicates `master`, and waits until it is in sync.
 async fn replica_of(master: &Server) -> Server {
     let replica = Server::start_on_tcp();
     let url = master.url();
@@ -25,8 +25,8 @@ async fn replica_of(master: &Server) -> Server {
     replica
 }
 
-/// R1, R7: what the replica has heard of goes on at it as if nothing had been: jobs
-/// are kept, and leases held by receipts of the old master are settled.
+/// R1, R7: a promoted replica continues with all that was replicated to it. Jobs are
+/// kept, and receipts of the old master settle their leases.
 pub(super) async fn a_promoted_replica_goes_on(fixture: &FaultFixture) {
     let mut master = Server::start_on_tcp();
     let replica = replica_of(&master).await;
@@ -58,12 +58,12 @@ pub(super) async fn a_promoted_replica_goes_on(fixture: &FaultFixture) {
     assert!(taken.iter().eq(before.jobs.keys()), "{taken:?}");
 }
 
-/// R21: a queue whose server was demoted and promoted again goes on by itself.
+/// R21: a queue recovers by itself when its server was demoted and promoted again.
 pub(super) async fn a_master_that_comes_back_is_used_again(fixture: &FaultFixture) {
     let master = Server::start_on_tcp();
     let queue = fixture.connect(&master).await;
     push_plain(&*queue, &["a"]).await;
-    // Port 1 listens nowhere, so that no data is copied from there.
+    // No server listens on port 1, so no data is copied from there.
     master.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
 
     let refused = queue.claim(&ask(1)).await.expect_err("a replica only reads");
@@ -81,5 +81,5 @@ fn offset(server: &Server) -> String {
     let info = server.command(&[b"INFO", b"replication"]);
     let info = String::from_utf8_lossy(&info);
     let found = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
-    found.expect("the server tells its offset").to_owned()
+    found.expect("the server reports its offset").to_owned()
 }

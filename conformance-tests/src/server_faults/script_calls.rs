@@ -1,4 +1,4 @@
-//! Every call of a script that a queue sends, and the state that it met.
+//! Every script call that a queue sends, and the state in which it ran.
 
 use std::{
     collections::BTreeMap,
@@ -11,20 +11,20 @@ use std::{
 
 use crate::{room::strings, server::Server};
 
-/// How long the server's report of a command may take.
+/// How long it may take until MONITOR reports a command.
 const REPORT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Gives each key and what it holds, in one step.
+/// Returns each key and its dump, in one step.
 const DUMP_ALL: &[u8] = b"local all = {} \
     for _, key in ipairs(redis.call('KEYS', '*')) do \
       all[#all + 1] = key all[#all + 1] = redis.call('DUMP', key) \
     end return all";
 
-/// Puts back what [`DUMP_ALL`] gave, and nothing else.
+/// Restores what [`DUMP_ALL`] returned, and nothing else.
 const RESTORE_ALL: &[u8] = b"redis.call('FLUSHALL') \
     for i = 1, #ARGV, 2 do redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1]) end";
 
-/// All keys of a server, and the bytes that each holds.
+/// All keys of a server, with the dump of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State(BTreeMap<Vec<u8>, Vec<u8>>);
 
@@ -51,7 +51,7 @@ impl State {
         self.0.keys()
     }
 
-    /// The keys whose bytes differ.
+    /// Returns the keys whose dumps differ.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let keys = self.0.keys().chain(other.0.keys());
         let mut changed: Vec<_> = keys
@@ -64,7 +64,7 @@ impl State {
     }
 }
 
-/// A call of a script, as it was sent.
+/// A script call, as it was sent.
 #[derive(Debug, Clone)]
 pub(super) struct ScriptCall {
     pub(super) words: Vec<Vec<u8>>,
@@ -86,7 +86,7 @@ impl ScriptCall {
     }
 }
 
-/// Hears every command that a server gets.
+/// Reads every command that a server receives, by MONITOR.
 pub(super) struct Monitor {
     heard: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
     marks: u64,
@@ -94,11 +94,12 @@ pub(super) struct Monitor {
 
 impl Monitor {
     pub(super) fn start(server: &Server) -> Self {
-        let mut stream = UnixStream::connect(server.socket()).expect("it listens");
-        stream.write_all(b"MONITOR\r\n").expect("it takes commands");
+        let mut stream =
+            UnixStream::connect(server.socket()).expect("the server listens");
+        stream.write_all(b"MONITOR\r\n").expect("the server accepts commands");
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hearing = Arc::clone(&heard);
-        // Ends with the server, which closes the connection.
+        // The thread ends when the server closes the connection.
         thread::spawn(move || {
             for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
                 let mut heard = hearing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +109,7 @@ impl Monitor {
         Self { heard, marks: 0 }
     }
 
-    /// The calls of scripts since it was asked last.
+    /// Returns the script calls since the previous call of this method.
     pub(super) fn script_calls(&mut self, server: &Server) -> Vec<ScriptCall> {
         self.marks += 1;
         let mark = format!("mark {}", self.marks).into_bytes();
@@ -134,7 +135,7 @@ fn is_script_call(words: &[Vec<u8>]) -> bool {
     words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"EVALSHA"))
 }
 
-/// The words of a line of MONITOR: each in quotes, with the escapes of C.
+/// Splits a line of MONITOR into its words. Each is in quotes, with the escapes of C.
 fn words(line: &[u8]) -> Vec<Vec<u8>> {
     let (mut words, mut word, mut bytes) = (Vec::new(), None::<Vec<u8>>, line.iter());
     while let Some(byte) = bytes.next() {

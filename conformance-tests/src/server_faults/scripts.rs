@@ -5,7 +5,8 @@ use relq_core::{Disposition, Settled, Settlement};
 use super::fixture::{FaultFixture, ask, is_sound, push_plain, take};
 use crate::server::Server;
 
-/// R21: a server that lost its script cache gets the scripts again, also in settle_and_claim.
+/// R21: a server that lost its script cache gets the scripts again, also in
+/// settle_and_claim.
 pub(super) async fn flushed_scripts_are_sent_again(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = fixture.connect(&server).await;

@@ -1,4 +1,4 @@
-//! Calls on a server whose writes are recorded, and what was so after each.
+//! Calls on a server whose writes are recorded, and the state after each call.
 
 use std::sync::Arc;
 
@@ -12,21 +12,22 @@ use super::{
 };
 use crate::server::Server;
 
-/// Where the writes end that a call answered for, and what was so then.
+/// The end of the writes of one call, and the state at that moment.
 pub(super) struct Mark {
     pub(super) call: &'static str,
     pub(super) end: usize,
     pub(super) places: Places,
     pub(super) digest: Vec<u8>,
     pub(super) state: State,
-    /// The calls of scripts since the mark before.
+    /// The script calls since the previous mark.
     pub(super) scripts: Vec<ScriptCall>,
 }
 
-/// Claims that may find less than there is.
+/// The number of claims after which the test gives up. One claim may return only some
+/// of the ready jobs.
 const TURNS: usize = 20;
 
-/// Makes calls, and notes what is so after each.
+/// Makes calls, and records the state after each.
 pub(super) struct Tape<'a> {
     pub(super) fixture: &'a FaultFixture,
     pub(super) recorded: Recorded,
@@ -58,7 +59,8 @@ impl<'a> Tape<'a> {
         self.marks.push(Mark { call, end, places, digest, state, scripts });
     }
 
-    /// As many claims as it takes: a ring may have to come round.
+    /// Claims as often as needed: on a ring, a claim may return only some of the ready
+    /// jobs.
     pub(super) async fn claim(&mut self, count: usize) -> Vec<Delivery> {
         let mut held = Vec::new();
         for _ in 0..TURNS {
@@ -82,7 +84,8 @@ async fn take_some(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
     queue.claim(&ask(max)).await.expect("claimed")
 }
 
-/// Where all is: what is in the other queue, too, if batches may tell it something.
+/// Returns the state of all jobs. If the backend supports batches, this includes the
+/// other queue, to which they may send completions.
 pub(super) async fn look(
     fixture: &FaultFixture,
     server: &Server,
@@ -97,7 +100,7 @@ pub(super) async fn look(
     here
 }
 
-/// How a job of the other queue is named in [`Places`].
+/// The name of a job of the other queue in [`Places`].
 pub(super) fn told_elsewhere(payload: &str) -> String {
     format!("elsewhere: {payload}")
 }
