@@ -1,4 +1,4 @@
-//! The operator's side: pause, cancel, peek (R6, R23).
+//! The calls of an operator: pause, cancel, peek (R6, R23).
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn cancel(actor: &Actor, job: &JobId) -> Cancelled {
     actor.cancel(job).await.expect("the cancel is answered")
 }
 
-/// R23: a paused queue gives out nothing, and says that it is paused.
+/// R23: a claim on a paused queue gets no job, and its result says that it is paused.
 pub(crate) async fn a_paused_queue_gives_nothing(store: &Store) {
     let (operator, worker) = (store.actor("o").await, store.actor("w").await);
     worker.store_one("job").await;
@@ -31,7 +31,7 @@ pub(crate) async fn a_paused_queue_gives_nothing(store: &Store) {
     assert_eq!((stats.paused, stats.ready), (true, 1));
 }
 
-/// R23: nor by the claim of settle_and_claim, whose settlement is carried out.
+/// R23: settle_and_claim on a paused queue applies its settlement and claims no job.
 pub(crate) async fn settle_and_claim_respects_the_pause(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(2)).await;
@@ -45,7 +45,7 @@ pub(crate) async fn settle_and_claim_respects_the_pause(store: &Store) {
     assert_eq!(both.claimed.expect("answered"), []);
 }
 
-/// R23: a resumed queue goes on.
+/// R23: after a resume, claims get jobs again.
 pub(crate) async fn a_resumed_queue_goes_on(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(3)).await;
@@ -57,7 +57,7 @@ pub(crate) async fn a_resumed_queue_goes_on(store: &Store) {
     assert!(!actor.figures().await.paused);
 }
 
-/// R23: a pause of a paused queue and a resumption of a running one change nothing.
+/// R23: pausing a paused queue and resuming a running one change nothing.
 pub(crate) async fn pausing_twice_is_pausing_once(store: &Store) {
     let actor = store.actor("w").await;
     actor.resume().await.expect("answered");
@@ -70,7 +70,7 @@ pub(crate) async fn pausing_twice_is_pausing_once(store: &Store) {
     assert_eq!(drain(&actor).await.len(), 1);
 }
 
-/// R23: while a queue is paused everything but claims goes on.
+/// R23: on a paused queue every call except claims works.
 pub(crate) async fn a_paused_queue_works_otherwise(store: &Store) {
     let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
     actor.store(numbered(4)).await;
@@ -90,7 +90,7 @@ pub(crate) async fn a_paused_queue_works_otherwise(store: &Store) {
     assert_eq!((stats.finished, stats.dead, stats.leased, stats.ready), (1, 1, 1, 2));
 }
 
-/// R23, R14: jobs that fall due in a pause are served after it.
+/// R23, R14: jobs that fall due during a pause are delivered after it.
 pub(crate) async fn jobs_fall_due_in_a_pause(store: &Store) {
     let actor = store.actor("w").await;
     actor.pause().await.expect("answered");
@@ -117,7 +117,7 @@ pub(crate) async fn a_scheduled_job_is_cancelled(store: &Store) {
     assert_eq!(actor.figures().await.cancelled, 1);
 }
 
-/// R23: a ready job can be cancelled, one among many, of any level.
+/// R23: a ready job can be cancelled, one among many, at any priority.
 pub(crate) async fn a_ready_job_is_cancelled(store: &Store) {
     let actor = store.actor("o").await;
     let mut jobs = actor.store(numbered(10)).await;
@@ -135,7 +135,7 @@ pub(crate) async fn a_ready_job_is_cancelled(store: &Store) {
     assert_eq!(actor.figures().await.cancelled, 2);
 }
 
-/// R23: of jobs with equal payloads the one that is named is cancelled.
+/// R23: of several jobs with equal payloads, a cancel removes the one that it names.
 pub(crate) async fn a_cancel_takes_no_twin(store: &Store) {
     let actor = store.actor("o").await;
     let jobs = actor.store(["same", "same", "same"]).await;
@@ -146,7 +146,7 @@ pub(crate) async fn a_cancel_takes_no_twin(store: &Store) {
     expect_exactly(left.iter().map(Delivery::job), [&jobs[0], &jobs[2]]);
 }
 
-/// R23: a leased job can be cancelled; its worker learns it at the next heartbeat.
+/// R23: a leased job can be cancelled; its worker learns this at its next heartbeat.
 pub(crate) async fn a_leased_job_is_cancelled(store: &Store) {
     let (operator, worker) = (store.actor("o").await, store.actor("w").await);
     let job = worker.store_one("job").await;
@@ -160,7 +160,7 @@ pub(crate) async fn a_leased_job_is_cancelled(store: &Store) {
     assert_eq!((stats.leased, stats.cancelled, stats.unfinished()), (0, 1, 0));
 }
 
-/// R23, R7: what the worker says of a cancelled job changes nothing.
+/// R23, R7: settling a cancelled job changes nothing.
 pub(crate) async fn a_cancelled_job_cannot_be_settled(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(3)).await;
@@ -177,8 +177,8 @@ pub(crate) async fn a_cancelled_job_cannot_be_settled(store: &Store) {
     assert_eq!((stats.finished, stats.cancelled), (0, 3));
 }
 
-/// R23, R9: a cancelled job does not come back when its lease would have ended, nor
-/// when its worker leaves.
+/// R23, R9: a cancelled job does not come back when its lease would have expired, nor
+/// when its worker is released.
 pub(crate) async fn a_cancelled_job_does_not_come_back(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(2)).await;
@@ -194,7 +194,7 @@ pub(crate) async fn a_cancelled_job_does_not_come_back(store: &Store) {
     assert_eq!(actor.take(10).await, []);
 }
 
-/// R23: a job that is gone, dead or unknown is not found, and not counted.
+/// R23: a cancel does not find or count a job that is finished, dead or unknown.
 pub(crate) async fn a_cancel_of_nothing_finds_nothing(store: &Store) {
     let actor = store.actor("o").await;
     actor.store(numbered(2)).await;
@@ -221,7 +221,7 @@ pub(crate) async fn a_second_cancel_finds_nothing(store: &Store) {
     assert_eq!(actor.figures().await.cancelled, 1);
 }
 
-/// R23: a job is found wherever it went since its push.
+/// R23: a cancel also finds jobs that were delivered and retried since their push.
 pub(crate) async fn a_cancel_finds_retried_jobs(store: &Store) {
     let actor = store.actor("o").await;
     let job = actor.store_one(NewJob::new("job").unique(key("k"))).await;
@@ -233,7 +233,7 @@ pub(crate) async fn a_cancel_finds_retried_jobs(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R23: one job in each state, seen in its state and in no other.
+/// R23: a peek shows one job in each state, each in its own state and in no other.
 pub(crate) async fn a_peek_shows_each_state(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("dead").await;
@@ -252,7 +252,7 @@ pub(crate) async fn a_peek_shows_each_state(store: &Store) {
     }
 }
 
-/// R23: a peek tells who holds a job, since when and until when.
+/// R23: a peek shows which worker holds a job, since when and until when.
 pub(crate) async fn a_peek_shows_the_holder(store: &Store) {
     let actor = store.actor("host:42:x").await;
     actor.store_one("job").await;
@@ -269,7 +269,7 @@ pub(crate) async fn a_peek_shows_the_holder(store: &Store) {
     assert_eq!(seen.attempt, 1);
 }
 
-/// R23: a peek tells all that was set of a job.
+/// R23: a peek shows all options that were set for a job.
 pub(crate) async fn a_peek_shows_the_whole_job(store: &Store) {
     let actor = store.actor("operator").await;
     let most = std::num::NonZeroU16::new(7).expect("not zero");
@@ -297,7 +297,7 @@ pub(crate) async fn a_peek_shows_the_whole_job(store: &Store) {
     assert!(left <= HELD + BRIEF && left + BRIEF >= HELD, "{left:?}");
 }
 
-/// R23: scheduled jobs are listed by the time at which they fall due.
+/// R23: a peek lists scheduled jobs in the order in which they fall due.
 pub(crate) async fn a_peek_shows_the_soonest_first(store: &Store) {
     let actor = store.actor("operator").await;
     for minutes in [30, 10, 20] {
@@ -310,7 +310,7 @@ pub(crate) async fn a_peek_shows_the_soonest_first(store: &Store) {
     assert_eq!(seen, ["10", "20", "30"]);
 }
 
-/// R23: pages show every ready job once, whatever their size.
+/// R23: the pages of a peek show every ready job once, whatever their size.
 pub(crate) async fn pages_show_every_ready_job(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store(numbered(53)).await;
@@ -351,7 +351,7 @@ pub(crate) async fn pages_split_no_moment(store: &Store) {
     expect_exactly(seen, numbered(200));
 }
 
-/// R23: more jobs than any one step can hold are shown, each once.
+/// R23: a peek shows more jobs than any one step can hold, each once.
 pub(crate) async fn pages_show_thousands(store: &Store) {
     let actor = store.actor("operator").await;
     let many = 8_500;
@@ -375,7 +375,7 @@ pub(crate) async fn a_peek_at_nothing_is_empty(store: &Store) {
     assert_eq!((page.jobs, page.next), (vec![], None));
 }
 
-/// R23: looking changes nothing.
+/// R23: reading calls change nothing.
 pub(crate) async fn looking_changes_nothing(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store(numbered(5)).await;

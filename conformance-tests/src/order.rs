@@ -1,4 +1,4 @@
-//! In which order jobs are delivered (R13, R15).
+//! The order in which jobs are delivered (R13, R15).
 
 use std::num::NonZeroU32;
 
@@ -16,18 +16,18 @@ fn urgent(payload: &'static str, level: u8) -> NewJob {
     NewJob::new(payload).priority(Priority::new(level).expect("a valid level"))
 }
 
-/// Those of the jobs whose levels are told apart.
+/// Returns the jobs whose priorities the backend distinguishes.
 fn told_apart<const N: usize>(actor: &Actor, jobs: [NewJob; N]) -> Vec<NewJob> {
     let class = actor.class();
     jobs.into_iter().filter(|job| class.takes(job)).collect()
 }
 
-/// Drains the queue, and judges in which order that went.
+/// Drains the queue, and checks the order of the deliveries.
 async fn serves(actor: &Actor, line: Line) {
     assert_in_line(actor, &drain(actor).await, &line);
 }
 
-/// R13: within one push the first is served first.
+/// R13: jobs of one push are delivered in their order in the push.
 pub(crate) async fn a_batch_keeps_its_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(300)).await;
@@ -35,7 +35,7 @@ pub(crate) async fn a_batch_keeps_its_order(store: &Store) {
     serves(&actor, Line::of(numbered(300))).await;
 }
 
-/// R13: across pushes, of several producers too.
+/// R13: jobs of several pushes keep their order, also those of several producers.
 pub(crate) async fn batches_keep_their_order(store: &Store) {
     let producers = [store.actor("p1").await, store.actor("p2").await];
     for (index, batch) in numbered(100).chunks(7).enumerate() {
@@ -52,8 +52,8 @@ pub(crate) async fn batches_keep_their_order(store: &Store) {
     assert_in_line(&producers[0], &one_by_one, &Line::of(numbered(100)));
 }
 
-/// R13: what is given back is served next, or in its turn, and not behind what comes
-/// later.
+/// R13: a job that was given back is delivered next, or in its original position, and
+/// not behind jobs that were pushed later.
 pub(crate) async fn a_given_back_job_is_next(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
@@ -66,14 +66,14 @@ pub(crate) async fn a_given_back_job_is_next(store: &Store) {
     serves(&actor, line).await;
 }
 
-/// Eight jobs of which the first five were claimed and came back.
+/// The expected order of eight jobs of which the first five were claimed and returned.
 fn five_of_eight_back(actor: &Actor) -> Line {
     let (first, rest) = (numbered(8), numbered(8).split_off(5));
     Line::of(rest).and_back(&actor.class(), first.into_iter().take(5))
 }
 
-/// R13: several that are given back in one call keep their order, at the front or in
-/// their turn.
+/// R13: jobs that are given back in one call keep their order, at the front or in their
+/// original positions.
 pub(crate) async fn given_back_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -84,7 +84,8 @@ pub(crate) async fn given_back_jobs_keep_their_order(store: &Store) {
     serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13, R24: what a leaving worker held keeps its order, at the front or in its turn.
+/// R13, R24: the jobs of a released worker keep their order, at the front or in their
+/// original positions.
 pub(crate) async fn released_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -96,7 +97,8 @@ pub(crate) async fn released_jobs_keep_their_order(store: &Store) {
     serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13, R9: recovered jobs keep their order, at the front or in their turn.
+/// R13, R9: recovered jobs keep their order, at the front or in their original
+/// positions.
 pub(crate) async fn recovered_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -108,7 +110,7 @@ pub(crate) async fn recovered_jobs_keep_their_order(store: &Store) {
     serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13, R9: also when a page of the recovery holds only some of them.
+/// R13, R9: the same when one page of the recovery holds only some of them.
 pub(crate) async fn pages_of_recovery_keep_the_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;
@@ -121,7 +123,7 @@ pub(crate) async fn pages_of_recovery_keep_the_order(store: &Store) {
     serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13: a failed job waits behind those that did not fail.
+/// R13: a job that failed is delivered after those that did not fail.
 pub(crate) async fn a_retried_job_goes_to_the_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
@@ -133,7 +135,7 @@ pub(crate) async fn a_retried_job_goes_to_the_back(store: &Store) {
     serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
 }
 
-/// R13: a redriven job waits behind those that are ready.
+/// R13: a redriven job is delivered after those that are ready.
 pub(crate) async fn a_redriven_job_goes_to_the_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
@@ -145,8 +147,8 @@ pub(crate) async fn a_redriven_job_goes_to_the_back(store: &Store) {
     serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
 }
 
-/// R13, R23: jobs that died together are listed in the order in which they died, page by
-/// page, and are redriven in that order.
+/// R13, R23: jobs that died together are listed in the order in which they died, page
+/// by page, and are redriven in that order.
 pub(crate) async fn redriven_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(30)).await;
@@ -160,8 +162,8 @@ pub(crate) async fn redriven_jobs_keep_their_order(store: &Store) {
     serves(&actor, Line::default().and_then(payloads(&held))).await;
 }
 
-/// R13, R9: many jobs whose leases end together keep their order, over several claims of
-/// one worker.
+/// R13, R9: many jobs whose leases expire together keep their order, over several
+/// claims of one worker.
 pub(crate) async fn many_recovered_jobs_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(39)).await;
@@ -187,7 +189,7 @@ pub(crate) async fn many_given_back_jobs_keep_their_order(store: &Store) {
     serves(&actor, Line::default().and_back(&actor.class(), payloads(&held))).await;
 }
 
-/// R13: a peek shows what is served next, first.
+/// R13: a peek lists jobs in the order of their delivery.
 pub(crate) async fn a_peek_shows_the_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(30)).await;
@@ -197,7 +199,7 @@ pub(crate) async fn a_peek_shows_the_order(store: &Store) {
     assert_eq!(seen, payloads(&drain(&actor).await));
 }
 
-/// R15: larger is sooner, whenever it was pushed.
+/// R15: a higher priority is delivered first, whenever the job was pushed.
 pub(crate) async fn the_more_urgent_is_first(store: &Store) {
     let actor = store.actor("worker").await;
     let names = ["5", "0", "9", "3", "7", "1", "8", "2", "6", "4"];
@@ -210,7 +212,8 @@ pub(crate) async fn the_more_urgent_is_first(store: &Store) {
     serves(&actor, Line::of(jobs)).await;
 }
 
-/// R15: one claim of many goes through the levels, and says which.
+/// R15: one claim of many jobs takes from several priorities, and each delivery has its
+/// own.
 pub(crate) async fn one_claim_spans_levels(store: &Store) {
     let actor = store.actor("worker").await;
     let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
@@ -226,7 +229,7 @@ pub(crate) async fn one_claim_spans_levels(store: &Store) {
     assert_eq!(levels, [most, most, least, least]);
 }
 
-/// R15: a job that says nothing has the middle level.
+/// R15: a job without a priority gets the middle one.
 pub(crate) async fn silence_means_normal(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [NewJob::new("silent"), urgent("six", 6), urgent("four", 4)];
@@ -236,7 +239,8 @@ pub(crate) async fn silence_means_normal(store: &Store) {
     serves(&actor, Line::of(jobs)).await;
 }
 
-/// R15, R13: of equal urgency the first pushed is first, or as it is declared.
+/// R15, R13: jobs of equal priority are delivered in push order, or as the backend
+/// declares.
 pub(crate) async fn equals_keep_their_order(store: &Store) {
     let actor = store.actor("worker").await;
     let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
@@ -249,7 +253,7 @@ pub(crate) async fn equals_keep_their_order(store: &Store) {
     serves(&actor, Line::of(jobs)).await;
 }
 
-/// R15: a job keeps its level through every way back.
+/// R15: a job keeps its priority whichever way it returns to the queue.
 pub(crate) async fn a_level_survives_every_way_back(store: &Store) {
     let actor = store.actor("worker").await;
     let urgent = NewJob::new("urgent").priority(actor.class().most_urgent());
@@ -272,11 +276,12 @@ pub(crate) async fn a_level_survives_every_way_back(store: &Store) {
     serves(&actor, left).await;
 }
 
-/// Claims the urgent job and the other, in the order that is declared, and gives the
-/// other back.
+/// Claims the urgent job and the normal one, in the declared order, and gives the
+/// normal one back.
 async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
     let both = actor.take(2).await;
-    // It came back by now, or it never left: its level decides, not its age.
+    // Here the normal job was given back or never claimed: its priority decides its
+    // position, and not its age.
     assert_in_line(actor, &both, &urgent.and_then(["normal"]));
     let [urgent, normal] = ["urgent", "normal"]
         .map(|name| both.iter().find(|one| one.payload == name).expect("claimed"));
@@ -285,7 +290,7 @@ async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
     urgent.clone()
 }
 
-/// R15, R9: a recovered job goes to the front of its own level, not of another.
+/// R15, R9: a recovered job goes to the front of its own priority, not of another.
 pub(crate) async fn a_recovered_job_jumps_no_level(store: &Store) {
     let actor = store.actor("worker").await;
     let low = actor.class().least_urgent();
@@ -302,7 +307,7 @@ pub(crate) async fn a_recovered_job_jumps_no_level(store: &Store) {
     serves(&actor, line).await;
 }
 
-/// R15: a peek shows the more urgent first, over page borders.
+/// R15: a peek lists higher priorities first, across the borders of pages.
 pub(crate) async fn a_peek_goes_through_the_levels(store: &Store) {
     let actor = store.actor("worker").await;
     let levels: Vec<_> = actor.class().levels().collect();

@@ -1,7 +1,8 @@
-//! A queue that does one thing wrong, to see that the suite catches it.
+//! Queues with one deliberate fault, to check that the suite detects it.
 //!
-//! A suite is worth what it catches. Whoever writes a backend can break it on purpose
-//! and name the case that has to fail, as this suite's own mutants do:
+//! A suite is only as good as the faults that it detects. The author of a backend can
+//! break it on purpose and name the case that must fail, as this suite's own mutants
+//! do:
 //!
 //! ```
 //! use relq_conformance::{async_trait, overrides::{Right, Override}};
@@ -17,8 +18,8 @@
 //! }
 //! ```
 //!
-//! [`OverriddenQueue::new`] makes a queue of it, for a subject to hand out, and
-//! [`disposition`](crate::judge_case) says what a case thinks of that.
+//! [`OverriddenQueue::new`] makes a queue of it, which a subject can return, and
+//! [`judge_case`](crate::judge_case) returns a case's result for that subject.
 
 mod batches;
 
@@ -33,10 +34,10 @@ use relq_core::{
     WorkerId,
 };
 
-/// What is done in place of the queue's own calls. What is not written is done right.
+/// The calls to replace. A method that is not written calls the healthy queue.
 #[async_trait]
 pub trait Override: Send + Sync {
-    /// What it says that it can do.
+    /// The capabilities that the queue declares.
     fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
         right.capabilities()
     }
@@ -89,8 +90,8 @@ pub trait Override: Send + Sync {
         right.recover(page).await
     }
 
-    /// In place of [`ReliableQueue::settle_and_claim`]: by default it settles and claims, both as
-    /// written here.
+    /// In place of [`ReliableQueue::settle_and_claim`]. By default it calls `settle`
+    /// and then `claim` of this trait.
     async fn settle_and_claim(
         &self,
         right: &Right,
@@ -180,12 +181,12 @@ pub trait Override: Send + Sync {
     }
 }
 
-/// A healthy queue, and the time and randomness that its client goes by.
+/// A healthy queue, and the clock and randomness that its client uses.
 #[derive(Debug)]
 pub struct Right {
     /// The queue.
     pub queue: Arc<dyn Queue>,
-    /// What it was opened with.
+    /// The environment that the queue was opened with.
     pub environment: Environment,
 }
 
@@ -197,14 +198,15 @@ impl Deref for Right {
     }
 }
 
-/// A healthy queue, and what is done wrong on it.
+/// A healthy queue with some of its calls replaced.
 pub struct OverriddenQueue {
     right: Right,
     overrides: Arc<dyn Override>,
 }
 
 impl OverriddenQueue {
-    /// A queue that does what the overrides says, and all else right.
+    /// A queue that makes the calls of `overrides`, and all others on the healthy
+    /// queue.
     pub fn new(right: Right, overrides: Arc<dyn Override>) -> Self {
         Self { right, overrides }
     }

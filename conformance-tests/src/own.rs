@@ -1,4 +1,4 @@
-//! relq's own backends, as the suite takes them.
+//! The subjects of relq's own backends.
 
 use std::sync::{
     Arc,
@@ -37,15 +37,15 @@ macro_rules! on_redis {
 }
 
 on_redis!(
-    /// A list of ready jobs, a sorted set of leased ones.
+    /// A list of ready jobs and a sorted set of leased ones.
     Zset, "zset", "", relq::zset::testing::script_names()
 );
 on_redis!(
-    /// One list that turns.
+    /// One list that rotates.
     Circular, "circular", "", relq::circular::testing::script_names()
 );
 on_redis!(
-    /// The same, which jobs leave as soon as they are done.
+    /// The same list, from which jobs are removed as soon as they are done.
     CircularLrem, "circular", "finish=lrem", relq::circular::testing::script_names()
 );
 on_redis!(
@@ -61,7 +61,7 @@ on_redis!(
     }
 );
 
-/// A whole database, each job a key.
+/// A backend that uses a whole database, with one key per job.
 #[derive(Debug, Default)]
 pub struct Keyspace {
     plain_pushes: AtomicU64,
@@ -101,7 +101,7 @@ impl Subject for Keyspace {
     }
 }
 
-/// Redis Streams.
+/// The backend on Redis Streams.
 #[derive(Debug, Default)]
 pub struct Stream;
 
@@ -138,7 +138,7 @@ impl Subject for Sqlite {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        // Nobody cuts the power here, so that nothing has to wait for the disk.
+        // No test here cuts the power, so no write has to wait for the disk.
         let url = format!("sqlite:{endpoint}/jobs.db?synchronous=normal");
         open("sqlite", &url, queue, environment).await
     }
@@ -148,7 +148,7 @@ impl Subject for Sqlite {
     }
 }
 
-/// The URL of a backend on that endpoint, with an option of its own.
+/// The URL of a backend on that endpoint, with one more option.
 fn url(backend: &str, endpoint: &str, option: &str) -> String {
     let sign = match option {
         "" => "",

@@ -12,10 +12,10 @@ use crate::{
     store::{Actor, HELD, Store},
 };
 
-/// A marker of a backend that nobody has.
+/// A marker of a backend that does not exist.
 const ANOTHERS: &[u8] = b"relq 1 another mode=odd";
 
-/// R25: whoever only looks leaves nothing behind, and the first write a marker.
+/// R25: reading calls write nothing, and the first write creates the marker.
 pub(crate) async fn the_first_write_marks_the_queue(store: &Store) {
     let actor = store.actor("operator").await;
     look(&*actor).await;
@@ -28,7 +28,7 @@ pub(crate) async fn the_first_write_marks_the_queue(store: &Store) {
     assert!(marker.starts_with(&format!("relq 1 {backend}")), "{marker}");
 }
 
-/// R25: whatever the first write is.
+/// R25: each kind of call creates the marker if it is the first write.
 pub(crate) async fn each_kind_of_write_marks_the_queue(store: &Store) {
     for number in 0..WRITES {
         store.tell(&[b"FLUSHALL"]).await;
@@ -57,8 +57,8 @@ pub(crate) async fn a_queue_of_another_backend_is_refused(store: &Store) {
     store.actor("owner-again").await.finish(&held).await;
 }
 
-/// R25: each call of a connection that was opened when the queue was new is refused
-/// once another backend has written first, and nothing is changed.
+/// R25: two clients open a new queue, and another backend writes first. From then on
+/// each call of the other client is refused, and nothing is changed.
 pub(crate) async fn the_second_of_two_first_writers_is_refused(store: &Store) {
     for number in 0..WRITES {
         store.tell(&[b"FLUSHALL"]).await;
@@ -75,7 +75,7 @@ pub(crate) async fn the_second_of_two_first_writers_is_refused(store: &Store) {
     store.tell(&[b"FLUSHALL"]).await;
 }
 
-/// R25: a connection that is opened again looks again, before any call.
+/// R25: a connection that was reopened reads the marker again, before any call.
 pub(crate) async fn a_reconnect_looks_again(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -95,8 +95,8 @@ pub(crate) async fn a_reconnect_looks_again(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-/// R25: a waiting claim takes nothing of a queue that became another backend's while its
-/// connections were away.
+/// R25: a waiting claim takes nothing from a queue that another backend took over while
+/// the claim's connections were closed.
 pub(crate) async fn a_waiting_claim_looks_again(store: &Store) {
     let actor = store.actor("worker").await;
     let wait = Duration::from_secs(20);
@@ -117,7 +117,7 @@ pub(crate) async fn a_waiting_claim_looks_again(store: &Store) {
     store.mark(own.as_bytes()).await;
 }
 
-/// R25: recovery compares the marker before it touches anything.
+/// R25: recovery compares the marker before it changes anything.
 pub(crate) async fn recovery_looks_before_it_touches(store: &Store) {
     let actor = store.actor("reaper").await;
     actor.store(["1", "2"]).await;
@@ -138,7 +138,7 @@ pub(crate) async fn recovery_looks_before_it_touches(store: &Store) {
     delivers(&actor, ["1", "2"]).await;
 }
 
-/// R25: another handle looks like anybody else.
+/// R25: another handle reads the marker when it is opened, as the first one did.
 pub(crate) async fn another_handle_looks_too(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -151,8 +151,8 @@ pub(crate) async fn another_handle_looks_too(store: &Store) {
     store.mark(own.as_bytes()).await;
 }
 
-/// R25: a client that has seen the marker writes it again when the store was emptied
-/// under it, so that no running worker is stopped by a flush.
+/// R25: a client that has seen the marker writes it again if the store was emptied in
+/// the meantime, so a flush does not stop a running worker.
 pub(crate) async fn a_flush_stops_no_running_client(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("gone").await;
@@ -168,8 +168,8 @@ pub(crate) async fn a_flush_stops_no_running_client(store: &Store) {
     delivers(&store.actor("newcomer").await, ["kept"]).await;
 }
 
-/// R25: keys without a marker are refused, be they older than markers or the marker
-/// lost, until the marker is there.
+/// R25: keys without a marker are refused until a marker is set. Either the keys are
+/// older than markers, or the marker was lost.
 pub(crate) async fn keys_without_a_marker_are_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["1", "2"]).await;
@@ -186,8 +186,8 @@ pub(crate) async fn keys_without_a_marker_are_refused(store: &Store) {
     store.actor("newcomer").await.finish(&held).await;
 }
 
-/// R25: a queue of a newer format, or with an option that is not known, is refused as
-/// one of a newer relq, and so is what is no marker at all.
+/// R25: a queue of a newer format, or with an unknown option, is refused as one of a
+/// newer relq. So is a marker that cannot be parsed.
 pub(crate) async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -210,7 +210,7 @@ pub(crate) async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-/// R25: a purge leaves the queue to its owner.
+/// R25: a purge keeps the marker, so the queue keeps its owner.
 pub(crate) async fn a_purge_keeps_the_marker(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store(["1", "2"]).await;
@@ -222,7 +222,7 @@ pub(crate) async fn a_purge_keeps_the_marker(store: &Store) {
     store.actor("newcomer").await.store_one("next").await;
 }
 
-/// R25, R20: what other clients push makes nobody the owner.
+/// R25, R20: pushes of other clients set no owner.
 pub(crate) async fn plain_pushes_need_no_marker(store: &Store) {
     store.push_raw(b"123").await;
     let actor = store.actor("worker").await;
@@ -233,7 +233,7 @@ pub(crate) async fn plain_pushes_need_no_marker(store: &Store) {
 }
 
 impl Store {
-    /// What the marker of the case's queue says; nothing where there is none.
+    /// Returns the marker of the case's queue, or an empty string if there is none.
     async fn marker(&self) -> String {
         let answer = self.tell(&[b"GET", b"{jobs}:marker"]).await;
         let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -244,7 +244,7 @@ impl Store {
         self.tell(&[b"SET", b"{jobs}:marker", marker]).await;
     }
 
-    /// All that is in the database, byte for byte.
+    /// Returns the whole content of the database, byte for byte.
     async fn contents(&self) -> String {
         let script = "local keys, all = redis.call('KEYS', '*'), {} \
             table.sort(keys) for _, key in ipairs(keys) do \
@@ -256,7 +256,7 @@ impl Store {
         text.strip_prefix("$0").map_or(text.clone(), |_| String::new())
     }
 
-    /// What is said to a newcomer.
+    /// Returns the error that a new actor gets when it opens the queue.
     async fn refusal(&self, name: &str) -> String {
         let refused = self.try_actor(name).await.err();
         let refused = refused.expect("the queue is not to be had");
@@ -279,7 +279,7 @@ fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).expect("not zero")
 }
 
-/// Every call that only looks.
+/// Makes every call that only reads.
 async fn look(queue: &dyn Queue) {
     queue.stats().await.expect("answered");
     for state in
@@ -296,7 +296,8 @@ async fn look(queue: &dyn Queue) {
 /// How many kinds of calls write.
 const WRITES: usize = 10;
 
-/// The call of that number that writes, or would.
+/// Makes the call of that number. Each of them writes, or would write if it were
+/// allowed.
 async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
     let ask = ClaimRequest::new(actor.worker().clone(), HELD);
     match number {
@@ -321,7 +322,7 @@ async fn cut_connections(store: &Store) {
     store.tell(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]).await;
 }
 
-/// What the actor is answered that has lost its connection, once it has another.
+/// Returns the actor's first result on a new connection, after it has lost its old one.
 async fn after_the_cut(actor: &Actor) -> Result<(), Error> {
     eventually("an answer on a new connection", || async {
         match actor.stats().await {

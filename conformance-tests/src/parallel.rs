@@ -1,4 +1,4 @@
-//! Judging many things at once.
+//! Judges many tasks in parallel.
 
 use std::{
     num::NonZeroUsize,
@@ -9,11 +9,11 @@ use std::{
     thread,
 };
 
-/// Most cases wait for servers and clocks, so that more can run than there are
-/// processors.
+/// How many cases run per processor. Most cases wait for servers and clocks, so more
+/// can run than there are processors.
 const CASES_A_PROCESSOR: usize = 2;
 
-/// What is said of each, in their order.
+/// Returns the result of `judge` for each task, in the order of the tasks.
 pub(crate) fn in_parallel<T: Sync, U: Send>(
     tasks: &[T],
     judge: impl Fn(&T) -> U + Sync,

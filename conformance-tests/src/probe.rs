@@ -1,6 +1,7 @@
-//! What runs in place of a case whose option the backend does not support: a check
-//! that the option is refused, and that nothing was stored; and in place of one whose
-//! class it does not declare, what holds for all classes.
+//! Probes that run in place of a case. If the backend does not support the case's
+//! option, the probe checks that the option is refused and that nothing was stored. If
+//! the backend does not declare the case's class, the probe checks the rule that holds
+//! for all classes.
 
 use std::time::Duration;
 
@@ -13,21 +14,21 @@ use crate::{
     store::{HELD, Store, WOKEN},
 };
 
-/// What a backend must support or declare for a case to be run on it.
+/// What a backend must support or declare for a case to run on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// An option, supported.
+    /// It supports the option.
     Option(Capability),
-    /// An order, declared.
+    /// It declares an order.
     Order,
-    /// First in, first out, declared.
+    /// It declares first in, first out.
     Fifo,
-    /// A lease for each job, declared.
+    /// It declares one lease per job.
     JobLease,
 }
 
 impl Need {
-    /// Whether a backend that claims this can be held to the case.
+    /// Whether the case applies to a backend with these capabilities.
     pub fn is_met_by(self, capabilities: &Capabilities) -> bool {
         match self {
             Self::Option(option) => capabilities.supports(option),
@@ -56,7 +57,7 @@ impl Need {
     }
 }
 
-/// Runs in place of a case that has this need.
+/// Runs the probe in place of a case that has this need.
 pub(crate) async fn instead(store: &Store, need: Need) {
     match need {
         Need::Option(Capability::BlockingWait) => polls(store).await,
@@ -66,7 +67,7 @@ pub(crate) async fn instead(store: &Store, need: Need) {
     }
 }
 
-/// A claim that is not woken finds the job all the same before its wait is over.
+/// A claim that no notification wakes still finds the job before its wait ends.
 async fn polls(store: &Store) {
     let (actor, producer) = (store.actor("worker").await, store.actor("p").await);
     let wait = Duration::from_secs(30);
@@ -79,7 +80,7 @@ async fn polls(store: &Store) {
     assert_eq!(taken.expect("the claim ends"), 1);
 }
 
-/// In whatever order: each job is delivered once, whether or not it came back.
+/// In any order, each job is delivered once, whether it was given back or not.
 async fn comes_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(20)).await;
@@ -89,7 +90,7 @@ async fn comes_once(store: &Store) {
     delivers(&actor, numbered(20)).await;
 }
 
-/// Nothing leads to batches.
+/// The backend offers no batches.
 async fn has_none(store: &Store) {
     let actor = store.actor("prober").await;
 

@@ -41,7 +41,7 @@ pub(crate) async fn a_cancel_races_an_ack(store: &Store) {
     assert_eq!((applied + cancelled, stats.unfinished()), (50, 0));
 }
 
-/// R7, R24: of an ack and a leave, one wins each job.
+/// R7, R24: of an ack and a worker's release, one wins for each job.
 pub(crate) async fn a_release_races_acks(store: &Store) {
     let (holder, rival, held) = rivals(store, 200).await;
     let leaver = holder.worker().clone();
@@ -58,7 +58,7 @@ pub(crate) async fn a_release_races_acks(store: &Store) {
     assert_eq!(applied + back, 200);
 }
 
-/// R23: of a redrive and a purge of dead letters, one wins each.
+/// R23: of a redrive and a purge of dead letters, one wins for each job.
 pub(crate) async fn a_redrive_races_a_purge(store: &Store) {
     let (holder, rival, held) = rivals(store, 300).await;
     settle_all(&holder, &held, &dead("no")).await;
@@ -74,7 +74,7 @@ pub(crate) async fn a_redrive_races_a_purge(store: &Store) {
     assert_eq!(moved + purged, 300);
 }
 
-/// R12, R14: reapers at once promote each due job once.
+/// R12, R14: reapers that run in parallel promote each due job once.
 pub(crate) async fn reapers_at_once_promote_once(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = numbered(200).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
@@ -95,7 +95,7 @@ pub(crate) async fn reapers_at_once_promote_once(store: &Store) {
     delivers(&actor, numbered(200)).await;
 }
 
-/// R1, R19: a purge that races with pushes leaves whole jobs or none.
+/// R1, R19: a purge that races with pushes removes a job completely or not at all.
 pub(crate) async fn a_purge_races_pushes(store: &Store) {
     let (producer, operator) = (store.actor("p").await, store.actor("o").await);
     let pushing = tokio::spawn(async move {

@@ -1,19 +1,19 @@
-//! A place among the ready jobs.
+//! The position of a job among the ready jobs.
 
 use relq_core::Priority;
 
-/// When something happened: a count of operations, and a place within one.
+/// The moment of an event: the number of the operation, and an index within it.
 pub(crate) type Moment = (u32, usize);
 
-/// After all that can happen.
+/// Later than every other moment.
 pub(crate) const LAST: Moment = (u32::MAX, 0);
 
-/// A place among the ready jobs of one priority (R13).
+/// A position among the ready jobs of one priority (R13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadyPosition {
-    /// It came back. Those of one return and one claim keep their order.
+    /// The job came back. Jobs of one return and one claim keep their order.
     Front { back: Moment, claim: u32, index: usize, until: u64 },
-    /// It became ready somewhere between the two.
+    /// The job became ready at some moment between `from` and `to`.
     Back { from: Moment, to: Moment, due: Option<u64> },
 }
 
@@ -25,17 +25,17 @@ pub(crate) struct Ready {
 }
 
 impl ReadyPosition {
-    /// Of what is pushed, and ready at once.
+    /// The position of a job that was pushed ready.
     pub(crate) fn fresh(at: Moment) -> Self {
         Self::Back { from: at, to: at, due: None }
     }
 
-    /// Whether it was pushed to be ready at once, and never delivered.
+    /// Whether the job was pushed ready and has never been delivered.
     pub(crate) fn is_fresh(&self) -> bool {
         matches!(self, Self::Back { from, to, due: None } if from == to)
     }
 
-    /// Whether this one is surely before the other.
+    /// Whether this job must be delivered before the other one.
     pub(crate) fn is_before(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Front { .. }, Self::Back { .. }) => true,

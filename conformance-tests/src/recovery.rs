@@ -1,4 +1,4 @@
-//! The dead are survived, and leaving is clean (R9, R11, R12, R24).
+//! Jobs survive dead workers, and a worker can be released cleanly (R9, R11, R12, R24).
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -20,7 +20,7 @@ async fn release_worker(actor: &Actor) -> u64 {
     actor.release_worker(actor.worker()).await.expect("the release is answered").jobs
 }
 
-/// R9: another worker gets the job of one that is gone.
+/// R9: another worker gets the job of a dead worker.
 pub(crate) async fn a_dead_workers_job_comes_back(store: &Store) {
     let (dying, survivor) = (store.actor("w1").await, store.actor("w2").await);
     let job = survivor.store_one("job").await;
@@ -49,7 +49,7 @@ pub(crate) async fn recovery_spares_the_living(store: &Store) {
     living.finish(&held[1]).await;
 }
 
-/// R9: recovery does one page and says whether there is more.
+/// R9: recovery handles one page and reports whether there is more.
 pub(crate) async fn recovery_pages_and_says_more(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(25)).await;
@@ -66,7 +66,7 @@ pub(crate) async fn recovery_pages_and_says_more(store: &Store) {
     assert_eq!(payloads(&drain(&actor).await).len(), 25);
 }
 
-/// R9: more overdue leases than any one step can hold come back all.
+/// R9: recovery returns all of more overdue leases than any one step can hold.
 pub(crate) async fn recovery_of_thousands_loses_none(store: &Store) {
     let actor = store.actor("worker").await;
     let many = 8_500;
@@ -85,7 +85,7 @@ pub(crate) async fn recovery_of_thousands_loses_none(store: &Store) {
     delivers(&actor, numbered(many)).await;
 }
 
-/// R9: recovery says when it is worth coming again.
+/// R9: recovery reports when the next lease expires.
 pub(crate) async fn recovery_says_when_the_next_lease_ends(store: &Store) {
     let actor = store.actor("worker").await;
     assert_eq!(actor.recover_all().await.next_in, None);
@@ -97,11 +97,12 @@ pub(crate) async fn recovery_says_when_the_next_lease_ends(store: &Store) {
     assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
     actor.finish(&held).await;
     let idle = actor.recover_all().await.next_in;
-    // A heartbeat that is shared may be watched for as long as it was to run.
+    // With a shared heartbeat, recovery may watch the worker's lease until its original
+    // end.
     assert!(idle.is_none() || actor.class().shares_heartbeat(), "{idle:?}");
 }
 
-/// R9, R14: recovery says when the next delay ends.
+/// R9, R14: recovery reports when the next delay ends.
 pub(crate) async fn recovery_says_when_the_next_job_is_due(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").delay(HELD)).await;
@@ -111,7 +112,7 @@ pub(crate) async fn recovery_says_when_the_next_job_is_due(store: &Store) {
     assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
 }
 
-/// R12: reapers at once requeue each job once.
+/// R12: reapers that run in parallel requeue each job once.
 pub(crate) async fn reapers_at_once_requeue_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(200)).await;
@@ -130,11 +131,11 @@ pub(crate) async fn reapers_at_once_requeue_once(store: &Store) {
 
     assert_eq!(requeued, 200);
     let again = drain(&actor).await;
-    assert!(again.iter().all(|one| one.attempt() == 2), "each once");
+    assert!(again.iter().all(|one| one.attempt() == 2), "each job was requeued once");
     expect_exactly(payloads(&again), numbered(200));
 }
 
-/// R12: a recovery with nothing to do does nothing, as often as it likes.
+/// R12: a recovery with nothing to recover changes nothing, however often it runs.
 pub(crate) async fn an_idle_reaper_changes_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(3)).await;
@@ -152,7 +153,7 @@ pub(crate) async fn an_idle_reaper_changes_nothing(store: &Store) {
     assert_eq!(drain(&actor).await.len(), 2);
 }
 
-/// R11: every way to end a delivery counts it, but being given back.
+/// R11: each way to end a delivery counts as an attempt, except giving the job back.
 pub(crate) async fn attempts_are_counted(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -192,7 +193,7 @@ pub(crate) async fn poison_is_buried(store: &Store) {
     assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
 }
 
-/// R11: recovery tells what it buried from what it requeued.
+/// R11: recovery counts buried jobs apart from requeued ones.
 pub(crate) async fn recovery_counts_burials(store: &Store) {
     let actor = store.actor("worker").await;
     let last = NewJob::new("last").max_attempts(attempts(1));
@@ -239,7 +240,7 @@ pub(crate) async fn a_crash_keeps_the_last_error(store: &Store) {
     assert_eq!(buried.last_error.as_deref(), Some(expected));
 }
 
-/// R11: a dead letter that no attempt brought to an end says so of each.
+/// R11: a dead letter lists each attempt that ended without a settlement.
 pub(crate) async fn each_lost_lease_is_told(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").max_attempts(attempts(3))).await;
@@ -256,7 +257,7 @@ pub(crate) async fn each_lost_lease_is_told(store: &Store) {
     assert_eq!(buried.last_error, Some(expected));
 }
 
-/// R11, R24: being given back on the last attempt buries nothing.
+/// R11, R24: giving a job back on its last attempt does not bury it.
 pub(crate) async fn the_last_attempt_can_be_given_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").max_attempts(attempts(1))).await;
@@ -272,7 +273,7 @@ pub(crate) async fn the_last_attempt_can_be_given_back(store: &Store) {
     assert_eq!((held.attempt(), held.is_last_attempt()), (1, true));
 }
 
-/// R11: a worker that survives several jobs in one lease each counts each alone.
+/// R11: several jobs held under one worker's lease each count their own attempts.
 pub(crate) async fn attempts_belong_to_the_job(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b"]).await;
@@ -288,7 +289,7 @@ pub(crate) async fn attempts_belong_to_the_job(store: &Store) {
     expect_exactly(counted, [(failed, 2), (spared, 1)]);
 }
 
-/// R9: the shortest lease that is allowed ends like any other.
+/// R9: the shortest lease that is allowed expires like any other.
 pub(crate) async fn the_shortest_lease_ends(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -299,7 +300,8 @@ pub(crate) async fn the_shortest_lease_ends(store: &Store) {
     assert_eq!(actor.recover_all().await.requeued, 1);
 }
 
-/// R8, R12: a reaper that saw a lease run does not revive its job once it is done.
+/// R8, R12: a reaper that saw a job's lease does not bring the job back after it was
+/// finished.
 pub(crate) async fn a_reaper_forgets_what_it_saw(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -313,8 +315,8 @@ pub(crate) async fn a_reaper_forgets_what_it_saw(store: &Store) {
     assert_eq!(actor.take(1).await, []);
 }
 
-/// R7, R9: a late ack leaves no mark that keeps the job from coming back when its
-/// next holder dies as well.
+/// R7, R9: a late ack leaves no mark that keeps the job from coming back when its next
+/// holder dies as well.
 pub(crate) async fn a_late_ack_stops_no_recovery(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

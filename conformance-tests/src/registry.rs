@@ -1,4 +1,4 @@
-//! All cases, with what a report says of them.
+//! The list of all cases, with the facts that a report shows about them.
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -21,19 +21,19 @@ pub struct Case {
     pub rules: &'static [&'static str],
     /// What a backend must support or declare for the case to be run.
     pub needs: &'static [Need],
-    /// Which stores it concerns.
+    /// The stores that the case applies to.
     pub scope: Scope,
     pub(crate) run: Run,
 }
 
-/// Which stores a case concerns.
+/// The stores that a case applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All.
+    /// All stores.
     Every,
-    /// Those on Redis.
+    /// Stores on Redis.
     Redis,
-    /// Those that are embedded.
+    /// Embedded stores.
     Embedded,
 }
 
@@ -163,7 +163,7 @@ mod tests {
         rules.split(", ").all(is_rule).then_some(rules)
     }
 
-    /// A case takes a store and answers nothing.
+    /// A case takes a store and returns nothing.
     fn case_name(line: &str) -> Option<&str> {
         let (name, rest) =
             line.strip_prefix("pub(crate) async fn ")?.split_once('(')?;
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(difference, Vec::<&(String, String)>::new());
     }
 
-    /// Whatever the table of known bugs names is there.
+    /// Every case that the table of known bugs names exists.
     #[test]
     fn the_cases_of_the_hazards_exist() {
         let hazards = include_str!("../HAZARDS.md");

@@ -12,16 +12,16 @@ use crate::{Subject, store_site::StoreSite};
 /// How many queues can live in one database of a Redis server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Any number: their keys are apart.
+    /// Any number: each queue has keys of its own.
     ManyQueues,
-    /// One: all keys are its own.
+    /// One: all keys of the database belong to it.
     OneQueue,
 }
 
-/// How many databases a server has that nobody configured.
+/// The number of databases of a Redis server by default.
 pub(crate) const DATABASES: usize = 16;
 
-/// The database of each queue of a case. That of the first that is asked for is 0.
+/// The database of each queue of a case. The first queue that is asked for gets 0.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     room: Room,
@@ -33,7 +33,7 @@ impl Rooms {
         Self { room, taken: Mutex::default() }
     }
 
-    /// The database of that queue, from now on.
+    /// The database of that queue. It is fixed by the first call.
     pub(crate) fn of(&self, queue: &QueueName) -> usize {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match self.room {
@@ -43,7 +43,7 @@ impl Rooms {
         *taken.entry(queue.clone()).or_insert(next)
     }
 
-    /// Every queue that was asked for, and its database.
+    /// Every queue that was asked for, with its database.
     pub(crate) fn all(&self) -> BTreeMap<QueueName, usize> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -70,7 +70,8 @@ impl Rooms {
         foreign
     }
 
-    /// As many of the names as there is room for, beside a queue of another name.
+    /// As many of the names as the server has room for, beside one queue of another
+    /// name.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         match self.room {
             Room::ManyQueues => names,
@@ -79,7 +80,7 @@ impl Rooms {
     }
 }
 
-/// The same endpoint in another database.
+/// The same endpoint with another database.
 pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
     if database == 0 {
         return endpoint.to_owned();
@@ -90,18 +91,19 @@ pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
     format!("{}/{database}", endpoint.trim_end_matches("/0"))
 }
 
-/// How each script of the suite's own begins, so that its commands are not taken for a
-/// backend's.
+/// The first line of each script of the suite's own, so that its commands are not
+/// mistaken for a backend's.
 pub(crate) const SUITES_SCRIPT: &str = "-- the suite's own\n";
 
-/// What is told to a server to be answered with all keys of a database.
+/// The command that returns all keys of a database.
 fn keys_of(database: usize) -> [Vec<u8>; 4] {
     let script = "redis.call('SELECT', ARGV[1]) return redis.call('KEYS', '*')";
     let script = format!("{SUITES_SCRIPT}{script}");
     ["EVAL", &script, "0", &database.to_string()].map(|word| word.as_bytes().to_vec())
 }
 
-/// What is told to a server to be answered with how much its keys hold.
+/// The command that returns how many elements, fields, members and strings all keys
+/// hold.
 pub(crate) fn size() -> [Vec<u8>; 3] {
     let script = "local size, commands = 0, {list = 'LLEN', hash = 'HLEN', \
                   zset = 'ZCARD', set = 'SCARD', stream = 'XLEN'} \
@@ -113,14 +115,14 @@ pub(crate) fn size() -> [Vec<u8>; 3] {
     ["EVAL", &script, "0"].map(|word| word.as_bytes().to_vec())
 }
 
-/// The strings of a raw answer that is a list of them.
+/// Parses a raw reply that is a list of strings.
 pub(crate) fn strings(answer: &[u8]) -> Vec<Vec<u8>> {
     let mut strings = Vec::new();
     let Some((_, mut rest)) = line(answer) else { return strings };
     while let Some((head, behind)) = line(rest) {
         let length =
             std::str::from_utf8(&head[1..]).ok().and_then(|it| it.parse().ok());
-        let length: usize = length.expect("the server says how long a key is");
+        let length: usize = length.expect("the reply has the length of each key");
         strings.push(behind[..length].to_vec());
         rest = &behind[length + 2..];
     }

@@ -8,10 +8,11 @@ use std::{
 
 use crate::{Case, Profile, Subject, cases, probe, runtime::block_on, store::Store};
 
-/// A case that takes longer hangs (R21). The slowest takes seconds.
+/// The time limit of a case; a case that exceeds it hangs (R21). The slowest takes
+/// seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs the case of that id; what [`conformance!`](crate::conformance) calls.
+/// Runs the case of that id. [`conformance!`](crate::conformance) calls it.
 ///
 /// # Panics
 /// When the backend breaks a promise, when the case hangs, or when no case has that
@@ -20,11 +21,11 @@ pub fn run<S: Subject + Default>(profile: Profile, id: &str) {
     run_on(LIMIT, S::default(), profile, id);
 }
 
-/// Runs the case of that id on this subject, and answers what a test would panic
-/// with: for who expects a backend to be caught, as with a mutant.
+/// Runs the case of that id on this subject, and returns the message with which a test
+/// would panic. Use it for a subject that must fail, such as a mutant.
 ///
 /// # Errors
-/// The words of the promise that is broken.
+/// The message of the broken promise.
 pub fn judge_case(
     subject: impl Subject,
     profile: Profile,
@@ -33,10 +34,10 @@ pub fn judge_case(
     judge_case_within(LIMIT, subject, profile, id)
 }
 
-/// The same, where what takes longer than `limit` is said to hang.
+/// The same, with another time limit after which the case counts as hanging.
 ///
 /// # Errors
-/// The words of the promise that is broken.
+/// The message of the broken promise.
 pub fn judge_case_within(
     limit: Duration,
     subject: impl Subject,
@@ -46,7 +47,7 @@ pub fn judge_case_within(
     caught(|| drop(run_on(limit, subject, profile, id)))
 }
 
-/// Answers what a test would panic with.
+/// Returns the message with which the test panics, if it does.
 pub(crate) fn caught(test: impl FnOnce()) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(test)).map_err(|panic| {
         match panic.downcast::<String>() {
@@ -58,11 +59,11 @@ pub(crate) fn caught(test: impl FnOnce()) -> Result<(), String> {
     })
 }
 
-/// The commands and scripts that are sent while the case of that id is judged, each by
-/// its name; what cannot be caught by the case is in none of them.
+/// Returns the names of the commands and scripts that are sent while the case of that
+/// id runs. The case cannot detect a fault in any other command or script.
 ///
 /// # Panics
-/// As [`run`].
+/// As for [`run`].
 pub fn commands<S: Subject + Default>(id: &str) -> BTreeSet<String> {
     run_on(LIMIT, S::default(), Profile::Redis, id)
 }

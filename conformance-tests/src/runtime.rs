@@ -1,9 +1,9 @@
-//! The runtimes that cases run on, and what panics on their threads.
+//! The runtimes that cases run on, and the panics on their threads.
 //!
-//! A task that a backend spawned and never joins dies unheard when it panics: its work
-//! is not done, and the case may pass all the same, as somebody else does it later. So
-//! what panics on the threads of a case is kept, and is a failure. Threads that a
-//! backend starts by itself are not seen.
+//! If a task that a backend spawned and never joins panics, nothing reports it. Its
+//! work is not done, and the case may still pass because another call does the work
+//! later. So the suite collects all panics on the threads of a case, and each of them
+//! is a failure. It does not see threads that a backend starts itself.
 
 use std::{
     cell::RefCell,
@@ -15,29 +15,29 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 
 thread_local! {
-    /// Whom a panic of this thread is told.
+    /// The collector that receives the panics of this thread.
     static LISTENING: RefCell<Option<Panics>> = const { RefCell::new(None) };
 }
 
-/// The panics of the threads that are listened to, each with its place.
+/// The panics of the observed threads, each with its source location.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Panics(Arc<Mutex<Vec<String>>>);
 
 impl Panics {
-    /// Those of whoever runs this thread; without one, they are listened to by the
-    /// caller alone.
+    /// The collector of this thread. Without one, it returns a new collector that only
+    /// the caller reads.
     pub(crate) fn here() -> Self {
-        // A thread that ends may panic after its own memory is gone.
+        // A thread may panic while it ends, after its thread-local storage is gone.
         LISTENING.try_with(|it| it.borrow().clone()).ok().flatten().unwrap_or_default()
     }
 
-    /// What panicked since the last time that this was asked.
+    /// Returns the panics since the previous call of this method.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.all())
     }
 
-    /// Runs `work`, and all that it spawns, on this thread; what is still under way when
-    /// `work` is over is dropped.
+    /// Runs `work`, and all tasks that it spawns, on this thread. Tasks that have not
+    /// ended when `work` ends are dropped.
     ///
     /// # Errors
     /// When the operating system gives no runtime.
@@ -63,7 +63,7 @@ impl Panics {
         Ok(self.during(|| finish(runtime, work)))
     }
 
-    /// Listens to this thread meanwhile.
+    /// Collects the panics of this thread while `run` runs.
     fn during<T>(&self, run: impl FnOnce() -> T) -> T {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -88,7 +88,7 @@ impl Panics {
     }
 }
 
-/// Who was listening before.
+/// The collector that was active before.
 struct Listening(Option<Panics>);
 
 impl Drop for Listening {
@@ -101,7 +101,7 @@ fn listen(to: Option<Panics>) {
     LISTENING.set(to);
 }
 
-/// What panics while the rest is dropped counts, too.
+/// Drops the runtime here, so that panics of tasks that are dropped are collected too.
 fn finish<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     let done = runtime.block_on(work);
     drop(runtime);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(panics.take(), [""; 0]);
     }
 
-    /// As when a task notices that its runtime is gone.
+    /// A task may panic when it notices that its runtime is gone.
     #[test]
     fn a_task_that_panics_when_it_is_dropped_is_heard() {
         struct Fragile;

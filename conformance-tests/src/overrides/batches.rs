@@ -1,4 +1,4 @@
-//! The batches of a overridden queue.
+//! The batches of an overridden queue.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -14,7 +14,7 @@ impl Right {
     /// The batches of the healthy queue.
     ///
     /// # Panics
-    /// When it has none: a overridden queue has batches where the healthy one has.
+    /// When it has none: an overridden queue has batches only if the healthy one has.
     pub fn batches(&self) -> &dyn BatchQueue {
         self.queue.batch_queue().expect("the healthy queue has batches")
     }

@@ -68,7 +68,7 @@ impl Start {
         let folder = folder();
         let clock = VirtualClock::new();
         let healthy = healthy(subject, folder.path(), &clock, Seed::Preparing).await;
-        let healthy = healthy.expect("the hand opens an empty folder");
+        let healthy = healthy.expect("the healthy actor opens an empty folder");
         let is_missing = |need: &&Need| !need.is_met_by(healthy.capabilities());
         if let Some(need) = scenario.needs.iter().find(is_missing) {
             return Err(*need);
@@ -76,7 +76,7 @@ impl Start {
         // Opened now, because a victim that stands still may keep the store locked
         // later.
         let elsewhere = elsewhere(subject, &healthy, folder.path(), &clock).await;
-        let elsewhere = elsewhere.expect("the hand opens another queue");
+        let elsewhere = elsewhere.expect("the healthy actor opens another queue");
         let survivors = Survivors { clock, healthy, elsewhere };
         let scene = (scenario.prepare)(&survivors, &victim()).await;
         let files = files(&store(folder.path())).expect("the folder can be read");

@@ -1,8 +1,8 @@
-//! A Markdown table of named rows and columns, of which one can be replaced.
+//! A Markdown table with named rows and columns, one of which can be replaced.
 
 use std::fmt;
 
-/// A table whose first column names the rows. Its cells hold no `|`.
+/// A table whose first column holds the names of the rows. Cells must not contain `|`.
 #[derive(Debug)]
 pub(super) struct Grid {
     corner: String,
@@ -26,12 +26,13 @@ impl Grid {
         Self { corner: corner.to_owned(), heads, rows: Vec::new() }
     }
 
-    /// The table that a text begins with, or one without rows and columns.
+    /// Parses the table at the start of a text. Returns an empty table if there is
+    /// none.
     pub(super) fn parse(text: &str, corner: &str) -> Self {
         let mut lines = text.lines().filter_map(words);
         let mut grid = Self::new(corner, []);
         grid.heads = lines.next().map(|(_, heads)| heads).unwrap_or_default();
-        // The line between the heads and the rows.
+        // Skip the line between the head and the rows.
         lines.next();
         for (name, mut cells) in lines {
             cells.resize(grid.heads.len(), String::new());
@@ -40,7 +41,7 @@ impl Grid {
         grid
     }
 
-    /// Names the columns anew.
+    /// Replaces the names of the columns.
     pub(super) fn set_heads<const COLUMNS: usize>(&mut self, heads: [&str; COLUMNS]) {
         self.heads = heads.map(str::to_owned).into();
     }
@@ -58,8 +59,8 @@ impl Grid {
         }
     }
 
-    /// Replaces the column of that name, or adds it at the end. A row that is new stands
-    /// behind the one that precedes it in `column`; a row without a cell is removed.
+    /// Replaces the column of that name, or adds it at the end. A new row is inserted
+    /// after the row that precedes it in `column`. A row without cells is removed.
     pub(super) fn set_column(&mut self, head: &str, column: Vec<(&str, String)>) {
         let at = self.place_of(head);
         for row in &mut self.rows {
@@ -100,7 +101,7 @@ impl fmt::Display for Grid {
     }
 }
 
-/// The first cell of a line, and the others.
+/// Splits a line into its first cell and the others.
 fn words(line: &str) -> Option<(String, Vec<String>)> {
     let line = line.trim().strip_prefix('|')?;
     let mut cells = line.strip_suffix('|').unwrap_or(line).split('|');

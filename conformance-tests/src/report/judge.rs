@@ -1,4 +1,4 @@
-//! Runs the suite and keeps what panicked.
+//! Runs the suite and keeps the messages of panics.
 
 use std::{
     any::Any,
@@ -15,12 +15,12 @@ use crate::{
     store::Store,
 };
 
-/// Which cases are judged.
+/// The cases to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
-    /// All that concern the kind of store.
+    /// All cases that apply to the kind of store.
     All,
-    /// Those whose ids begin so.
+    /// The cases whose ids begin with this text.
     Only(String),
 }
 
@@ -33,11 +33,11 @@ impl Chosen {
     }
 }
 
-/// Judges the backend by all cases that are chosen and concern it, by every act that
-/// can be hit by a fault, and by the model.
+/// Judges the backend by all chosen cases that apply to it, by every act that supports
+/// faults, and by the model.
 ///
 /// # Panics
-/// When the backend cannot be opened at all, or the system gives no runtime.
+/// When the backend cannot be opened at all, or the operating system gives no runtime.
 pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report {
     let capabilities = capabilities::<S>(profile);
     let concerned = cases().iter().filter(|case| concerns(case, profile));
@@ -59,7 +59,7 @@ fn concerns(case: &Case, profile: Profile) -> bool {
     }
 }
 
-/// How its acts are hit by a fault, if they can be.
+/// How faults are injected into the backend's acts, if the backend supports it.
 fn injection<S: Subject + Default>(profile: Profile) -> Option<Injection> {
     match profile {
         Profile::Redis => Some(Injection::AtTheProxy),
@@ -76,7 +76,7 @@ fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
     })
 }
 
-/// Something to be judged.
+/// One thing to judge.
 enum Task {
     Case(&'static Case),
     Act(&'static str, Injection),
@@ -144,14 +144,14 @@ fn of_tally(tally: &Tally) -> CaseResult {
     } else if !tally.unsupported.is_empty() {
         CaseResult::Unsupported
     } else if tally.faults_fired == 0 {
-        // FAULT-FIRED: what was not hit by a fault was not judged.
+        // FAULT-FIRED: an act that no fault hit was not judged.
         CaseResult::Failed("no fault fired".to_owned())
     } else {
         CaseResult::Passed
     }
 }
 
-/// What it answers, or the words that it panicked with.
+/// Returns the result, or the message of the panic.
 fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| words(&*panic))
 }
@@ -159,5 +159,5 @@ fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("it panicked without a word").to_owned()
+    text.unwrap_or("it panicked without a message").to_owned()
 }

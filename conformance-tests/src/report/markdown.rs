@@ -1,4 +1,4 @@
-//! A report in a document: what stands between marks is replaced, the rest is kept.
+//! Writes a report into a document: replaces the text between marks and keeps the rest.
 //!
 //! ```text
 //! <!-- conformance of NAME: begin -->   a table of this backend alone
@@ -6,9 +6,9 @@
 //! <!-- conformance summary: begin -->   a row a backend
 //! ```
 //!
-//! Each ends with the same mark that says `end`. A matrix or a summary is of many
-//! backends: a report replaces its backend's column or row and leaves the others as
-//! they are, so reports can be written in any order.
+//! Each section ends with the same mark, with `end` for `begin`. A matrix or a summary
+//! covers many backends: a report replaces the column or row of its own backend and
+//! keeps the others. So reports can be written in any order.
 
 use std::{
     fs::File,
@@ -18,7 +18,7 @@ use std::{
 
 use super::{Counts, Report, grid::Grid};
 
-/// The row of the whole report.
+/// The row with the totals of the whole report.
 const ALL: &str = "**all**";
 
 const MATRIX: &str = "matrix";
@@ -27,8 +27,8 @@ const SUMMARY_HEADS: [&str; 5] =
     ["backend", "cases", "passed", "failed", "unsupported"];
 
 impl Report {
-    /// A Markdown table of what is the same in each run: how many steps a waiting
-    /// claim takes is not.
+    /// Returns a Markdown table with the columns that are equal in each run. The number
+    /// of steps is left out, because a waiting claim takes more or fewer of them.
     pub fn markdown(&self) -> String {
         let [_, heads @ ..] = SUMMARY_HEADS;
         let mut grid = Grid::new(self.backend, heads);
@@ -38,10 +38,10 @@ impl Report {
         grid.to_string()
     }
 
-    /// Writes the report to `file`, between each pair of marks that concerns it. A file
-    /// that is new or empty gets the table of the backend alone, with its marks.
+    /// Writes the report to `file`, between each pair of marks that concerns it. If the
+    /// file is new or empty, it gets the table of this backend, with its marks.
     ///
-    /// Reports of several processes may be written to one file at once.
+    /// Several processes may write reports to one file at the same time.
     ///
     /// # Errors
     /// When the file cannot be read or written, or has text and no marks.
@@ -49,7 +49,7 @@ impl Report {
         let mut options = File::options();
         let mut open =
             options.read(true).write(true).create(true).truncate(false).open(file)?;
-        // Another report may be between its reading and its writing.
+        // Another process may be between reading and writing the file.
         open.lock()?;
         let mut text = String::new();
         open.read_to_string(&mut text)?;
@@ -61,7 +61,7 @@ impl Report {
         open.write_all(text.as_bytes())
     }
 
-    /// The document `text` with this report in it.
+    /// Returns the document `text` with this report in it.
     fn written_into(&self, text: &str) -> std::result::Result<String, String> {
         let alone = format!("of {}", self.backend);
         if text.trim().is_empty() {
@@ -106,7 +106,7 @@ impl Report {
         grid.to_string()
     }
 
-    /// The topics, and the whole.
+    /// One row per topic, and the row of totals.
     fn rows(&self) -> Vec<(String, Counts)> {
         let topics = self.topics().into_iter();
         let topics = topics.map(|(topic, counts)| (topic.to_owned(), counts));
@@ -119,7 +119,7 @@ fn cells(counts: &Counts) -> [String; 4] {
     [cases, passed, failed, unsupported].map(|count| count.to_string())
 }
 
-/// How many promises were kept; of how many, when not of all; and how many were broken.
+/// The promises kept, out of how many if some were not kept, and how many were broken.
 fn matrix_cell(counts: &Counts) -> String {
     let Counts { cases, passed, failed, .. } = *counts;
     match (passed == cases, failed) {
@@ -137,7 +137,7 @@ fn end(section: &str) -> String {
     format!("<!-- conformance {section}: end -->\n")
 }
 
-/// Where the section's table begins and ends.
+/// The offsets at which the section's table begins and ends.
 fn between_marks(text: &str, section: &str) -> Option<(usize, usize)> {
     let begin = begin(section);
     let from = text.find(&begin)? + begin.len();

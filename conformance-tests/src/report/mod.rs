@@ -1,9 +1,9 @@
-//! What the whole suite says of a backend.
+//! The results of the whole suite for one backend.
 //!
-//! [`judge`] runs every case that concerns a kind of store, every act of
-//! [depth 1](crate::steps) for one on Redis, or for an embedded one that says how its
-//! [processes](crate::processes) are killed, and the [model](crate::model), and answers
-//! with a result of each.
+//! [`judge`] runs every case that applies to a kind of store and the
+//! [model](crate::model). It runs every act of [depth 1](crate::steps) for a backend on
+//! Redis, and for an embedded one that declares how its [processes](crate::processes)
+//! are killed. It returns a result for each.
 
 mod grid;
 mod judge;
@@ -16,31 +16,32 @@ pub use judge::{Chosen, judge};
 
 use crate::model::Summary;
 
-/// What became of one case.
+/// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseResult {
     /// The promise was kept.
     Passed,
-    /// The backend does not support what the case needs, and refuses it cleanly.
+    /// The backend does not support the option that the case needs, and refuses it
+    /// cleanly.
     Unsupported,
-    /// The promise was broken, in these words.
+    /// The promise was broken; the message says how.
     Failed(String),
 }
 
-/// One case or act, judged.
+/// The result of one case or act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     /// `topic::name`.
     pub id: String,
     /// The rules that it judges.
     pub rules: &'static [&'static str],
-    /// What became of it.
+    /// Its result.
     pub result: CaseResult,
-    /// Steps of its act.
+    /// Steps of the act.
     pub steps: u64,
-    /// Faults that fired at them.
+    /// Faults that fired at these steps.
     pub faults_fired: u64,
-    /// What the model played, if this is its result.
+    /// The summary of the model's runs, if this is the model's result.
     pub played: Option<Summary>,
 }
 
@@ -51,25 +52,25 @@ impl Judged {
     }
 }
 
-/// A backend, judged.
+/// All results of one backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Its name.
+    /// The backend's name.
     pub backend: &'static str,
-    /// All that was judged, in the order of the suite.
+    /// All results, in the order of the suite.
     pub cases: Vec<Judged>,
 }
 
 /// Counts of a report, or of one topic of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// All that were judged.
+    /// Cases and acts that were judged.
     pub cases: usize,
     /// Promises kept.
     pub passed: usize,
     /// Promises broken.
     pub failed: usize,
-    /// Options not supported, and refused.
+    /// Options that are not supported, and that the backend refuses.
     pub unsupported: usize,
     /// Steps of all acts.
     pub steps: u64,
@@ -78,7 +79,7 @@ pub struct Counts {
 }
 
 impl Report {
-    /// The counts of the whole.
+    /// The counts of the whole report.
     pub fn counts(&self) -> Counts {
         Counts::of(self.cases.iter())
     }
@@ -94,12 +95,12 @@ impl Report {
             .collect()
     }
 
-    /// What the model played, if it was asked.
+    /// The summary of the model's runs, if the model was judged.
     pub fn played(&self) -> Option<Summary> {
         self.cases.iter().find_map(|case| case.played)
     }
 
-    /// Nothing failed, and something was judged.
+    /// Whether nothing failed and at least one case was judged.
     pub fn is_clean(&self) -> bool {
         let Counts { failed, passed, .. } = self.counts();
         failed == 0 && passed > 0

@@ -1,11 +1,11 @@
-//! A report for people.
+//! A report as text for people.
 
 use std::fmt;
 
 use super::{CaseResult, Counts, Judged, Report};
 use crate::model::Summary;
 
-/// All counts of each topic, the whole at the end, then each failure with its words.
+/// The counts of each topic, then the totals, then each failure with its message.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -41,7 +41,7 @@ fn line(f: &mut fmt::Formatter<'_>, topic: &str, counts: &Counts) -> fmt::Result
 }
 
 impl Report {
-    /// The cases that failed, with what was said.
+    /// The cases that failed, each with its message.
     pub fn failures(&self) -> impl Iterator<Item = (&Judged, &str)> {
         self.cases.iter().filter_map(|case| match &case.result {
             CaseResult::Failed(words) => Some((case, words.as_str())),
@@ -49,7 +49,7 @@ impl Report {
         })
     }
 
-    /// What runs one case again.
+    /// The command that runs one case again.
     pub fn replay(&self, case: &Judged) -> String {
         format!("conformance report --backend {} --only {}", self.backend, case.id)
     }

@@ -1,4 +1,4 @@
-//! A server of the user's, which all tests share by turns.
+//! A server of the user's, which the tests use one after the other.
 
 use std::{
     env, io,
@@ -10,10 +10,10 @@ use std::{
 use super::talk;
 use crate::fault::{Address, Guarded};
 
-/// The PEM file of the authority that a server's certificate is of.
+/// The variable for the PEM file of the authority that signed the server's certificate.
 const CA: &str = "RELQ_TEST_CACERT";
 
-/// A Redis server whose content is the suite's to delete.
+/// A Redis server whose data the suite may delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenServer(Guarded);
 
@@ -21,15 +21,15 @@ impl GivenServer {
     /// The server at a URL, as [`Guarded::parse`] reads it.
     ///
     /// # Errors
-    /// As it.
+    /// As for [`Guarded::parse`].
     pub fn at(url: &str, ca: Option<&Path>) -> io::Result<Self> {
         Guarded::parse(url, ca).map(Self)
     }
 
-    /// Says whether it can be reached and lets one in.
+    /// Checks that the server can be reached and accepts the login.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it cannot be used.
     pub fn answers(&self) -> io::Result<()> {
         let answer = talk::ask(&Address::Guarded(self.0.clone()), &[b"PING"])?;
         if answer == b"+PONG\r\n" {
@@ -42,7 +42,7 @@ impl GivenServer {
 impl FromStr for GivenServer {
     type Err = io::Error;
 
-    /// A URL, with the authority that `RELQ_TEST_CACERT` names.
+    /// Parses a URL, with the authority that `RELQ_TEST_CACERT` names.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::at(text, env::var_os(CA).map(PathBuf::from).as_deref())
     }
@@ -52,7 +52,8 @@ static IS_TAKEN: Mutex<bool> = Mutex::new(false);
 static IS_FREE: Condvar = Condvar::new();
 
 impl GivenServer {
-    /// Waits for its turn: one test must not empty the server under another.
+    /// Waits until no other test uses the server: a test must not empty it under
+    /// another.
     pub(super) fn take(self) -> Given {
         let taken = IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = IS_FREE
@@ -63,7 +64,7 @@ impl GivenServer {
     }
 }
 
-/// The user's server, in the hands of one test.
+/// The user's server, while one test uses it.
 #[derive(Debug)]
 pub(super) struct Given(Guarded);
 

@@ -1,6 +1,6 @@
-//! A private Redis server for a test, gone with the test.
+//! A private Redis server for a test, which ends with the test.
 //!
-//! `RELQ_TEST_SERVER` says what kind, for a whole run:
+//! `RELQ_TEST_SERVER` selects the kind of server for a whole run:
 //!
 //! | value | server |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `redis:8`; needs the feature `containers` |
 //! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that its certificate is of, and TLS needs the feature `tls` |
 //!
-//! In the last two the suite starts, kills and configures what it can: a test that
-//! needs more than the server gives fails and says so.
+//! In the last two cases the suite starts, kills and configures what it can. A test
+//! that needs more than the server allows fails and says so.
 
 mod given;
 mod process;
@@ -39,22 +39,22 @@ enum Kind {
     Given(Given),
 }
 
-/// Which server the tests of this process use.
+/// The server that the tests of this process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A `redis-server` of this machine for each.
+    /// A local `redis-server` for each test.
     Local,
-    /// A container for each.
+    /// A container for each test.
     Docker,
-    /// This one for all, one after the other.
+    /// This server for all tests, one after the other.
     Given(GivenServer),
 }
 
 static CHOICE: OnceLock<Choice> = OnceLock::new();
 
 impl Choice {
-    /// Makes it the choice of this process, in place of `RELQ_TEST_SERVER`. Only the
-    /// first choice counts; answers whether this was it.
+    /// Selects this server for the process, in place of `RELQ_TEST_SERVER`. Only the
+    /// first call has an effect. Returns whether this was the first call.
     pub fn set(self) -> bool {
         CHOICE.set(self).is_ok()
     }
@@ -81,8 +81,8 @@ impl Server {
     /// Starts a server without persistence.
     ///
     /// # Panics
-    /// When there is no server to be had: a test that needs one fails, and does not
-    /// pass by skipping.
+    /// When no server can be started: a test that needs one fails, and does not pass by
+    /// skipping.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -90,13 +90,13 @@ impl Server {
     /// Starts a server with more options, such as `["--appendonly", "yes"]`.
     ///
     /// # Panics
-    /// As [`Server::start`], and when the options are more than the server of
-    /// someone's choice can be given.
+    /// As [`Server::start`], and when the selected server cannot be given these
+    /// options.
     pub fn start_with(options: &[&str]) -> Self {
         Self::choose(options, None)
     }
 
-    /// Starts a server that surely listens on a free port of 127.0.0.1.
+    /// Starts a server that listens on a free port of 127.0.0.1.
     ///
     /// # Panics
     /// As [`Server::start`].
@@ -135,7 +135,7 @@ impl Server {
         panic!("RELQ_TEST_SERVER=docker needs --features relq-conformance/containers");
     }
 
-    /// The URL to reach it by.
+    /// The URL to connect to.
     pub fn url(&self) -> String {
         match self.address() {
             Address::Tcp(address) => format!("redis://{address}/0"),
@@ -144,7 +144,7 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> Address {
         match &self.0 {
             Kind::Process(process) => process.address(),
@@ -157,7 +157,7 @@ impl Server {
     /// The path of its socket.
     ///
     /// # Panics
-    /// When it has none, as it is no process of this machine's.
+    /// When it has none, because it is not a process of this machine.
     pub fn socket(&self) -> PathBuf {
         match &self.0 {
             Kind::Process(process) => process.socket(),
@@ -165,20 +165,22 @@ impl Server {
         }
     }
 
-    /// Kills it at once with SIGKILL.
+    /// Kills the server at once with SIGKILL.
     ///
     /// # Panics
-    /// When it is not running, or not the suite's to kill.
+    /// When it is not running, or the suite did not start it.
     pub fn kill(&mut self) {
         match &mut self.0 {
             Kind::Process(process) => process.kill(),
             #[cfg(feature = "containers")]
             Kind::Container(container) => container.kill().expect("Docker stops it"),
-            Kind::Given(_) => panic!("{self:?} is not the suite's to kill"),
+            Kind::Given(_) => {
+                panic!("{self:?} was not started by the suite, which cannot kill it")
+            }
         }
     }
 
-    /// Starts it again at the same address, with the same options and files.
+    /// Starts the server again at the same address, with the same options and files.
     ///
     /// # Panics
     /// As [`Server::start`] and [`Server::kill`].
@@ -190,12 +192,14 @@ impl Server {
                 container.restart().expect("Docker starts it");
                 self.wait_until_ready();
             }
-            Kind::Given(_) => panic!("{self:?} is not the suite's to restart"),
+            Kind::Given(_) => {
+                panic!("{self:?} was not started by the suite, which cannot restart it")
+            }
         }
     }
 
-    /// Sends one command of plain words and gives the raw answer, as any client in
-    /// any language might get it.
+    /// Sends one command of plain words and returns the raw reply, as a client in any
+    /// language might get it.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -214,8 +218,8 @@ impl Server {
     }
 }
 
-/// What the suite's servers are started with, wherever they run: no snapshots, and
-/// the commands that a test looks at the whole state with.
+/// The options of the suite's servers, wherever they run: no snapshots, and the
+/// commands by which a test reads the whole state.
 fn own_options() -> impl Iterator<Item = &'static str> {
     ["--save", "", "--enable-debug-command", "yes", "--loglevel", "warning"].into_iter()
 }

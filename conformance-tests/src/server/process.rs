@@ -1,4 +1,4 @@
-//! A `redis-server` of this machine, on a socket of its own.
+//! A local `redis-server` on a socket of its own.
 
 use std::{
     path::PathBuf,
@@ -88,7 +88,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // The process may have ended by itself; there is nobody left to tell.
+            // The process may have ended by itself, and a drop cannot report an error.
             drop(child.kill());
             drop(child.wait());
         }

@@ -1,4 +1,4 @@
-//! One command to a server, in the simplest way there is.
+//! Sends one command to a server, over the simplest connection possible.
 
 use std::{
     io::{self, Read, Write},
@@ -14,7 +14,7 @@ use crate::fault::{Address, Upstream};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Sends one command of plain words and gives the raw answer.
+/// Sends one command of plain words and returns the raw reply.
 pub(super) fn ask(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
     match to {
         Address::Unix(path) => {
@@ -31,7 +31,7 @@ pub(super) fn ask(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
     }
 }
 
-/// On a runtime of its own, and a thread for it, whoever asks.
+/// Runs on a thread and a runtime of its own, so that any caller may use it.
 fn ask_with_a_greeting(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
     let asking = async {
         let asked = async { Upstream::open(to).await?.ask(args).await };
@@ -48,7 +48,7 @@ fn ask_with_a_greeting(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
     answer.map(Vec::from)
 }
 
-/// A server with a password is ready when it asks for it.
+/// A server with a password is ready when it asks for the password.
 pub(super) fn is_ready(server: &Address) -> bool {
     let answer = ask(server, &[b"PING"]).unwrap_or_default();
     answer == b"+PONG\r\n" || answer.starts_with(b"-NOAUTH")
@@ -66,8 +66,8 @@ fn exchange<S: Read + Write>(
         request.extend(b"\r\n");
     }
     stream.write_all(&request)?;
-    // The end of a reply shows by closing the writing side: the server answers what
-    // it has and then closes.
+    // Close the writing side to find the end of the reply: the server sends the pending
+    // reply and then closes.
     end(&stream)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

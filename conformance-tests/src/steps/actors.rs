@@ -107,7 +107,7 @@ impl Deref for HealthyActor {
 impl HealthyActor {
     /// Pushes jobs that are stored, all of them.
     pub(crate) async fn store(&self, jobs: &[NewJob]) {
-        let pushed = self.push(jobs, None).await.expect("the hand can push");
+        let pushed = self.push(jobs, None).await.expect("the healthy actor can push");
         assert!(
             pushed.iter().all(|one| matches!(one, Pushed::Stored(_))),
             "{pushed:?}"
@@ -123,7 +123,8 @@ impl HealthyActor {
 
     /// Claims as another worker: what a victim holds when it begins to act.
     pub(crate) async fn claim_for(&self, worker: &WorkerId, max: u32) -> Vec<Delivery> {
-        let taken = self.claim(&ask(worker, max)).await.expect("the hand can claim");
+        let taken =
+            self.claim(&ask(worker, max)).await.expect("the healthy actor can claim");
         assert_eq!(taken.len(), max as usize, "the scenario has these jobs ready");
         taken
     }
@@ -134,7 +135,7 @@ impl HealthyActor {
             .iter()
             .map(|one| Settlement::new(one.receipt.clone(), disposition.clone()))
             .collect();
-        self.settle(&done).await.expect("the hand can settle");
+        self.settle(&done).await.expect("the healthy actor can settle");
     }
 }
 

@@ -30,14 +30,15 @@ impl HealthyActor {
 
     /// Makes an open batch of these pieces.
     async fn open(&self, new: &NewBatch, pieces: &[NewJob]) {
-        self.batches().create(new).await.expect("the hand can make a batch");
+        self.batches().create(new).await.expect("the healthy actor can make a batch");
         let added = self.batches().add(&new.id, pieces, None).await;
-        let added = added.expect("the hand can add");
+        let added = added.expect("the healthy actor can add");
         assert!(matches!(added, Added::Stored(_)), "{added:?}");
     }
 
     async fn seal(&self, batch: &BatchId) {
-        let sealed = self.batches().seal(batch).await.expect("the hand can seal");
+        let sealed =
+            self.batches().seal(batch).await.expect("the healthy actor can seal");
         assert!(sealed.is_some(), "the batch is there");
     }
 
@@ -49,7 +50,7 @@ impl HealthyActor {
 
     async fn call_off(&self, batch: &BatchId) {
         let cancelled = self.batches().cancel_batch(batch).await;
-        assert!(cancelled.expect("the hand can cancel").is_some());
+        assert!(cancelled.expect("the healthy actor can cancel").is_some());
     }
 }
 

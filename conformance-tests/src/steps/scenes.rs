@@ -112,7 +112,7 @@ pub(super) async fn three_due(actors: &Survivors, _: &WorkerId) -> Scene {
 }
 
 pub(super) async fn three_paused(actors: &Survivors, victim: &WorkerId) -> Scene {
-    actors.healthy.pause().await.expect("the hand can pause");
+    actors.healthy.pause().await.expect("the healthy actor can pause");
     three_ready(actors, victim).await
 }
 
@@ -266,7 +266,7 @@ pub(super) async fn one_to_move(actors: &Survivors, _: &WorkerId) -> Scene {
 pub(super) async fn cancelled_held(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store(&[NewJob::new("go").id(id("mine"))]).await;
     let held = actors.healthy.claim_for(victim, 1).await;
-    actors.healthy.cancel(&id("mine")).await.expect("the hand can cancel");
+    actors.healthy.cancel(&id("mine")).await.expect("the healthy actor can cancel");
     actors.healthy.store_plain(&["stay"]).await;
     Scene::unchanged(StoreContents::delivered(["stay"])).held(held)
 }
