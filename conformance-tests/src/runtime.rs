@@ -78,7 +78,7 @@ impl Panics {
     }
 
     fn add(&self, panic: &PanicHookInfo<'_>) {
-        let words = panic.payload_as_str().unwrap_or("it panicked without a word");
+        let words = panic.payload_as_str().unwrap_or("it panicked without a message");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         self.all().push(format!("{words} ({place})"));
     }

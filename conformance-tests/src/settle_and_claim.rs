@@ -30,7 +30,8 @@ pub(crate) async fn one_call_does_both(store: &Store) {
     actor.finish(&claimed[1]).await;
 }
 
-/// R7: a lost lease in settle_and_claim spoils neither the others nor the claim.
+/// R7: a lost lease in settle_and_claim affects neither the other settlements nor the
+/// claim.
 pub(crate) async fn a_stale_receipt_stops_no_claim(store: &Store) {
     let Lost { actor, stale, current } = lose_and_retake(store).await;
     actor.store_one("next").await;
@@ -43,7 +44,7 @@ pub(crate) async fn a_stale_receipt_stops_no_claim(store: &Store) {
     assert_eq!(payloads(&both.claimed.expect("answered")), ["next"]);
 }
 
-/// R7: settle_and_claim may claim what it gave back.
+/// R7: settle_and_claim may claim a job that it gave back.
 pub(crate) async fn the_settlement_comes_first(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

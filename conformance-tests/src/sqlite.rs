@@ -1,5 +1,5 @@
-//! relq's embedded backend, as the suite kills its processes: how it is opened, and
-//! what can go wrong in a file.
+//! The setup of relq's embedded backend for tests that kill processes: how to open it,
+//! and which errors a file can cause.
 
 use std::{
     collections::BTreeMap,
@@ -22,13 +22,13 @@ const BUSY: i32 = 5;
 const FULL: i32 = 13;
 const IOERR_WRITE: i32 = 778;
 
-/// How long a call waits for a lock that another actor of the suite may hold for good.
+/// How long a call waits for a lock that another actor of the suite may never release.
 const BRIEFLY: Duration = Duration::from_millis(20);
 
-/// The arguments by which the program `conformance` becomes a child.
+/// The arguments with which the program `conformance` becomes a child.
 pub const CHILD: &[&str] = &["sqlite-child"];
 
-/// SQLite, with the program `conformance` for a child.
+/// SQLite, with the program `conformance` as the child.
 pub const SQLITE: Embedded = Embedded {
     child: Child::Program(CHILD),
     open: |folder, queue, environment, watch| {
@@ -60,7 +60,7 @@ pub const SQLITE: Embedded = Embedded {
     chosen: |_| true,
 };
 
-/// The names of all statements: COVERAGE is judged by them.
+/// The names of all statements, which COVERAGE checks.
 pub fn statements() -> impl Iterator<Item = &'static String> {
     STATEMENTS.values()
 }
@@ -68,15 +68,15 @@ pub fn statements() -> impl Iterator<Item = &'static String> {
 /// Opens a queue in a folder.
 ///
 /// # Errors
-/// Those of [`SqliteQueue::open`].
+/// As for [`SqliteQueue::open`].
 pub async fn open(
     folder: PathBuf,
     queue: QueueName,
     environment: Environment,
     watch: Option<Watch>,
 ) -> Result<SqliteQueue, Error> {
-    // Nobody cuts the power here, and a process that dies takes nothing with it that
-    // the system has.
+    // No test here cuts the power, and data that a killed process has passed to the
+    // operating system is kept.
     let config = SqliteConfig::file(folder.join("jobs.db"))
         .durability(Durability::Normal)
         .busy_timeout(BRIEFLY)
@@ -91,8 +91,8 @@ pub async fn open(
     SqliteQueue::open(watched, queue).await
 }
 
-/// The names of the statements' files by their texts. Where the sources are not at
-/// hand, there are none, and a statement is called by its text.
+/// The file names of the statements, by their texts. It is empty if the sources are not
+/// available, and a statement is then named by its text.
 static STATEMENTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../backend-sqlite/sql");
     let Ok(files) = fs::read_dir(folder) else { return BTreeMap::new() };

@@ -1,5 +1,6 @@
-//! A future that is polled once and then left alone, as `select!` or `buffered` may do
-//! it, and a runtime that stands still: neither holds up the calls of others (R21, R22).
+//! Futures that are polled once and then not again, as `select!` or `buffered` may do,
+//! and a runtime that is not run. Neither may block the calls of other futures (R21,
+//! R22).
 
 use std::{
     future::{Future, poll_fn},
@@ -18,8 +19,8 @@ use tokio::{runtime::Builder, sync::oneshot, time::timeout};
 
 use crate::store::{Actor, HELD, Store};
 
-/// What an answer takes at most on a machine that is busy with other cases, where
-/// nothing holds it up.
+/// The longest time that a call takes on a machine that is busy with other cases, if
+/// nothing blocks it.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 type Call<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -59,7 +60,7 @@ fn calls_of_workers(actor: &Actor) -> Vec<(&'static str, Call<'_>)> {
     ]
 }
 
-/// A settlement of what was just claimed, or of nothing.
+/// Settles the job that it claims, or nothing if no job is ready.
 async fn settle_one(actor: &Actor) {
     let held = actor.take(1).await;
     let done = |held: &relq_core::Delivery| {
@@ -106,7 +107,7 @@ fn calls_of_batches(batches: &dyn BatchQueue) -> Vec<(&'static str, Call<'_>)> {
     ]
 }
 
-/// Every call goes on while `stalled` stands still.
+/// Checks that every call returns while `stalled` is not polled.
 async fn expect_all_answered(actor: &Actor, stalled: &str) {
     for (name, call) in calls(actor) {
         let answered = timeout(AT_ONCE, call).await;
@@ -114,8 +115,8 @@ async fn expect_all_answered(actor: &Actor, stalled: &str) {
     }
 }
 
-/// R21, R22: a call that is polled once and kept holds up no other of its actor's, be it
-/// the first that the actor makes, and neither do all calls at once.
+/// R21, R22: a call that is polled once and kept blocks no other call of its actor,
+/// even if it is the actor's first call. The same holds for all calls at once.
 pub(crate) async fn a_stalled_call_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
     for at in 0..calls(&actor).len() {
@@ -132,7 +133,7 @@ pub(crate) async fn a_stalled_call_holds_up_no_other(store: &Store) {
     expect_all_answered(&actor, "stalled calls").await;
 }
 
-/// R21, R22: so it is with a claim that waits for a job.
+/// R21, R22: the same for a claim that waits for a job.
 pub(crate) async fn a_stalled_waiter_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
     let mut stalled = call(actor.take_waiting(1, HELD));
@@ -144,8 +145,8 @@ pub(crate) async fn a_stalled_waiter_holds_up_no_other(store: &Store) {
     expect_all_answered(&actor, "a stalled waiter").await;
 }
 
-/// R21, R22: a call that found its connection gone, began to connect and is polled no
-/// more leaves the way free.
+/// R21, R22: a call that found its connection closed, began to connect and is not
+/// polled again does not block other calls.
 pub(crate) async fn a_stalled_reconnect_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
     for (name, mut stalled) in calls(&actor) {
@@ -161,7 +162,7 @@ pub(crate) async fn a_stalled_reconnect_holds_up_no_other(store: &Store) {
     expect_all_answered(&actor, "nothing").await;
 }
 
-/// R21: a runtime that is not run, with calls under way on it, holds up no call of
+/// R21: a runtime that is not run, with unfinished calls on it, blocks no call of
 /// another runtime.
 pub(crate) async fn a_stalled_runtime_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
@@ -178,7 +179,7 @@ pub(crate) async fn a_stalled_runtime_holds_up_no_other(store: &Store) {
                 poll_once(stalled).await;
             }
         });
-        // Nothing runs on that runtime any more, and it has not ended.
+        // The runtime still exists, but nothing runs on it any more.
         begun.send(()).expect("the case waits");
         let _ = is_over.recv();
     });

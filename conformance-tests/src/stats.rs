@@ -1,4 +1,4 @@
-//! Figures are true (R23).
+//! The statistics of a queue are correct (R23).
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::{
     store::{Actor, BRIEF, HELD, Store},
 };
 
-/// Longer than anything is remembered, and than any lease of these cases.
+/// Longer than any record is kept, and than any lease of these cases.
 const PAST_MEMORY: Duration = Duration::from_secs(20 * 60);
 
-/// R23: an untouched queue has nothing.
+/// R23: a new queue has no jobs.
 pub(crate) async fn a_new_queue_is_empty(store: &Store) {
     let actor = store.actor("operator").await;
 
@@ -21,7 +21,7 @@ pub(crate) async fn a_new_queue_is_empty(store: &Store) {
     assert_eq!(actor.audit().await.expect("answered").jobs, 0);
 }
 
-/// R23: each state and each end is counted in its place.
+/// R23: each state and each way to end is counted in its own field.
 pub(crate) async fn every_state_is_counted(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(28)).await;
@@ -41,7 +41,7 @@ pub(crate) async fn every_state_is_counted(store: &Store) {
     assert_eq!((stats.leased, stats.ready, stats.overdue), (6, 7, 0));
 }
 
-/// R23: a lease that ended shows as overdue until someone recovers the job.
+/// R23: an expired lease is counted as overdue until a recovery handles it.
 pub(crate) async fn overdue_leases_are_counted(store: &Store) {
     let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
     actor.store(numbered(5)).await;
@@ -57,7 +57,7 @@ pub(crate) async fn overdue_leases_are_counted(store: &Store) {
     assert_eq!((after.leased, after.overdue, after.ready), (2, 0, 3));
 }
 
-/// R23: levels are counted together.
+/// R23: jobs of all priorities are counted together.
 pub(crate) async fn all_levels_are_counted(store: &Store) {
     let actor = store.actor("producer").await;
     let levels: Vec<_> = actor.class().levels().collect();
@@ -68,7 +68,7 @@ pub(crate) async fn all_levels_are_counted(store: &Store) {
     assert_eq!(actor.figures().await.ready, levels.len() as u64);
 }
 
-/// R23: a purge removes every job in every state, forgets the counts, and says how
+/// R23: a purge removes every job in every state, resets the counts, and returns how
 /// many jobs there were.
 pub(crate) async fn a_purge_removes_everything(store: &Store) {
     let actor = store.actor("worker").await;
@@ -87,7 +87,7 @@ pub(crate) async fn a_purge_removes_everything(store: &Store) {
     assert_eq!(actor.figures().await.finished, 0);
 }
 
-/// R23, R24: after a purge the queue works as a new one does.
+/// R23, R24: after a purge the queue works like a new one.
 pub(crate) async fn a_purged_queue_works(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(3)).await;
@@ -104,8 +104,8 @@ pub(crate) async fn a_purged_queue_works(store: &Store) {
     actor.finish(&held).await;
 }
 
-/// R23: once all is done, and all is forgotten that has to be remembered for a while, a
-/// queue is no larger than before.
+/// R23: after all jobs have ended and all records about them have expired, a queue is
+/// no larger than before.
 pub(crate) async fn nothing_is_kept_for_ever(store: &Store) {
     let actor = store.actor("worker").await;
     let mut sizes = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) async fn nothing_is_kept_for_ever(store: &Store) {
     assert_eq!(sizes[1], sizes[2], "{sizes:?}");
 }
 
-/// Jobs with everything that has to be remembered of them, to their ends.
+/// Runs jobs with every option that leaves a record, to their ends.
 async fn a_whole_life(actor: &Actor, round: usize) {
     let class = actor.class();
     let jobs = (0..6).map(|number| {
@@ -144,7 +144,7 @@ async fn a_whole_life(actor: &Actor, round: usize) {
     actor.purge_dead(&Selection::All).await.expect("answered");
 }
 
-/// R23: a purge of many removes them all.
+/// R23: a purge of many jobs removes all of them.
 pub(crate) async fn a_purge_removes_thousands(store: &Store) {
     let actor = store.actor("worker").await;
     for batch in numbered(8_500).chunks(500) {
@@ -156,7 +156,7 @@ pub(crate) async fn a_purge_removes_thousands(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R23: after any sequence of operations every job that was stored is somewhere.
+/// R23: after any sequence of operations every job that was stored is in some state.
 pub(crate) async fn stats_add_up_after_anything(store: &Store) {
     for seed in 1..=6 {
         let actor = store.actor_on("worker", &format!("seed {seed}")).await;
@@ -168,7 +168,7 @@ pub(crate) async fn stats_add_up_after_anything(store: &Store) {
     }
 }
 
-/// A run of random operations, and what they should have added up to.
+/// A sequence of random operations, and the counts that it should produce.
 struct RandomCalls {
     actor: Actor,
     state: u64,
@@ -187,7 +187,7 @@ impl RandomCalls {
         Self { actor, state, held, stored, purged, cancelled, finished, discarded }
     }
 
-    /// A number below `below`, of a fixed sequence (splitmix64).
+    /// The next number below `below` of a fixed sequence (splitmix64).
     fn draw(&mut self, below: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

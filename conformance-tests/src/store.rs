@@ -1,4 +1,4 @@
-//! The stage of a case: a private store, its time, and the actors on it.
+//! The fixture of a case: a private store, its clock, and the actors that use it.
 
 use std::{
     collections::BTreeSet, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration,
@@ -18,26 +18,26 @@ use crate::{
     store_site::StoreSite,
 };
 
-/// A lease that outlives every case: what is held by it is never lost.
+/// A lease that outlives every case: its holder never loses it.
 pub(crate) const HELD: Duration = Duration::from_secs(600);
 
-/// A lease that a case means to lose. Nothing may rely on it still running.
+/// A lease that a case lets expire. No case may rely on it being live.
 pub(crate) const BRIEF: Duration = Duration::from_millis(200);
 
-/// How far the store's time goes for a `BRIEF` lease to be over.
+/// How far the store's clock is advanced for a `BRIEF` lease to expire.
 pub(crate) const PAST_BRIEF: Duration = Duration::from_millis(230);
 
-/// An expiry that a case means a job to be delivered before, and to meet later.
+/// An expiry: a case delivers the job before it, or lets it pass.
 pub(crate) const LIFE: Duration = Duration::from_secs(1);
 
-/// How far the store's time goes for a `LIFE` to be over.
+/// How far the store's clock is advanced for a `LIFE` to pass.
 pub(crate) const PAST_LIFE: Duration = Duration::from_millis(1030);
 
-/// What counts as being woken or answered at once, on a machine that is busy with
-/// other cases.
+/// The longest time in which a claim counts as woken, or a call as returning at once,
+/// on a machine that is busy with other cases.
 pub(crate) const WOKEN: Duration = Duration::from_secs(3);
 
-/// The queue of a case that does not say otherwise.
+/// The default queue of a case.
 const QUEUE: &str = "jobs";
 
 /// A private store for one case.
@@ -62,25 +62,25 @@ impl Store {
         }
     }
 
-    /// An actor of that name on the case's queue.
+    /// Opens an actor of that name on the case's queue.
     pub(crate) async fn actor(&self, name: &str) -> Actor {
         self.actor_on(name, QUEUE).await
     }
 
-    /// An actor of that name on another queue.
+    /// Opens an actor of that name on another queue.
     pub(crate) async fn actor_on(&self, name: &str, queue: &str) -> Actor {
         let right = Environment::new(self.site.clock(), Arc::new(OsRandomness));
         self.connect(name, queue, &right).await
     }
 
-    /// An actor whose wall clock is wrong.
+    /// Opens an actor whose wall clock is wrong.
     pub(crate) async fn actor_with_clock(&self, name: &str, skew: Skew) -> Actor {
         let clock = Arc::new(WrongClock::new(self.site.clock(), skew));
         let wrong = Environment::new(clock, Arc::new(OsRandomness));
         self.connect(name, QUEUE, &wrong).await
     }
 
-    /// An actor of that name on the case's queue, if the backend opens it.
+    /// Opens an actor of that name on the case's queue, or returns the backend's error.
     pub(crate) async fn try_actor(&self, name: &str) -> Result<Actor, Error> {
         let right = Environment::new(self.site.clock(), Arc::new(OsRandomness));
         self.try_connect(name, QUEUE, &right).await
@@ -103,18 +103,18 @@ impl Store {
         Ok(Actor { queue, worker: worker(name), site: Arc::clone(&self.site) })
     }
 
-    /// Lets the store's time pass.
+    /// Advances the store's clock.
     pub(crate) async fn advance(&self, duration: Duration) {
         self.site.advance(duration).await;
     }
 
-    /// How much of the store's time has passed since some fixed moment.
+    /// The time since some fixed moment, by the store's clock.
     pub(crate) fn elapsed(&self) -> Duration {
         self.site.clock().elapsed()
     }
 
-    /// Lets time pass while `call` waits, up to `limit`; answers what it answered and
-    /// how much of the store's time that took.
+    /// Lets time pass while `call` waits, up to `limit`. Returns the call's result and
+    /// how long it took by the store's clock.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
@@ -123,8 +123,8 @@ impl Store {
         self.site.within(limit, call).await
     }
 
-    /// Within what time a claim that is woken has to be awake. Behind the proxy that is
-    /// exact: sooner than a backend of that lateness would look by itself.
+    /// The time within which a woken claim must return. Behind the proxy it is exact:
+    /// less than the lateness after which the backend polls by itself.
     pub(crate) fn wake_limit(&self, lateness: Duration) -> Duration {
         match &*self.site {
             StoreSite::Proxied { .. } if !lateness.is_zero() => lateness.min(WOKEN),
@@ -132,51 +132,51 @@ impl Store {
         }
     }
 
-    /// Completes when whoever was about to fall asleep does, as far as one can tell
-    /// from outside. Were it too soon, a case would be weaker and not wrong.
+    /// Completes when calls that are about to wait do wait, as far as this is visible
+    /// from outside. If it completes too soon, the case is weaker, but not wrong.
     pub(crate) async fn settled(&self) {
         self.site.settled().await;
     }
 
-    /// Lets every `BRIEF` lease run out that was taken before this call.
+    /// Lets every `BRIEF` lease expire that was taken before this call.
     pub(crate) async fn outlast_brief_leases(&self) {
         self.advance(PAST_BRIEF).await;
     }
 
-    /// Pushes as a client that knows nothing of relq.
+    /// Pushes like a client that does not use relq.
     pub(crate) async fn push_raw(&self, payload: &[u8]) {
         let words = self.subject.plain_push(&queue_named(QUEUE), payload);
         self.site.tell(&words).await;
     }
 
-    /// Whether a plain push wakes a claim that waits.
+    /// Whether a plain push wakes a waiting claim.
     pub(crate) fn plain_pushes_wake(&self) -> bool {
         self.subject.plain_pushes_wake()
     }
 
-    /// Says a client's command to the server, in the database of the case's queue.
+    /// Sends a client's command to the server, in the database of the case's queue.
     pub(crate) async fn tell(&self, words: &[&[u8]]) -> Vec<u8> {
         let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
         self.site.tell(&words).await
     }
 
-    /// Whether the key is one of the case's queue.
+    /// Whether the key belongs to the case's queue.
     pub(crate) fn owns(&self, key: &[u8]) -> bool {
         self.subject.owns(&queue_named(QUEUE), key)
     }
 
-    /// As many of the names as queues can be on the case's server.
+    /// As many of the names as the case's server has room for queues.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         self.rooms.fit(names)
     }
 
-    /// How many elements, fields and members all keys have that are on the server, in
-    /// the database of the case's queue.
+    /// How many elements, fields and members all keys hold in the database of the
+    /// case's queue.
     pub(crate) async fn size(&self) -> Vec<u8> {
         self.site.tell(&size()).await
     }
 
-    /// What was sent through the proxy, if there is one, by the first word of its name.
+    /// The first words of the commands sent through the proxy, if there is one.
     pub(crate) fn commands(&self) -> BTreeSet<String> {
         let StoreSite::Proxied { proxy, .. } = &*self.site else {
             return BTreeSet::new();
@@ -185,8 +185,8 @@ impl Store {
         labels.filter_map(|it| it.split(' ').next().map(str::to_owned)).collect()
     }
 
-    /// Judges what each case leaves behind: every job in exactly one place (R23), and
-    /// every key some queue's (R19).
+    /// Checks what each case leaves behind: every job is in exactly one place (R23),
+    /// and every key belongs to some queue (R19).
     pub(crate) async fn audit_all_queues(&self) {
         for queue in self.rooms.all().keys() {
             let auditor = self.actor_on("auditor", queue.as_str()).await;
@@ -230,12 +230,12 @@ impl Actor {
         Class::of(self.capabilities())
     }
 
-    /// The same connection as another worker.
+    /// The same connection with another worker id.
     pub(crate) fn acting_as(&self, name: &str) -> Self {
         Self { worker: worker(name), ..self.clone() }
     }
 
-    /// Pushes jobs that are stored, all of them; answers their ids.
+    /// Pushes jobs, all of which must be stored; returns their ids.
     pub(crate) async fn store<J: Into<NewJob>>(
         &self,
         jobs: impl IntoIterator<Item = J>,
@@ -245,54 +245,54 @@ impl Actor {
         pushed.into_iter().map(stored).collect()
     }
 
-    /// Pushes one job that is stored; answers its id.
+    /// Pushes one job, which must be stored; returns its id.
     pub(crate) async fn store_one(&self, job: impl Into<NewJob>) -> JobId {
         self.store([job.into()]).await.remove(0)
     }
 
-    /// Pushes one job, whatever the answer.
+    /// Pushes one job; returns the result.
     pub(crate) async fn offer(&self, job: impl Into<NewJob>) -> Pushed {
         let pushed = self.push(&[job.into()], None).await;
         pushed.expect("the push is taken").remove(0)
     }
 
-    /// Asks for `max` jobs for as long as the case runs, without waiting.
+    /// Requests `max` jobs by a lease that outlives the case, without waiting.
     pub(crate) fn ask(&self, max: u32) -> ClaimRequest {
         self.ask_by(max, HELD)
     }
 
-    /// Asks for `max` jobs by a lease of that length, without waiting.
+    /// Requests `max` jobs by a lease of that length, without waiting.
     pub(crate) fn ask_by(&self, max: u32, lease: Duration) -> ClaimRequest {
         let max = NonZeroU32::new(max).expect("a claim asks for one at least");
         ClaimRequest::new(self.worker.clone(), lease).max(max)
     }
 
-    /// Claims up to `max` jobs for as long as the case runs.
+    /// Claims up to `max` jobs by a lease that outlives the case.
     pub(crate) async fn take(&self, max: u32) -> Vec<Delivery> {
         self.take_all_round(self.ask(max)).await
     }
 
-    /// Claims one job, which must be there.
+    /// Claims one job, which must be ready.
     pub(crate) async fn take_one(&self) -> Delivery {
         let mut taken = self.take(1).await;
         assert_eq!(taken.len(), 1, "one job is ready");
         taken.remove(0)
     }
 
-    /// Claims up to `max` jobs by a lease that the case means to lose.
+    /// Claims up to `max` jobs by a lease that the case lets expire.
     pub(crate) async fn take_briefly(&self, max: u32) -> Vec<Delivery> {
         self.take_all_round(self.ask_by(max, BRIEF)).await
     }
 
-    /// Claims one job, which must be there, by a lease that the case means to lose.
+    /// Claims one job, which must be ready, by a lease that the case lets expire.
     pub(crate) async fn take_one_briefly(&self) -> Delivery {
         let mut taken = self.take_briefly(1).await;
         assert_eq!(taken.len(), 1, "one job is ready");
         taken.remove(0)
     }
 
-    /// Claims without waiting until there is as much as was asked for, or nothing can
-    /// be ready: after one claim, or after those that the class allows (R9).
+    /// Claims without waiting until it has as many jobs as requested, or none can be
+    /// ready: after one empty claim, or after as many as the class allows (R9).
     async fn take_all_round(&self, mut ask: ClaimRequest) -> Vec<Delivery> {
         let (wanted, class) = (ask.max.get() as usize, self.class());
         let mut taken = Vec::new();
@@ -302,7 +302,7 @@ impl Actor {
             taken.extend(self.claim(&ask).await.expect("the claim is answered"));
             let rest = u32::try_from(wanted.saturating_sub(taken.len()));
             let Some(rest) = rest.ok().and_then(NonZeroU32::new) else { return taken };
-            // Most backends promise to find all that is ready at once.
+            // Most backends promise that one claim finds all ready jobs.
             if class.patience(u64::MAX) == 0
                 || in_vain >= class.patience(self.figures().await.unfinished())
             {
@@ -318,20 +318,20 @@ impl Actor {
         self.site.within(wait + WOKEN, self.take_waiting(max, wait)).await.0
     }
 
-    /// Claims up to `max` jobs and waits for them up to `wait`, while whoever else
-    /// may lets time pass.
+    /// Claims up to `max` jobs and waits for them up to `wait`. Another task may let
+    /// time pass meanwhile.
     pub(crate) async fn take_waiting(&self, max: u32, wait: Duration) -> Vec<Delivery> {
         self.claim(&self.ask(max).wait(wait)).await.expect("the claim is answered")
     }
 
-    /// Says `disposition` of a job.
+    /// Settles a job with `disposition`.
     pub(crate) async fn say(&self, of: &Delivery, disposition: Disposition) -> Settled {
         let settlement = relq_core::Settlement::new(of.receipt.clone(), disposition);
         let settled = self.settle(&[settlement]).await;
         settled.expect("the settlement is answered").remove(0)
     }
 
-    /// Says of a job that this worker holds that it is done.
+    /// Settles a job that this worker holds as done.
     pub(crate) async fn finish(&self, held: &Delivery) {
         assert_eq!(self.say(held, Disposition::Done).await, Settled::Applied);
     }
@@ -346,7 +346,7 @@ impl Actor {
         Ok(self.extend(&self.worker, named, lease).await?.remove(0))
     }
 
-    /// Recovers until there is no more; answers the sums of all pages.
+    /// Recovers until there is no more; returns the sums of all pages.
     pub(crate) async fn recover_all(&self) -> Recovered {
         let page = NonZeroU32::new(1000).expect("not zero");
         let mut sum = Recovered::default();
@@ -382,7 +382,7 @@ impl Actor {
         }
     }
 
-    /// The one dead job.
+    /// The only dead job.
     pub(crate) async fn the_dead_one(&self) -> JobView {
         let mut dead = self.list(JobState::Dead, 10).await;
         assert_eq!(dead.len(), 1, "one job is dead");

@@ -1,4 +1,4 @@
-//! Where the store of one case is, and whose time passes there.
+//! The store of one case, and the clock that it uses.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -13,20 +13,20 @@ use crate::{
     server::Server,
 };
 
-/// How long nothing may come to the proxy before time is let pass.
+/// How long the proxy must receive nothing before the clock is advanced.
 const QUIET: Duration = Duration::from_millis(25);
 
-/// How long a claim gets to fall asleep where nobody can see it.
+/// How long to wait until a claim surely waits, if the suite cannot observe it.
 const ASLEEP: Duration = Duration::from_millis(150);
 
-/// Into so many parts at least a limit is cut while a call waits: one moment in
-/// which the machine is busy elsewhere does not use it up.
+/// While a call waits, its limit is spent in at least this many parts. So one moment in
+/// which the machine is busy elsewhere does not use up the limit.
 const PARTS: u32 = 24;
 
-/// A private server or directory, gone when this is dropped.
+/// A private server or directory, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) enum StoreSite {
-    /// The proxy ends before the server does.
+    /// The fields are dropped in order: the proxy must end before the server does.
     Proxied {
         proxy: FaultProxy,
         clock: VirtualClock,
@@ -63,7 +63,7 @@ impl StoreSite {
         Self::Proxied { proxy, clock, _server: server }
     }
 
-    /// Where an actor of that name connects to.
+    /// The address that an actor of that name connects to.
     pub(crate) fn endpoint(&self, actor: &str) -> String {
         match self {
             Self::Proxied { proxy, .. } => {
@@ -75,7 +75,7 @@ impl StoreSite {
         }
     }
 
-    /// The clock that actors go by.
+    /// The clock that actors use.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         match self {
             Self::Proxied { clock, .. } => Arc::new(clock.clone()),
@@ -85,17 +85,17 @@ impl StoreSite {
         }
     }
 
-    /// Lets the store's time pass.
+    /// Advances the store's clock.
     pub(crate) async fn advance(&self, duration: Duration) {
         match self {
             Self::Proxied { clock, .. } => clock.advance(duration),
-            // Nobody moves a server's own clock.
+            // A server's own clock cannot be advanced, so wait.
             Self::Bare { .. } => sleep(duration).await,
             Self::Embedded { clock, .. } => clock.advance(duration),
         }
     }
 
-    /// Lets the least time pass that lies between two commands of one client: no
+    /// Advances the clock by the least time between two commands of one client: no
     /// server runs both in the same microsecond.
     pub(crate) fn tick(&self) {
         if let Self::Proxied { clock, .. } = self {
@@ -103,11 +103,11 @@ impl StoreSite {
         }
     }
 
-    /// Lets time pass for as long as `call` waits, up to `limit`; answers what it
-    /// answered and how much of the store's time that took.
+    /// Lets time pass while `call` waits, up to `limit`. Returns the call's result and
+    /// how long it took by the store's clock.
     ///
-    /// Behind the proxy time stands still while anything is sent: it moves from one
-    /// end of a sleep to the next, and only when everybody is idle.
+    /// Behind the proxy the clock stands still while anything is sent. It jumps from
+    /// the end of one sleep to the end of the next, and only when all actors are idle.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
@@ -124,12 +124,12 @@ impl StoreSite {
                 () = self.quiet() => {}
             }
             let passed = clock.elapsed().saturating_sub(start);
-            assert!(passed < limit, "it waits for more than {limit:?}");
+            assert!(passed < limit, "the call waits for more than {limit:?}");
             self.pass_at_most(limit / PARTS);
         }
     }
 
-    /// Completes when whoever was about to fall asleep does, as far as one can tell.
+    /// Completes when calls that are about to wait do wait, as far as this is visible.
     pub(crate) async fn settled(&self) {
         match self {
             Self::Proxied { .. } => self.quiet().await,
@@ -137,8 +137,8 @@ impl StoreSite {
         }
     }
 
-    /// Says a client's command to the server, past the proxy.
-    /// Answers what the server did.
+    /// Sends a client's command to the server, past the proxy. Returns the server's
+    /// reply.
     pub(crate) async fn tell(&self, words: &[Vec<u8>]) -> Vec<u8> {
         let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
         match self {
@@ -169,7 +169,7 @@ impl StoreSite {
     }
 
     fn pass_at_most(&self, longest: Duration) {
-        // Elsewhere time passes by itself.
+        // In other stores time passes by itself.
         if let Self::Proxied { clock, .. } = self
             && let Some(next) = clock.next_in()
         {

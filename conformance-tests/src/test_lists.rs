@@ -1,7 +1,7 @@
 //! The shorter lists that tests are made of: cases in real time, and acts.
 
-/// Hands the list of the cases that also run on a server with no proxy before it, in
-/// real time: one for each way in which time and the server's own waking come in.
+/// Passes on the list of the cases that also run in real time on a server without a
+/// proxy. There is one for each way in which time and the server's own wake-ups matter.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_bare_cases {

@@ -1,17 +1,17 @@
-//! One named test a case, in a backend's own tests.
+//! One named test per case, in a backend's own tests.
 
-/// Makes one named test a case, in a module a topic: the only line that a backend's
-/// `tests/conformance.rs` needs beside its [`Subject`](crate::Subject).
+/// Makes one named test per case, in one module per topic. A backend's
+/// `tests/conformance.rs` needs only this line and its [`Subject`](crate::Subject).
 ///
 /// ```text
 /// relq_conformance::conformance!(MySubject, redis);
 /// ```
 ///
-/// The second word is `redis` or `embedded`. Cases that do not concern it are shown
-/// as ignored, with the reason. A backend on Redis also gets one test for each act of
-/// [depth 1](crate::steps), in the module `steps`, and some cases once more in real
-/// time, in the module `bare`. Every backend is held against the reference
-/// [model](crate::model), in the module of that name.
+/// The second argument is `redis` or `embedded`. Cases that do not apply to it are
+/// shown as ignored, with the reason. A backend on Redis also gets one test for each
+/// act of [depth 1](crate::steps), in the module `steps`, and some cases a second time
+/// in real time, in the module `bare`. Every backend is compared with the reference
+/// [model](crate::model), in the module `model`.
 #[macro_export]
 macro_rules! conformance {
     ($subject:ty, redis) => {

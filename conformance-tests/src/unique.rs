@@ -28,7 +28,7 @@ pub(crate) async fn is_free(actor: &Actor) {
     actor.store_one(bound("second")).await;
 }
 
-/// R16: the second push answers with the holder.
+/// R16: the second push returns the id of the job that holds the key.
 pub(crate) async fn a_held_key_answers_its_holder(store: &Store) {
     let actor = store.actor("producer").await;
     let holder = actor.store_one(bound("first")).await;
@@ -39,7 +39,7 @@ pub(crate) async fn a_held_key_answers_its_holder(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R16: keys are compared whole.
+/// R16: keys are compared as a whole.
 pub(crate) async fn keys_that_begin_alike_are_two(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -50,7 +50,8 @@ pub(crate) async fn keys_that_begin_alike_are_two(store: &Store) {
     assert_eq!(actor.figures().await.ready, 5);
 }
 
-/// R16: within one call the first wins, and the others answer with it.
+/// R16: of several jobs with one key in a call, the first is stored, and the others
+/// return its id.
 pub(crate) async fn the_first_of_a_key_in_a_call_wins(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [NewJob::new("plain"), bound("first"), bound("second"), bound("third")];
@@ -62,7 +63,7 @@ pub(crate) async fn the_first_of_a_key_in_a_call_wins(store: &Store) {
     delivers(&actor, ["plain", "first"]).await;
 }
 
-/// R16: held while the job waits for its time.
+/// R16: a scheduled job holds its key.
 pub(crate) async fn a_scheduled_job_holds_its_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").delay(HELD)).await;
@@ -70,7 +71,7 @@ pub(crate) async fn a_scheduled_job_holds_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16: held while a worker holds the job.
+/// R16: a leased job holds its key.
 pub(crate) async fn a_leased_job_holds_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -79,7 +80,7 @@ pub(crate) async fn a_leased_job_holds_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16: kept by a retry, and the job is not refused by its own key.
+/// R16: a job keeps its key through a retry, and its own key does not refuse it.
 pub(crate) async fn a_retry_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -91,8 +92,8 @@ pub(crate) async fn a_retry_keeps_the_key(store: &Store) {
     assert_eq!(actor.figures().await.scheduled, 1);
 }
 
-/// R16: a retry at once keeps the key through its second delivery, and the ack of
-/// that frees it.
+/// R16: a job that is retried at once keeps its key during its second delivery, and the
+/// ack of that delivery frees it.
 pub(crate) async fn a_retried_job_frees_its_key_in_the_end(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -107,7 +108,7 @@ pub(crate) async fn a_retried_job_frees_its_key_in_the_end(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: kept when the lease ends and the job comes back.
+/// R16: a job keeps its key when its lease expires and it comes back.
 pub(crate) async fn a_lost_lease_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -121,7 +122,7 @@ pub(crate) async fn a_lost_lease_keeps_the_key(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R16: kept when the job is given back.
+/// R16: a job keeps its key when it is given back.
 pub(crate) async fn a_give_back_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -133,7 +134,7 @@ pub(crate) async fn a_give_back_keeps_the_key(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R16: kept when the worker leaves.
+/// R16: a job keeps its key when its worker is released.
 pub(crate) async fn a_release_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -143,7 +144,7 @@ pub(crate) async fn a_release_keeps_the_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16: freed by the ack.
+/// R16: an ack frees the key.
 pub(crate) async fn an_ack_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -152,7 +153,7 @@ pub(crate) async fn an_ack_frees_the_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: freed by the discard.
+/// R16: a discard frees the key.
 pub(crate) async fn a_discard_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -162,7 +163,7 @@ pub(crate) async fn a_discard_frees_the_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: freed by the burial.
+/// R16: a burial frees the key.
 pub(crate) async fn a_burial_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -172,7 +173,7 @@ pub(crate) async fn a_burial_frees_the_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16, R11: freed when the last attempt fails.
+/// R16, R11: the failure of the last attempt frees the key.
 pub(crate) async fn the_last_retry_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").max_attempts(NonZeroU16::MIN)).await;
@@ -182,7 +183,7 @@ pub(crate) async fn the_last_retry_frees_the_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16, R11: freed when the last attempt's lease ends.
+/// R16, R11: the lease end of the last attempt frees the key.
 pub(crate) async fn the_last_lost_lease_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").max_attempts(NonZeroU16::MIN)).await;
@@ -193,7 +194,7 @@ pub(crate) async fn the_last_lost_lease_frees_the_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: freed by the cancellation of a scheduled job.
+/// R16: cancelling a scheduled job frees its key.
 pub(crate) async fn cancelling_a_scheduled_job_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     let first = actor.store_one(bound("first").delay(HELD)).await;
@@ -202,7 +203,7 @@ pub(crate) async fn cancelling_a_scheduled_job_frees_its_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: freed by the cancellation of a ready job, of any level.
+/// R16: cancelling a ready job frees its key, at any priority.
 pub(crate) async fn cancelling_a_ready_job_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     for level in actor.class().levels() {
@@ -214,7 +215,8 @@ pub(crate) async fn cancelling_a_ready_job_frees_its_key(store: &Store) {
     }
 }
 
-/// R16: freed by the cancellation of a leased job, whose worker then frees nothing.
+/// R16: cancelling a leased job frees its key, and its worker's settlement frees no
+/// other.
 pub(crate) async fn cancelling_a_leased_job_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     let first = actor.store_one(bound("first")).await;
@@ -229,7 +231,7 @@ pub(crate) async fn cancelling_a_leased_job_frees_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16: freed by a purge.
+/// R16: a purge frees the key.
 pub(crate) async fn a_purge_frees_the_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first")).await;
@@ -251,7 +253,7 @@ pub(crate) async fn a_stale_ack_frees_no_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16, R4: a known id is a duplicate by id, whatever its key.
+/// R16, R4: a push with a known id is a duplicate by id, whatever its key.
 pub(crate) async fn a_known_id_comes_before_the_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").id(id("a"))).await;
@@ -283,7 +285,7 @@ pub(crate) async fn a_duplicate_by_key_uses_no_id_up(store: &Store) {
     delivers(&actor, ["third"]).await;
 }
 
-/// R16, R12: of many pushes of one key at once, one stores.
+/// R16, R12: of many parallel pushes with one key, only one is stored.
 pub(crate) async fn racing_pushes_of_a_key_store_one(store: &Store) {
     let mut pushes = Vec::new();
     for index in 0..16 {
@@ -301,8 +303,8 @@ pub(crate) async fn racing_pushes_of_a_key_store_one(store: &Store) {
     assert!(answers.iter().all(|one| one.job() == answers[0].job()), "{answers:?}");
 }
 
-/// R16, R14: a key is held from the push on although the job is due later, and is
-/// free again once it ran.
+/// R16, R14: a delayed job holds its key from its push on, and frees it when it has
+/// run.
 pub(crate) async fn a_delayed_unique_job_runs_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(BRIEF)).await;
@@ -316,7 +318,7 @@ pub(crate) async fn a_delayed_unique_job_runs_once(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16: a unique job shows its key to the operator, and a job without has none.
+/// R16: a peek shows the key of a unique job, and none for a job without a key.
 pub(crate) async fn a_view_shows_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store([bound("first"), NewJob::new("plain")]).await;

@@ -1,4 +1,4 @@
-//! A unique key when its holder expires (R16, R17).
+//! Unique keys of jobs that expire (R16, R17).
 
 use relq_core::Disposition;
 
@@ -8,7 +8,7 @@ use crate::{
     unique::{bound, is_free, is_held},
 };
 
-/// A ready holder that has expired, and the successor that took its key.
+/// Makes a ready holder expire, and pushes a successor that takes its key.
 async fn succeeded(store: &Store) -> (Actor, relq_core::JobId) {
     let actor = store.actor("worker").await;
     let first = actor.store_one(bound("first").expires_in(BRIEF)).await;
@@ -66,7 +66,7 @@ pub(crate) async fn a_leased_holder_does_not_expire(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16, R17: nor does that of a scheduled holder.
+/// R16, R17: promoting an expired scheduled holder does not free its successor's key.
 pub(crate) async fn promoting_an_expired_job_leaves_its_successor(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(BRIEF).expires_in(BRIEF / 2)).await;
@@ -103,8 +103,8 @@ pub(crate) async fn an_expired_retry_frees_its_key(store: &Store) {
     delivers(&actor, ["second"]).await;
 }
 
-/// R16, R17: an expired holder that was given back frees the key, and its burial
-/// leaves the successor's alone.
+/// R16, R17: an expired holder that was given back frees the key, and its burial does
+/// not free its successor's key.
 pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
@@ -119,7 +119,7 @@ pub(crate) async fn an_expired_give_back_frees_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16, R17, R24: an expired holder whose worker left frees the key at once.
+/// R16, R17, R24: an expired holder whose worker is released frees the key at once.
 pub(crate) async fn an_expired_release_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;

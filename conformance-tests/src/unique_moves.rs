@@ -1,4 +1,4 @@
-//! A unique key when its holder is rescheduled or redriven (R16).
+//! Unique keys of jobs that are rescheduled or redriven (R16).
 
 use relq_core::{
     DuplicateOf, JobState, NewJob, OnDuplicate, Redriven, Selection, StateDetail,
@@ -10,7 +10,7 @@ use crate::{
     unique::{bound, is_free, is_held},
 };
 
-/// R16: a new due time for a holder that is still scheduled; its payload stays.
+/// R16: a reschedule gives a scheduled holder a new due time and keeps its payload.
 pub(crate) async fn reschedule_moves_a_scheduled_holder(store: &Store) {
     let actor = store.actor("worker").await;
     let holder = actor.store_one(bound("first").delay(HELD)).await;
@@ -24,7 +24,7 @@ pub(crate) async fn reschedule_moves_a_scheduled_holder(store: &Store) {
     delivers(&actor, ["first"]).await;
 }
 
-/// R16, R14: a rescheduled holder is not early by its old due time.
+/// R16, R14: a rescheduled holder is not delivered at its old, earlier due time.
 pub(crate) async fn reschedule_can_put_a_holder_off(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(BRIEF * 5)).await;
@@ -38,7 +38,7 @@ pub(crate) async fn reschedule_can_put_a_holder_off(store: &Store) {
     assert_eq!(actor.figures().await.scheduled, 1);
 }
 
-/// R16: with no delay a scheduled holder is due at once.
+/// R16: a reschedule without a delay makes a scheduled holder due at once.
 pub(crate) async fn reschedule_to_now_makes_ready(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(HELD)).await;
@@ -49,7 +49,7 @@ pub(crate) async fn reschedule_to_now_makes_ready(store: &Store) {
     assert_eq!(actor.take_one().await.payload, "first");
 }
 
-/// R16: a ready holder stays as it is.
+/// R16: a reschedule does not change a ready holder.
 pub(crate) async fn reschedule_leaves_a_ready_holder(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -60,7 +60,7 @@ pub(crate) async fn reschedule_leaves_a_ready_holder(store: &Store) {
     assert_eq!(actor.take_one().await.payload, "first");
 }
 
-/// R16: a leased holder stays as it is.
+/// R16: a reschedule does not change a leased holder.
 pub(crate) async fn reschedule_leaves_a_leased_holder(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -73,7 +73,7 @@ pub(crate) async fn reschedule_leaves_a_leased_holder(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 0);
 }
 
-/// R16: `Keep` leaves the due time of a scheduled holder.
+/// R16: `Keep` does not change the due time of a scheduled holder.
 pub(crate) async fn keep_leaves_a_scheduled_holder(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(HELD)).await;
@@ -88,7 +88,7 @@ async fn due(actor: &Actor) -> StateDetail {
     actor.list(JobState::Scheduled, 10).await.remove(0).detail
 }
 
-/// R16: a redrive takes the key again.
+/// R16: a redriven job holds its key again.
 pub(crate) async fn a_redriven_job_holds_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -101,7 +101,7 @@ pub(crate) async fn a_redriven_job_holds_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16: a redrive of a job whose key is held leaves it dead and says so.
+/// R16: a redrive leaves a job dead if another job holds its key, and reports this.
 pub(crate) async fn a_redrive_answers_duplicates(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -116,7 +116,7 @@ pub(crate) async fn a_redrive_answers_duplicates(store: &Store) {
     delivers(&actor, ["second"]).await;
 }
 
-/// R16: of two dead jobs of one key, a redrive of both moves one.
+/// R16: of two dead jobs with one key, a redrive of both moves only one.
 pub(crate) async fn a_redrive_of_two_moves_one(store: &Store) {
     let actor = store.actor("worker").await;
     for payload in ["first", "second"] {
@@ -131,7 +131,7 @@ pub(crate) async fn a_redrive_of_two_moves_one(store: &Store) {
     assert_eq!(actor.figures().await.unfinished(), 1);
 }
 
-/// R16: purging a dead job does not free the key of the one that took it.
+/// R16: purging a dead job does not free the key of its successor.
 pub(crate) async fn purging_a_dead_job_leaves_its_successor(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;

@@ -10,13 +10,13 @@ use crate::{
     store::{Actor, HELD, Store, WOKEN},
 };
 
-/// Longer than any wake-up takes; a claim that is not woken waits for all of it.
+/// Longer than any wake-up takes. A claim that is not woken waits this long.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// How long a job of these cases is delayed.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// Milliseconds are cut off, and a real clock is read at different moments.
+/// Times are cut to milliseconds, and a real clock is read at different moments.
 const ROUNDING: Duration = Duration::from_millis(5);
 
 struct Waiter {
@@ -25,7 +25,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// A claim that waits. Nobody lets time pass for it yet.
+    /// Starts a claim that waits. Time does not pass for it yet.
     async fn start(store: &Store, actor: &Actor, max: u32) -> Self {
         let (actor, lateness) = (actor.clone(), actor.capabilities().lateness);
         let claim = tokio::spawn(async move { actor.take_waiting(max, WAIT).await });
@@ -33,24 +33,24 @@ impl Waiter {
         Self { claim, lateness }
     }
 
-    /// What it got by being woken, and not by looking again by itself.
+    /// Returns the jobs; the claim must have been woken, and not have polled by itself.
     async fn woken(self, store: &Store) -> Vec<Delivery> {
         let limit = store.wake_limit(self.lateness);
         let (taken, took) = store.within(limit, self.claim).await;
         let taken = taken.expect("the claim ends");
-        assert!(took < limit, "it was not woken, and looked again after {took:?}");
+        assert!(took < limit, "it was not woken, and polled after {took:?}");
         assert_ne!(taken, [], "it was not woken");
         taken
     }
 
-    /// What it got by looking again by itself.
+    /// Returns the jobs, which the claim may have found by polling by itself.
     async fn looked_again(self, store: &Store) -> Vec<Delivery> {
         let limit = self.lateness + WOKEN;
         let (taken, _) = store.within(limit, self.claim).await;
         taken.expect("the claim ends")
     }
 
-    /// What it got once a job of that delay, pushed at `pushed`, fell due.
+    /// Returns the jobs once a job pushed at `pushed` with the delay `DELAY` fell due.
     async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
         let limit = DELAY + self.lateness + WOKEN;
         let (taken, _) = store.within(limit, self.claim).await;
@@ -70,7 +70,7 @@ pub(crate) async fn a_push_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: a push wakes while a worker holds another job, too.
+/// R21: a push also wakes a waiting claim while another worker holds a job.
 pub(crate) async fn a_push_beside_a_held_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     producer.store_one("held").await;
@@ -82,7 +82,7 @@ pub(crate) async fn a_push_beside_a_held_job_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R15, R21: a push of any urgency wakes.
+/// R15, R21: a push of any priority wakes a waiting claim.
 pub(crate) async fn a_push_of_any_level_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     for level in [worker.class().least_urgent(), worker.class().most_urgent()] {
@@ -92,7 +92,8 @@ pub(crate) async fn a_push_of_any_level_wakes(store: &Store) {
     }
 }
 
-/// R14: a job that falls due wakes, though it was pushed while the claim waited.
+/// R14: a job that falls due wakes a claim, even if it was pushed while the claim
+/// waited.
 pub(crate) async fn a_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let waiter = Waiter::start(store, &worker, 1).await;
@@ -103,7 +104,7 @@ pub(crate) async fn a_due_job_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["job"]);
 }
 
-/// R14: a job that falls due sooner than the one waited for wakes too.
+/// R14: a job wakes a claim if it falls due before the one that the claim waits for.
 pub(crate) async fn a_sooner_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     producer.store_one(NewJob::new("far").delay(HELD)).await;
@@ -115,7 +116,7 @@ pub(crate) async fn a_sooner_due_job_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["near"]);
 }
 
-/// R14: a retry that falls due wakes.
+/// R14: a retry that falls due wakes a waiting claim.
 pub(crate) async fn a_due_retry_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
@@ -128,7 +129,7 @@ pub(crate) async fn a_due_retry_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken_when_due(store, retried).await), ["job"]);
 }
 
-/// R24: what another gives back wakes.
+/// R24: a job that another worker gives back wakes a waiting claim.
 pub(crate) async fn a_give_back_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
@@ -140,7 +141,7 @@ pub(crate) async fn a_give_back_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R24: what another leaves behind wakes.
+/// R24: the release of another worker wakes a waiting claim.
 pub(crate) async fn a_release_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
@@ -152,7 +153,7 @@ pub(crate) async fn a_release_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R9: what another recovers wakes.
+/// R9: a job that another client recovers wakes a waiting claim.
 pub(crate) async fn a_recovery_wakes(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor("o").await);
     other.store_one("job").await;
@@ -165,7 +166,7 @@ pub(crate) async fn a_recovery_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: what an operator redrives wakes.
+/// R21: a job that an operator redrives wakes a waiting claim.
 pub(crate) async fn a_redrive_wakes(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     operator.store_one("job").await;
@@ -178,7 +179,7 @@ pub(crate) async fn a_redrive_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: the end of a pause wakes.
+/// R21: a resume wakes a waiting claim.
 pub(crate) async fn a_resume_wakes(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     operator.store_one("job").await;
@@ -191,7 +192,8 @@ pub(crate) async fn a_resume_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: a plain push wakes, or is found in time where it notifies nobody.
+/// R21: a plain push wakes a waiting claim, or the claim finds the job within the
+/// declared lateness.
 pub(crate) async fn a_plain_push_wakes(store: &Store) {
     let worker = store.actor("w").await;
     let waiter = Waiter::start(store, &worker, 1).await;
@@ -206,8 +208,8 @@ pub(crate) async fn a_plain_push_wakes(store: &Store) {
     assert_eq!(payloads(&taken), ["bare"]);
 }
 
-/// R21: two jobs in one push wake two claims, and none is left asleep beside work,
-/// whatever their level.
+/// R21: two jobs in one push wake two claims. No claim stays asleep while a job is
+/// ready, whatever its priority.
 pub(crate) async fn one_push_wakes_as_many_as_it_feeds(store: &Store) {
     let (first, second) = (store.actor("w1").await, store.actor("w2").await);
     let producer = store.actor("p").await;
@@ -228,8 +230,8 @@ pub(crate) async fn one_push_wakes_as_many_as_it_feeds(store: &Store) {
     }
 }
 
-/// R21, R22: a claim that was dropped takes no wake-up from one that still waits,
-/// whatever it is that wakes.
+/// R21, R22: a dropped claim takes no wake-up from one that still waits, whatever
+/// caused the wake-up.
 pub(crate) async fn the_dropped_take_no_wake_up(store: &Store) {
     let (gone, worker) = (store.actor("w1").await, store.actor("w2").await);
     let producer = store.actor("p").await;
@@ -266,7 +268,7 @@ pub(crate) async fn waiters_may_share_a_connection(store: &Store) {
     expect_exactly(got, numbered(8));
 }
 
-/// R21: a waiting claim does not hold up other calls of its connection.
+/// R21: a waiting claim does not delay other calls of its connection.
 pub(crate) async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let waiter = Waiter::start(store, &worker, 1).await;
@@ -278,7 +280,7 @@ pub(crate) async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
 }
 
-/// R21: a claim that gets nothing answers when its time is over.
+/// R21: a claim that gets no job returns when its wait has ended.
 pub(crate) async fn a_wait_ends_empty_in_time(store: &Store) {
     let actor = store.actor("worker").await;
     let (wait, since) = (Duration::from_millis(600), store.elapsed());
@@ -291,7 +293,7 @@ pub(crate) async fn a_wait_ends_empty_in_time(store: &Store) {
     assert!(took < wait + WOKEN, "took {took:?}");
 }
 
-/// R21: a wait of nothing answers at once; it does not mean for ever.
+/// R21: a claim with a wait of zero returns at once and does not wait for ever.
 pub(crate) async fn a_wait_of_zero_answers_at_once(store: &Store) {
     let actor = store.actor("worker").await;
 
@@ -300,7 +302,7 @@ pub(crate) async fn a_wait_of_zero_answers_at_once(store: &Store) {
     assert_eq!(store.within(WOKEN, claim).await.0, []);
 }
 
-/// R21: nor does a wait that rounds down to nothing.
+/// R21: a claim whose wait rounds down to zero returns as well.
 pub(crate) async fn the_shortest_wait_ends(store: &Store) {
     let actor = store.actor("worker").await;
 
@@ -320,7 +322,7 @@ pub(crate) async fn a_claim_that_finds_jobs_does_not_wait(store: &Store) {
     assert_eq!(store.within(WOKEN, claim).await.0.len(), 2);
 }
 
-/// R21: a worker that waits again and again misses nothing.
+/// R21: a worker that waits again and again misses no job.
 pub(crate) async fn no_wake_up_is_missed(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let working = async {
@@ -335,7 +337,7 @@ pub(crate) async fn no_wake_up_is_missed(store: &Store) {
         }
         got
     };
-    // Pushes that come at any moment of the other's going to sleep.
+    // These pushes may come at any moment while the worker begins to wait.
     let pushing = async {
         for (index, payload) in numbered(200).into_iter().enumerate() {
             producer.store_one(payload).await;
@@ -348,7 +350,7 @@ pub(crate) async fn no_wake_up_is_missed(store: &Store) {
     expect_exactly(got, numbered(200));
 }
 
-/// R19: a push to another queue wakes nobody here, and feeds nobody.
+/// R19: a push to another queue wakes no claim here and delivers no job here.
 pub(crate) async fn another_queues_push_is_not_heard(store: &Store) {
     let (worker, other) = (store.actor("w").await, store.actor_on("p", "job").await);
     let wait = Duration::from_millis(600);

@@ -1,4 +1,4 @@
-//! Leaving gives back at once what a worker held (R24).
+//! Releasing a worker gives back its jobs at once (R24).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn release_worker(actor: &Actor) -> u64 {
     actor.release_worker(actor.worker()).await.expect("the release is answered").jobs
 }
 
-/// R24: leaving gives back at once what the worker holds, and says how much.
+/// R24: a release gives back the worker's jobs at once, and returns how many.
 pub(crate) async fn release_gives_back_at_once(store: &Store) {
     let (leaver, other) = (store.actor("w1").await, store.actor("w2").await);
     leaver.store(numbered(3)).await;
@@ -26,7 +26,7 @@ pub(crate) async fn release_gives_back_at_once(store: &Store) {
     assert!(taken.iter().all(|one| one.attempt() == 1), "not counted");
 }
 
-/// R24, R22: leaving gives back what the worker never saw.
+/// R24, R22: a release gives back jobs whose delivery never reached the worker.
 pub(crate) async fn release_gives_back_the_unseen(store: &Store) {
     let actor = store.actor("w1").await;
     actor.store(numbered(40)).await;
@@ -43,7 +43,8 @@ pub(crate) async fn release_gives_back_the_unseen(store: &Store) {
     expect_exactly(payloads(&taken), numbered(40));
 }
 
-/// R24: a worker whose id begins like another's gives back only its own.
+/// R24: if a worker's id is a prefix of another's, its release gives back only its own
+/// jobs.
 pub(crate) async fn release_touches_no_namesake(store: &Store) {
     let leaver = store.actor("w").await;
     let others =
@@ -62,7 +63,7 @@ pub(crate) async fn release_touches_no_namesake(store: &Store) {
     }
 }
 
-/// R24: nor does one whose id ends where another's begins.
+/// R24: the same if one id, with a separator, is a prefix of the other.
 pub(crate) async fn release_touches_no_longer_name(store: &Store) {
     let (short, long) = (store.actor("host:1").await, store.actor("host:1:2").await);
     short.store(numbered(2)).await;
@@ -74,7 +75,7 @@ pub(crate) async fn release_touches_no_longer_name(store: &Store) {
     short.finish(&held).await;
 }
 
-/// R24: leaving with nothing held, or twice, is fine.
+/// R24: a release of a worker without jobs, or a second release, changes nothing.
 pub(crate) async fn a_second_release_is_fine(store: &Store) {
     let actor = store.actor("worker").await;
     assert_eq!(release_worker(&actor).await, 0);
@@ -86,7 +87,7 @@ pub(crate) async fn a_second_release_is_fine(store: &Store) {
     assert_eq!(release_worker(&actor).await, 0);
 }
 
-/// R24, R7: what another took over in the meantime stays with the other.
+/// R24, R7: jobs that another worker has taken over stay with that worker.
 pub(crate) async fn release_takes_nothing_from_a_successor(store: &Store) {
     let (late, successor) = (store.actor("w1").await, store.actor("w2").await);
     late.store_one("job").await;
@@ -100,7 +101,7 @@ pub(crate) async fn release_takes_nothing_from_a_successor(store: &Store) {
     successor.finish(&held).await;
 }
 
-/// R24: what was settled is not given back.
+/// R24: settled jobs are not given back.
 pub(crate) async fn release_gives_back_nothing_settled(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(3)).await;
@@ -113,7 +114,7 @@ pub(crate) async fn release_gives_back_nothing_settled(store: &Store) {
     delivers(&actor, [held[2].payload.clone()]).await;
 }
 
-/// R24: leaving gives back more than one step can hold.
+/// R24: a release gives back more jobs than one step can hold.
 pub(crate) async fn release_gives_back_thousands(store: &Store) {
     let actor = store.actor("worker").await;
     let many = 8_500;
@@ -129,7 +130,7 @@ pub(crate) async fn release_gives_back_thousands(store: &Store) {
     delivers(&actor, numbered(many)).await;
 }
 
-/// R9, R24: a worker that left may come back.
+/// R9, R24: a worker may claim again after its release.
 pub(crate) async fn a_worker_may_claim_after_release(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

@@ -1,4 +1,4 @@
-//! What the records of the soak of batches tell: how often each job was begun and ended.
+//! Counts from the records of the batch soak how often each job was begun and ended.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ struct Run {
     ended: u64,
 }
 
-/// The runs of all jobs, and what was wrong already in the records.
+/// The runs of all jobs, and the errors found while reading the records.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     jobs: BTreeMap<u64, Run>,
@@ -27,8 +27,8 @@ impl Runs {
         }
     }
 
-    /// Each of these jobs ran to its end (R1), each end has its beginning, and no more
-    /// than `most` were begun again (R6).
+    /// Checks that each of these jobs ran to its end (R1), that each end has a
+    /// beginning, and that at most `most` runs were repeated (R6).
     pub(super) fn judge(
         mut self,
         jobs: impl IntoIterator<Item = u64>,
@@ -64,7 +64,7 @@ mod tests {
         runs.judge([1, 2], most)
     }
 
-    /// R1, R6: a job that was begun again for a kill is as it should be.
+    /// R1, R6: a job that was begun twice because of one kill is correct.
     #[test]
     fn whole_records_are_passed() {
         let two = [(Kind::Start, 2), (Kind::End, 2)];

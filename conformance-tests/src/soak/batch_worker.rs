@@ -1,4 +1,4 @@
-//! A worker process of the soak of batches.
+//! A worker process of the batch soak.
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,17 +11,17 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// Handlers at once, and so how many jobs a kill can have repeated.
+/// Handlers in parallel, which is also how many jobs one kill can cause to be repeated.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 
-/// Short, so that a dead worker's slots are back soon.
+/// Short, so that the slots of a killed worker are soon free again.
 const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(200);
 
-/// How long a job takes, at most: long enough that a kill hits some.
+/// The longest time that a job takes: long enough that some kills hit a running job.
 const LONGEST_JOB: Duration = Duration::from_millis(8);
 
-/// Work the pieces of the soak and write down what happens to them
+/// Work on the pieces of the soak and record what happens to them
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(long)]

@@ -1,5 +1,5 @@
-//! The soak of batches: two requests of unequal size and priority, workers and a server
-//! that are killed, and nobody who waits for the end.
+//! The batch soak: two batches of unequal size and priority, while workers and a server
+//! are killed. No client waits for the completions.
 //!
 //! ```text
 //!  this process ── create, add, seal: big (low), small (high) ──> store
@@ -9,8 +9,8 @@
 //!                                   └ each start and end ──> records
 //! ```
 //!
-//! It is judged by the records, by the queue's own counters, which count each job
-//! once, and by looks at both batches all the while (B2, B3).
+//! Three sources judge it: the records, the queue's own counters, which count each job
+//! once, and the status of both batches, which is read throughout the run (B2, B3).
 
 use std::{
     num::{NonZeroU16, NonZeroU32},
@@ -30,29 +30,29 @@ use super::{
 };
 use crate::{SuiteResult, backend::Backend};
 
-/// Between two looks at the batches.
+/// Time between two readings of the batches' status.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Between two kills.
+/// Time between two kills.
 const KILL_EVERY: Duration = Duration::from_millis(150);
 
-/// Both have to end by then, and both at all.
+/// The time within which both batches must complete.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Of so many kills one is the server's, where there is one.
+/// One of this many kills hits the server, if there is one.
 const SERVER_IN: u64 = 4;
 
-/// How long a server stays away: shorter than a lease, so that no worker loses its pieces
-/// to an outage, and the bound on repeated runs holds.
+/// How long a server is down: shorter than a lease, so that no worker loses its pieces
+/// because of an outage, and the bound on repeated runs holds.
 const OUTAGE: Duration = Duration::from_millis(100);
 
-/// Without so many kills of workers the soak has proved nothing.
+/// A soak with fewer killed workers proves nothing.
 const FEWEST_KILLS: u64 = 5;
 
-/// Pieces of one call.
+/// The number of pieces per call.
 const AT_ONCE: usize = 500;
 
-/// What is asked for.
+/// A batch that the soak submits.
 struct Request {
     name: &'static str,
     /// The number of its first piece.
@@ -83,16 +83,16 @@ const REQUESTS: [Request; 2] = [
     },
 ];
 
-/// Let workers die over two batches, and prove that each completes once
+/// Kill workers during two batches, and prove that each batch completes once
 ///
 /// Exits with 1 when a promise was broken.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Which backend
+    /// The backend
     #[arg(long, value_enum)]
     backend: Backend,
 
-    /// How many worker processes at once
+    /// The number of worker processes
     #[arg(long, value_name = "N", default_value = "8")]
     workers: NonZeroU16,
 }
@@ -119,7 +119,7 @@ impl Args {
     }
 }
 
-/// Worker processes, and where each writes.
+/// The worker processes, and the file of records of each.
 struct Processes {
     url: String,
     queue: QueueName,
@@ -144,7 +144,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Kills the one that has run longest, and starts another.
+    /// Kills the worker that has run longest, and starts another.
     fn kill_one(&mut self) -> SuiteResult<()> {
         self.running.remove(0).kill()?;
         self.start()
@@ -170,7 +170,7 @@ impl Soak {
         self.queue.batch_queue().ok_or_else(|| "the backend has no batches".into())
     }
 
-    /// Plays until both batches have completed and their jobs have run.
+    /// Runs until both batches have completed and their jobs have run.
     async fn play(&mut self, workers: usize) -> SuiteResult<Kills> {
         for request in &REQUESTS {
             self.submit(request).await?;
@@ -186,7 +186,10 @@ impl Soak {
             clock.sleep(LOOK_EVERY).await;
             let passed = clock.elapsed().saturating_sub(began);
             if passed > PATIENCE {
-                return Err(format!("not ended within {PATIENCE:?}").into());
+                return Err(format!(
+                    "the batches did not complete within {PATIENCE:?}"
+                )
+                .into());
             }
             if passed > next {
                 self.kill_one(&mut kills, clock).await?;
@@ -223,7 +226,8 @@ impl Soak {
     async fn submit(&self, request: &Request) -> SuiteResult<()> {
         let batch = BatchId::new(request.name)?;
         let told = NewJob::new(request.completion.to_string());
-        let level = BatchPriority::new(request.level).ok_or("a level above all")?;
+        let level = BatchPriority::new(request.level)
+            .ok_or("there is no such batch priority")?;
         let new = NewBatch::new(batch.clone())
             .priority(level)
             .limit(NonZeroU32::new(request.limit))
@@ -239,7 +243,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Looks at both batches, and at nothing else: nobody waits for their ends.
+    /// Reads the status of both batches. No call waits for their completion.
     async fn have_all_ended(&mut self) -> SuiteResult<bool> {
         let mut all = true;
         for request in &REQUESTS {
@@ -260,7 +264,7 @@ impl Soak {
         Ok(all && stats.is_some_and(|stats| stats.unfinished() == 0))
     }
 
-    /// `None` when the store is away for a moment.
+    /// Returns `None` if the store is down for a moment.
     async fn status(&self, request: &Request) -> SuiteResult<Option<BatchStatus>> {
         let known = self.batches()?.batch(&BatchId::new(request.name)?).await;
         let Some(known) = unless_away(known)? else { return Ok(None) };
@@ -270,7 +274,7 @@ impl Soak {
     async fn judge(&mut self, kills: Kills) -> SuiteResult<()> {
         let mut ends: Vec<Timestamp> = Vec::new();
         for request in &REQUESTS {
-            let status = self.status(request).await?.ok_or("the store is away")?;
+            let status = self.status(request).await?.ok_or("the store is down")?;
             let is_done = status.outcome() == Some(BatchOutcome::Done);
             if !is_done || status.done != request.pieces {
                 self.wrong.push(format!("B5: {status:?}"));
@@ -291,19 +295,23 @@ impl Soak {
         Ok(())
     }
 
-    /// Each piece ended once, and so did the job of each completion (B2, B5).
+    /// Checks that each piece ended once, and each completion job as well (B2, B5).
     async fn judge_counters(&mut self) -> SuiteResult<()> {
         let stats = self.queue.stats().await?;
         let jobs: u64 = REQUESTS.iter().map(|request| request.pieces + 1).sum();
         if stats.finished != jobs || stats.dead + stats.discarded != 0 {
-            self.wrong.push(format!("B5: {jobs} jobs, but {stats:?}"));
+            self.wrong.push(format!(
+                "B5: {jobs} jobs were pushed, but the queue reports {stats:?}"
+            ));
         }
         let problems = self.queue.audit().await?.problems;
-        self.wrong.extend(problems.into_iter().map(|it| format!("the audit: {it}")));
+        self.wrong
+            .extend(problems.into_iter().map(|it| format!("the audit reports: {it}")));
         Ok(())
     }
 
-    /// Each job ran to its end, and more often for a kill alone (R6).
+    /// Checks that each job ran to its end, and was repeated only because of a kill
+    /// (R6).
     fn judge_records(&mut self, kills: u64) -> SuiteResult<()> {
         let mut runs = Runs::default();
         for records in &self.processes.records {

@@ -1,4 +1,4 @@
-//! A process of the soak's: this program, started again.
+//! A process of the soak: this program, started again.
 
 use std::{
     ffi::OsStr,
@@ -11,15 +11,16 @@ use relq_core::{Environment, Queue, QueueName};
 
 use crate::SuiteResult;
 
-/// How children get the URL; not as an argument, which all users can read.
+/// The variable that passes the URL to a child. An argument would be visible to all
+/// users.
 const URL: &str = "RELQ_SOAK_URL";
 
-/// How long a child tries to reach the store, and how long between two tries.
+/// How long a child tries to reach the store, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A running child. It ends by itself when its standard input is closed, so it does
-/// not outlive this process by much, however that ends.
+/// A running child. It ends by itself when its standard input is closed, so it does not
+/// outlive this process by much, however this process ends.
 #[derive(Debug)]
 pub(super) struct Process(Child);
 
@@ -39,20 +40,20 @@ impl Process {
         Ok(Self(child.spawn()?))
     }
 
-    /// Ends it with SIGKILL.
+    /// Kills the child with SIGKILL.
     pub(super) fn kill(mut self) -> SuiteResult<()> {
         self.0.kill()?;
         self.0.wait()?;
         Ok(())
     }
 
-    /// Lets it end what it is at.
+    /// Lets the child finish its current work and end.
     pub(super) fn end(mut self) -> SuiteResult<ExitStatus> {
         drop(self.0.stdin.take());
         Ok(self.0.wait()?)
     }
 
-    /// Complains when it ended by itself.
+    /// Fails if the child ended by itself.
     pub(super) fn check(&mut self) -> SuiteResult<()> {
         match self.0.try_wait()? {
             None => Ok(()),
@@ -61,7 +62,7 @@ impl Process {
     }
 }
 
-/// In a child: the store that it works on, also when that is away for a moment.
+/// In a child: connects to the store, and retries while the store is down.
 pub(super) async fn connect(
     queue: &QueueName,
     environment: &Environment,
@@ -79,13 +80,13 @@ pub(super) async fn connect(
     }
 }
 
-/// In a child: completes when it is to end.
+/// In a child: completes when the child must end.
 pub(super) fn told_to_end() -> tokio::sync::oneshot::Receiver<()> {
     let (told, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        // End of file and an error mean the same: nobody is there any more.
+        // End of file and an error mean the same: the parent has gone.
         drop(std::io::Read::read(&mut std::io::stdin(), &mut [0]));
-        // Nobody listens any more once the child has its own end.
+        // The send fails if the child has already ended by itself.
         let _ = told.send(());
     });
     end

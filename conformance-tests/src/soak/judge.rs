@@ -1,4 +1,4 @@
-//! What the records prove.
+//! Judges a soak by its records.
 
 use std::{collections::HashMap, num::NonZeroU32, path::PathBuf};
 
@@ -14,27 +14,27 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// Problems told one by one; more are counted.
+/// The number of problems that are listed; further ones are only counted.
 const TOLD: usize = 20;
 
-/// What became of all jobs.
+/// What happened to all jobs.
 #[derive(Serialize, Debug, Default)]
 pub(super) struct Judgement {
-    /// Jobs that the store answered to have.
+    /// Jobs that the store accepted.
     pub(super) accepted: u64,
-    /// Pushes that found their unique key held.
+    /// Pushes that were refused because another job held their unique key.
     pub(super) refused: u64,
-    /// Accepted jobs of which an attempt succeeded.
+    /// Accepted jobs with a successful attempt.
     pub(super) finished: u64,
-    /// Accepted jobs that were buried, as they should be.
+    /// Accepted jobs that were buried, as planned.
     pub(super) dead: u64,
-    /// Accepted jobs that are neither.
+    /// Accepted jobs that were neither finished nor buried.
     pub(super) lost: u64,
-    /// Jobs that were worked and not accepted, or came with other bytes.
+    /// Jobs that ran and were never accepted, or whose payload had changed.
     pub(super) invented: u64,
     /// Runs beyond those that the plan asks for.
     pub(super) repeats: u64,
-    /// How many of those the kills can account for.
+    /// How many of the repeated runs the kills can explain.
     pub(super) repeats_allowed: u64,
     pub(super) kills: Kills,
     pub(super) problems: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct Judgement {
     jobs: HashMap<u64, Job>,
 }
 
-/// What the records say of one job.
+/// The records of one job.
 #[derive(Debug, Default, Clone, Copy)]
 struct Job {
     is_meant: bool,
@@ -55,13 +55,13 @@ struct Job {
 }
 
 impl Job {
-    /// Runs that led to nothing: neither a failure of the plan nor the success.
+    /// Runs without a result: neither a planned failure nor the success.
     fn repeats(&self) -> u64 {
         self.starts.saturating_sub(self.failures + self.ends.min(1))
     }
 }
 
-/// What a soak must have done at least, so that it says something.
+/// The least that a soak must have done for its result to mean anything.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TooFew {
     server_kills: u64,
@@ -83,7 +83,7 @@ impl Judgement {
         judgement
     }
 
-    /// Compares with what the queue says of itself, and sums up.
+    /// Compares the records with the queue's own counts, and sums up.
     pub(super) async fn compare_with(&mut self, queue: &dyn Queue) -> SuiteResult<()> {
         for view in dead_jobs(queue).await? {
             self.bury(&view);
@@ -108,7 +108,7 @@ impl Judgement {
         Ok(())
     }
 
-    /// A soak in which nothing happened proves nothing.
+    /// Reports a problem if too little happened: such a soak proves nothing.
     pub(super) fn refuse_too_few(&mut self, least: TooFew) {
         let Kills { workers, producers, servers } = self.kills;
         for (what, count, least) in [
@@ -147,7 +147,7 @@ impl Judgement {
             Kind::End => self.job(number).ends += 1,
             Kind::Changed => {
                 self.invented += 1;
-                self.problem("a worker was given bytes that nobody pushed".into());
+                self.problem("a worker got a payload that was never pushed".into());
             }
         }
     }
@@ -156,11 +156,12 @@ impl Judgement {
         self.jobs.entry(number).or_default()
     }
 
-    /// Looks at a dead letter: is it one that should be?
+    /// Checks whether a dead letter is one that the plan buries.
     fn bury(&mut self, view: &JobView) {
         let Some(number) = plan::number(&view.payload) else {
             self.invented += 1;
-            return self.problem(format!("{:?} is dead with other bytes", view.id));
+            return self
+                .problem(format!("{:?} is dead with a changed payload", view.id));
         };
         let was_dead = std::mem::replace(&mut self.job(number).is_dead, true);
         if was_dead {
@@ -181,7 +182,9 @@ impl Judgement {
                 (true, false) => self.accept(*number, job),
                 (false, true) => self.refuse(*number, job),
                 (true, true) => {
-                    self.problem(format!("the push of job {number} had two answers"));
+                    self.problem(format!(
+                        "the push of job {number} was both accepted and refused"
+                    ));
                 }
                 (false, false) => self.never_answered(*number, job),
             }
@@ -198,8 +201,9 @@ impl Judgement {
             (true, false) => self.finished += 1,
             (false, true) => {
                 self.dead += 1;
-                // Its attempts were checked: a job that could succeed had them all
-                // cut short, which no soak is long enough for.
+                // This job used up its attempts, as was checked. For a job that can
+                // succeed this means that kills ended all of them, and no soak runs
+                // long enough for that.
                 if plan::plan(number) != HandlerPlan::NeverSucceeds {
                     self.problem(format!("job {number} is dead and could succeed"));
                 }
@@ -219,7 +223,9 @@ impl Judgement {
         self.refused += 1;
         if job.starts > 0 || job.is_dead {
             self.invented += 1;
-            self.problem(format!("job {number} was refused and is there: {job:?}"));
+            self.problem(format!(
+                "job {number} was refused, but the store has it: {job:?}"
+            ));
         }
     }
 
@@ -228,7 +234,7 @@ impl Judgement {
             self.problem(format!("the push of job {number} was never answered"));
         } else {
             self.invented += 1;
-            self.problem(format!("nobody pushed job {number}: {job:?}"));
+            self.problem(format!("job {number} was never pushed: {job:?}"));
         }
     }
 
@@ -236,7 +242,7 @@ impl Judgement {
         if self.problems.len() < TOLD {
             self.problems.push(problem);
         } else if self.problems.len() == TOLD {
-            self.problems.push("and more of the kind".to_owned());
+            self.problems.push("and more problems".to_owned());
         }
     }
 }
@@ -259,7 +265,7 @@ async fn dead_jobs(queue: &dyn Queue) -> SuiteResult<Vec<JobView>> {
 mod tests {
     use super::{super::record::Recorder, *};
 
-    /// What is judged of jobs that each went through these records.
+    /// Judges jobs that each went through these records.
     fn judge(records: &[(Kind, u64, u32)]) -> Judgement {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("records");
@@ -277,7 +283,7 @@ mod tests {
         judge(records).problems.join("\n")
     }
 
-    /// Of a job that succeeds at once.
+    /// The records of a job that succeeds at once.
     const JOB: u64 = 4;
     const MEANT: (Kind, u64, u32) = (Kind::Meant, JOB, 1);
     const STORED: (Kind, u64, u32) = (Kind::Stored, JOB, 0);
@@ -320,7 +326,7 @@ mod tests {
     #[test]
     fn a_push_has_one_answer() {
         let told = problem(&[MEANT, STORED, REFUSED, START, END]);
-        assert!(told.contains("two answers"), "{told}");
+        assert!(told.contains("both accepted and refused"), "{told}");
         let told = problem(&[MEANT]);
         assert!(told.contains("never answered"), "{told}");
     }

@@ -1,4 +1,4 @@
-//! Who is killed when.
+//! When which process is killed.
 
 use std::time::Duration;
 
@@ -8,20 +8,21 @@ use serde::Serialize;
 use super::{processes::Processes, site::Site};
 use crate::SuiteResult;
 
-/// Between two kills, at least and at most.
+/// The shortest and the longest time between two kills.
 const EVERY: (Duration, Duration) =
     (Duration::from_millis(60), Duration::from_millis(300));
 
-/// How long a server stays away, at most: shorter than a lease, so that no worker
-/// loses its jobs to an outage, and the bound on repeated runs holds.
+/// The longest time that a server is down: shorter than a lease, so that no worker
+/// loses its jobs because of an outage, and the bound on repeated runs holds.
 const LONGEST_OUTAGE: Duration = Duration::from_millis(500);
 
-/// What kind of process is killed, in turns, so that a short soak kills every kind.
+/// The kind of process to kill. The kinds take turns, so that a short soak kills each
+/// of them.
 #[derive(Clone, Copy)]
 enum Victim {
     Worker,
     Producer,
-    /// A producer where the store has no server.
+    /// The server, or a producer if the store has no server.
     Server,
 }
 
@@ -42,7 +43,8 @@ impl Kills {
     }
 }
 
-/// Kills at random times, whoever chance picks of a kind.
+/// Kills processes at random times. Chance selects one process of the kind whose turn
+/// it is.
 pub(super) struct KillSchedule {
     environment: Environment,
     next: Duration,
@@ -59,7 +61,7 @@ impl KillSchedule {
         self.kills
     }
 
-    /// Kills one process when it is time to.
+    /// Kills one process if the next kill is due.
     pub(super) async fn kill_if_due(
         &mut self,
         processes: &mut Processes,
@@ -97,7 +99,7 @@ impl KillSchedule {
     }
 }
 
-/// A place among so many.
+/// An index below `of`, for a fraction from 0 to 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

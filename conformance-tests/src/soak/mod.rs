@@ -1,4 +1,4 @@
-//! The soak: jobs flow while processes are killed, and their own records judge.
+//! The soak: jobs flow while processes are killed, and the processes' records judge it.
 //!
 //! ```text
 //!  producers ── push with tokens ──> store ── claim, settle ──> workers
@@ -8,12 +8,12 @@
 //!                                   this process                     ──> records
 //! ```
 //!
-//! All but this process are children that get SIGKILL at random moments: workers,
-//! producers, and the Redis server, whose file of writes (`appendfsync always`) is all
-//! that it has to come back with. A producer that was killed with a push unanswered is
-//! followed by one that makes the same call with the same token (R4).
+//! All processes except this one are children that get SIGKILL at random moments:
+//! workers, producers, and the Redis server, which must recover from its append-only
+//! file (`appendfsync always`) alone. If a producer is killed before a push returns,
+//! its successor makes the same call with the same token (R4).
 //!
-//! The judgement comes from the records, which do not go through the queue.
+//! The judgement uses the records, which do not go through the queue.
 
 mod batch_runs;
 mod batch_worker;
@@ -45,10 +45,10 @@ use report::Report;
 use site::Site;
 pub(crate) use worker::Args as WorkerArgs;
 
-/// Between two looks at processes and queue.
+/// Time between two checks of the processes and the queue.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Without a job ended for this long, something is wrong.
+/// The soak fails if no job ends for this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Let jobs flow under kill -9, and prove that none was lost
@@ -57,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// that are killed with SIGKILL at random. Exits with 1 when a promise was broken.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Which backend
+    /// The backend
     #[arg(long, value_enum)]
     backend: Backend,
 
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "30")]
     seconds: NonZeroU64,
 
-    /// How many worker processes at once
+    /// The number of worker processes
     #[arg(long, value_name = "N", default_value = "4")]
     workers: std::num::NonZeroU16,
 
@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// A soak under way.
+/// A running soak.
 struct Soak {
     site: Site,
     name: QueueName,
@@ -125,7 +125,7 @@ impl Soak {
         Ok(Report::new(args.backend, args.seconds, judgement))
     }
 
-    /// Waits until the workers have left nothing to do.
+    /// Waits until the workers have finished all jobs.
     async fn drain(&self, processes: &mut Processes) -> SuiteResult<()> {
         let clock = self.environment.clock();
         let (mut ended, mut since) = (0, clock.elapsed());
@@ -143,13 +143,16 @@ impl Soak {
             }
             if now > since + PATIENCE {
                 let seconds = PATIENCE.as_secs();
-                return Err(format!("no job ended for {seconds} s: {ended} did").into());
+                return Err(format!(
+                    "no job ended for {seconds} s; before that, {ended} ended"
+                )
+                .into());
             }
         }
     }
 }
 
-/// `None` when the store is away for a moment.
+/// Returns `None` if the store is down for a moment.
 fn unless_away<T>(answer: Result<T, Error>) -> SuiteResult<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

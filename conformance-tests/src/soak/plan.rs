@@ -1,5 +1,5 @@
-//! What a job is like and what it goes through, by its number alone: so any process
-//! can tell what any other was to see.
+//! A job's options and the results of its attempts, derived from its number alone. So
+//! any process knows what any other process should see.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -8,19 +8,19 @@ use relq_core::{Bytes, Capabilities, Capability, NewJob, Priority, UniqueKey};
 /// Attempts of a job that never succeeds.
 const ATTEMPTS_OF_THE_HOPELESS: NonZeroU16 = NonZeroU16::new(2).expect("not zero");
 
-/// Digits at the start of a payload.
+/// The number of digits at the start of a payload.
 const DIGITS: usize = 18;
 
-/// How a job's attempts end.
+/// The results of a job's attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandlerPlan {
-    /// The first so many fail, the next succeeds.
+    /// This many attempts fail, and the next one succeeds.
     SucceedsAfter(u32),
-    /// All fail, until it is buried.
+    /// All attempts fail, until the job is buried.
     NeverSucceeds,
 }
 
-/// How the attempts of job `number` end.
+/// The plan of job `number`.
 pub(super) fn plan(number: u64) -> HandlerPlan {
     match number % 20 {
         0 | 1 => HandlerPlan::SucceedsAfter(1),
@@ -51,7 +51,7 @@ pub(super) fn job(number: u64, capabilities: &Capabilities) -> NewJob {
     job
 }
 
-/// What job `number` carries: its number, then bytes of every kind.
+/// The payload of job `number`: its number, then bytes of every value.
 pub(super) fn payload(number: u64) -> Bytes {
     let mut payload = format!("{number:0DIGITS$}").into_bytes();
     let noise = (0..number % 300).map(|at| (number * 31 + at * 7).to_le_bytes()[0]);
@@ -59,7 +59,7 @@ pub(super) fn payload(number: u64) -> Bytes {
     payload.into()
 }
 
-/// The number of the job that carries `payload`, if it is that of any job.
+/// The number of the job that has this payload, if there is one.
 pub(super) fn number(found: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(found.get(..DIGITS)?).ok()?;
     digits.parse().ok().filter(|&number| payload(number) == found)
@@ -70,7 +70,7 @@ fn priority(number: u64) -> Priority {
     Priority::new(level).expect("below ten")
 }
 
-/// One of few, so that many pushes find their key held.
+/// One of a few keys, so that many pushes find their key held.
 fn key(number: u64) -> UniqueKey {
     UniqueKey::new(format!("key-{}", number / 11 % 20)).expect("the key is valid")
 }

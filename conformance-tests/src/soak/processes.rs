@@ -1,4 +1,4 @@
-//! The processes of a soak: started, killed, replaced.
+//! The processes of a soak: starts, kills and replaces them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use relq_core::QueueName;
 use super::child::Process;
 use crate::SuiteResult;
 
-/// How many producers there are at any time.
+/// The number of producers at any time.
 const PRODUCERS: usize = 2;
 
-/// Where the records are, by who wrote them.
+/// The files of records, by the kind of process.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) producers: Vec<PathBuf>,
@@ -56,7 +56,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Kills the worker that `pick` chooses of so many, and starts another.
+    /// Kills the worker that `pick` selects, and starts another.
     pub(super) fn kill_worker(
         &mut self,
         pick: impl Fn(usize) -> usize,
@@ -68,7 +68,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Kills a producer and starts another, which goes on from its records.
+    /// Kills a producer and starts another, which continues from its records.
     pub(super) fn kill_producer(
         &mut self,
         pick: impl Fn(usize) -> usize,
@@ -80,18 +80,18 @@ impl Processes {
         Ok(())
     }
 
-    /// Complains when one of them ended by itself.
+    /// Fails if one of the processes ended by itself.
     pub(super) fn check(&mut self) -> SuiteResult<()> {
         let all = self.producers.iter_mut().chain(&mut self.workers);
         all.into_iter().try_for_each(Process::check)
     }
 
-    /// Lets the producers end: every push they began is answered.
+    /// Lets the producers end. Every push that they began has then returned.
     pub(super) fn end_producers(&mut self) -> SuiteResult<()> {
         self.producers.drain(..).try_for_each(end)
     }
 
-    /// Lets the workers end, whose records can then be read.
+    /// Lets the workers end. Their records can then be read.
     pub(super) fn end_workers(self) -> SuiteResult<Evidence> {
         self.workers.into_iter().try_for_each(end)?;
         Ok(self.evidence)
@@ -119,5 +119,5 @@ fn end(process: Process) -> SuiteResult<()> {
     if status.success() {
         return Ok(());
     }
-    Err(format!("a process did not end well: {status}").into())
+    Err(format!("a process failed: {status}").into())
 }

@@ -13,13 +13,13 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// Numbers that one producer may give away.
+/// The number of job numbers that one producer may use.
 const SHARE: u64 = 1_000_000_000_000;
 
-/// Jobs of a call, at most.
+/// The largest number of jobs per call.
 const LARGEST_CALL: u64 = 40;
 
-/// Ready jobs beyond which a producer waits.
+/// A producer waits while more jobs than this are ready.
 const ENOUGH: u64 = 2_000;
 
 const PAUSE: Duration = Duration::from_millis(10);
@@ -27,17 +27,17 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// How long one call is repeated.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Push the soak's jobs and write down what was answered
+/// Push the soak's jobs and record the replies
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(long)]
     queue: QueueName,
 
-    /// Which producer: its jobs are numbered by it
+    /// The producer's number, from which its jobs' numbers derive
     #[arg(long)]
     number: u64,
 
-    /// The file to go on in
+    /// The file of records, which may already hold those of a killed producer
     #[arg(long)]
     records: PathBuf,
 }
@@ -65,7 +65,8 @@ impl Args {
         Ok(())
     }
 
-    /// The next number to give away, and the call that a predecessor died in.
+    /// Returns the next unused number, and the call during which a predecessor was
+    /// killed.
     fn read_on(&self) -> SuiteResult<(u64, Option<Call>)> {
         let (mut next, mut unanswered) = (self.number * SHARE, None);
         for record in record::read(&self.records)? {
@@ -87,7 +88,7 @@ fn is_open(end: &mut Receiver<()>) -> bool {
     end.try_recv() == Err(TryRecvError::Empty)
 }
 
-/// Jobs of neighbouring numbers, pushed together.
+/// Jobs with consecutive numbers, pushed in one call.
 struct Call {
     first: u64,
     count: u64,
@@ -98,7 +99,7 @@ impl Call {
         self.first..self.first + self.count
     }
 
-    /// The same for a call that is repeated, whoever repeats it.
+    /// The token of the call. A producer that repeats the call uses the same token.
     fn token(&self) -> PushToken {
         PushToken::new(format!("soak-{}", self.first)).expect("the token is valid")
     }
@@ -116,7 +117,7 @@ impl Producer {
         Ok(self.recorder.write(Kind::Meant, call.first, count)?)
     }
 
-    /// Pushes until it is answered, and writes the answers down.
+    /// Pushes until the call returns, and records the results.
     async fn push(&self, call: &Call) -> SuiteResult<()> {
         let capabilities = self.queue.capabilities();
         let jobs: Vec<_> =
@@ -146,7 +147,7 @@ impl Producer {
         }
     }
 
-    /// Waits while there is more to do than the workers can.
+    /// Waits while more jobs are ready than the workers can handle.
     async fn wait_for_room(&self) -> SuiteResult<()> {
         let give_up = self.environment.clock().elapsed() + PATIENCE;
         loop {
@@ -158,7 +159,7 @@ impl Producer {
         }
     }
 
-    /// Waits a little when the call can be made again, as it can with its token.
+    /// Waits a little if the call can be repeated, as a call with a token can.
     async fn bear(&self, error: &Error, give_up: Duration) -> SuiteResult<()> {
         let clock = self.environment.clock();
         if error.retry_advice() == RetryAdvice::Never || clock.elapsed() > give_up {

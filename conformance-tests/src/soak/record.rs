@@ -1,8 +1,8 @@
-//! What a process of the soak leaves behind: a line for each thing that happened.
+//! The records of a soak's process: one line per event.
 //!
-//! A line is 32 bytes and written by one call to a file opened for appending. It
-//! crosses no page of the file, where SIGKILL may cut a write in two: so it is there
-//! or it is not.
+//! A line has 32 bytes and is written by one call to a file opened for appending. It
+//! never crosses a page of the file, where SIGKILL may cut a write in two. So a line is
+//! either complete or missing.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,27 +10,27 @@ use std::{
     path::Path,
 };
 
-/// Bytes of a line. A page is a multiple of it.
+/// Bytes of a line. The page size is a multiple of it.
 const SIZE: usize = 32;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A producer is about to push jobs from this number on; the count is how many.
     Meant,
-    /// The store answered that it has this job.
+    /// The store accepted this job.
     Stored,
-    /// The store answered that another job holds this one's unique key.
+    /// The store refused this job because another job holds its unique key.
     Refused,
-    /// All answers to the push that begins with this number are written.
+    /// All results of the push that begins with this number are recorded.
     Answered,
     /// A worker began this job; the count is the attempt.
     Start,
-    /// Its attempt failed, as planned.
+    /// The job's attempt failed, as planned.
     Fail,
-    /// Its attempt succeeded.
+    /// The job's attempt succeeded.
     End,
-    /// A worker was given a payload that belongs to no job.
+    /// A worker got a payload that belongs to no job.
     Changed,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Record {
 pub(super) struct Recorder(File);
 
 impl Recorder {
-    /// Goes on in the file, or begins it.
+    /// Opens the file for appending, or creates it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(OpenOptions::new().append(true).create(true).open(path)?))
     }
@@ -76,7 +76,7 @@ impl Recorder {
 pub(super) fn read(path: &Path) -> Result<Vec<Record>, String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        // Killed before it came to open its file.
+        // The process was killed before it opened its file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(format!("{path:?} cannot be read: {error}")),
     };

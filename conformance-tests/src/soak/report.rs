@@ -1,4 +1,4 @@
-//! What a soak says at its end.
+//! The report of a soak.
 
 use std::{
     io::{self, Write},
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::judge::Judgement;
 use crate::{SuiteResult, backend::Backend};
 
-/// The outcome of a soak.
+/// The result of a soak.
 #[derive(Serialize, Debug)]
 pub(super) struct Report {
     backend: &'static str,
@@ -28,7 +28,7 @@ impl Report {
         Self { backend: backend.name(), seconds, judgement }
     }
 
-    /// Nothing is lost, nothing invented, and nothing else is wrong.
+    /// Whether no job is lost or invented, and there is no other problem.
     pub(super) fn is_clean(&self) -> bool {
         let Judgement { lost, invented, problems, .. } = &self.judgement;
         *lost == 0 && *invented == 0 && problems.is_empty()

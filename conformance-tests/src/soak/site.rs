@@ -1,4 +1,4 @@
-//! Where the queue of a soak is kept.
+//! The store of a soak.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use relq_conformance::server::Server;
 
 use crate::{SuiteResult, backend::Backend};
 
-/// A store of the soak's own; gone when this is dropped.
+/// A store that only the soak uses; it is removed when this is dropped.
 pub(super) struct Site {
     url: String,
     server: Option<Server>,
 }
 
 impl Site {
-    /// A server that syncs every write, or a file in `folder`.
+    /// Opens a server that syncs every write, or a file in `folder`.
     pub(super) fn open(backend: Backend, folder: &Path) -> SuiteResult<Self> {
         match backend {
             Backend::Sqlite => {
@@ -43,7 +43,7 @@ impl Site {
         self.server.is_some()
     }
 
-    /// The server, which can be killed and started again.
+    /// The server, if there is one. It can be killed and restarted.
     pub(super) fn server(&mut self) -> Option<&mut Server> {
         self.server.as_mut()
     }

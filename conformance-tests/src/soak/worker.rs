@@ -12,26 +12,27 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// Handlers at once, and so how many jobs a kill can have repeated.
+/// Handlers in parallel, which is also how many jobs one kill can cause to be repeated.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
-/// Short, so that a dead worker's jobs are back soon; longer than any outage.
+/// Short, so that the jobs of a killed worker are soon ready again; longer than any
+/// outage.
 const LEASE: Duration = Duration::from_secs(3);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 
-/// How long a job takes, at most: long enough that a kill hits some.
+/// The longest time that a job takes: long enough that some kills hit a running job.
 const LONGEST_JOB: Duration = Duration::from_millis(20);
 
-/// How long a job that failed waits, at most.
+/// The longest delay before a failed job is retried.
 const LONGEST_RETRY: Duration = Duration::from_millis(300);
 
-/// Work the soak's jobs and write down what happens to them
+/// Work on the soak's jobs and record what happens to them
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(long)]
     queue: QueueName,
 
-    /// The file to write to
+    /// The file of records
     #[arg(long)]
     records: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The actors of a run that nothing happens to, and what they do.
+//! The actors of a run that no fault hits, and their calls.
 
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
@@ -15,35 +15,35 @@ use crate::{
     runtime::Panics,
 };
 
-/// Every lease that a scenario takes.
+/// The length of every lease in a scenario.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// Every delay and retry that a scenario asks for: over before its leases are.
+/// Every delay and retry in a scenario: it ends before the leases do.
 pub(crate) const DELAY: Duration = Duration::from_secs(10);
 
-/// How far the clock goes for every lease and delay to be over.
+/// How far the clock is advanced so that every lease and delay has ended.
 pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
 
-/// The other queue of the store.
+/// The name of the other queue of the store.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
-/// The stage that all runs share, each with a store emptied for it.
+/// The actors that all runs share. The store is emptied for each run.
 pub(crate) struct Actors {
     pub(crate) proxy: FaultProxy,
     pub(crate) environment: Environment,
     pub(crate) subject: Arc<dyn Subject>,
     pub(crate) survivors: Survivors,
-    /// Of whoever acts, or prepares and takes over.
+    /// The panics of the victim and of the survivors.
     pub(crate) panics: Panics,
 }
 
-/// Who prepares, takes over and judges, and the time of the store.
+/// The actors that prepare, take over and judge, and the clock of the store.
 pub(crate) struct Survivors {
     pub(crate) clock: VirtualClock,
-    /// Prepares, recovers and drains; never hit by a fault.
+    /// Prepares, recovers and drains; no fault ever hits it.
     pub(crate) healthy: HealthyActor,
-    /// The same on the queue that completions of batches may go to, if the backend
-    /// supports batches.
+    /// The same on the other queue, which may receive completions of batches, if the
+    /// backend supports batches.
     pub(crate) elsewhere: Option<HealthyActor>,
 }
 
@@ -63,24 +63,25 @@ impl Survivors {
 }
 
 impl Survivors {
-    /// Lets the hands write again whose the queues are that were emptied under them,
-    /// which their recovery does (R25).
+    /// Makes each healthy actor call `recover` once, so that it writes its marker again
+    /// after the store was emptied (R25).
     pub(crate) async fn write_again(&self) {
         let page = NonZeroU32::new(1).expect("not zero");
         for healthy in [&self.healthy].into_iter().chain(&self.elsewhere) {
-            // What a broken backend refuses is for the checks to judge.
+            // Ignore errors here: the checks judge what a broken backend refuses.
             drop(healthy.recover(page).await);
         }
     }
 }
 
-/// What those who do something meanwhile see of the victim.
+/// What the other actors of a scenario see of the victim.
 pub(crate) struct VictimObserver<'a> {
-    /// Completes once its claim waits at the store.
+    /// Completes once the victim's claim waits at the store.
     pub(crate) held: BoxFuture<'a, ()>,
-    /// Completes once it is dead.
+    /// Completes once the victim is dead.
     pub(crate) gone: BoxFuture<'a, ()>,
-    /// Ends what would hinder others, too: to be awaited before they do anything.
+    /// Ends a fault that would affect other actors too. They must await it before they
+    /// act.
     pub(crate) room: BoxFuture<'a, ()>,
 }
 
@@ -90,7 +91,7 @@ impl<'a> VictimObserver<'a> {
     }
 }
 
-/// A worker that nothing happens to.
+/// A worker that no fault hits.
 pub(crate) struct HealthyActor {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) worker: WorkerId,
@@ -105,7 +106,7 @@ impl Deref for HealthyActor {
 }
 
 impl HealthyActor {
-    /// Pushes jobs that are stored, all of them.
+    /// Pushes jobs; each of them must be stored.
     pub(crate) async fn store(&self, jobs: &[NewJob]) {
         let pushed = self.push(jobs, None).await.expect("the healthy actor can push");
         assert!(
@@ -121,7 +122,8 @@ impl HealthyActor {
         self.store(&jobs).await;
     }
 
-    /// Claims as another worker: what a victim holds when it begins to act.
+    /// Claims in another worker's name, for the jobs that a victim holds when it
+    /// begins.
     pub(crate) async fn claim_for(&self, worker: &WorkerId, max: u32) -> Vec<Delivery> {
         let taken =
             self.claim(&ask(worker, max)).await.expect("the healthy actor can claim");
@@ -129,7 +131,7 @@ impl HealthyActor {
         taken
     }
 
-    /// Says `disposition` of jobs that are held.
+    /// Settles jobs that are held with `disposition`.
     pub(crate) async fn say(&self, of: &[Delivery], disposition: &Disposition) {
         let done: Vec<_> = of
             .iter()
@@ -139,7 +141,7 @@ impl HealthyActor {
     }
 }
 
-/// Asks for `max` jobs.
+/// Requests `max` jobs.
 pub(crate) fn ask(worker: &WorkerId, max: u32) -> ClaimRequest {
     let max = NonZeroU32::new(max).expect("a claim asks for one at least");
     ClaimRequest::new(worker.clone(), LEASE).max(max)

@@ -1,4 +1,4 @@
-//! What is done while it is hit by a fault: every call of a worker's and an operator's.
+//! The acts that faults are injected into: every call of a worker and of an operator.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -49,10 +49,10 @@ pub(super) async fn claim_waiting(victim: Victim) -> Done {
     victim.queue.claim(&ask).await.map(drop)
 }
 
-/// How long a claim waits that waits in vain.
+/// How long a claim waits that gets no job.
 const BRIEFLY: Duration = Duration::from_millis(100);
 
-/// What is pushed when nobody listens any more is not held back by who listened.
+/// A job pushed after a claim has stopped waiting must be available to the next claim.
 pub(super) async fn claim_in_vain(victim: Victim) -> Done {
     let briefly = ask(&victim.worker, 1).wait(BRIEFLY);
     victim.queue.claim(&briefly).await?;
@@ -66,8 +66,8 @@ pub(super) fn push_after_a_while<'a>(
     actors: &'a Survivors,
     victim: VictimObserver<'a>,
 ) -> BoxFuture<'a, ()> {
-    // The time that the victim takes to connect is not to count: a push that came before
-    // its claim waits would be claimed at once.
+    // Do not count the time that the victim needs to connect: a job pushed before its
+    // claim waits would be claimed at once.
     let given_up = async move {
         tokio::select! {
             () = victim.held => {}
@@ -85,7 +85,7 @@ pub(super) fn push_after_a_while<'a>(
     })
 }
 
-/// Pushes once the victim's claim waits at the server, or cannot any more.
+/// Pushes once the victim's claim waits at the server, or the victim has died.
 pub(super) fn push_once_held<'a>(
     actors: &'a Survivors,
     victim: VictimObserver<'a>,

@@ -1,4 +1,4 @@
-//! What is done with batches while it is hit by a fault.
+//! The acts on batches that faults are injected into.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -15,7 +15,7 @@ fn batches(victim: &Victim) -> &dyn BatchQueue {
     victim.queue.batch_queue().expect("the backend supports batches")
 }
 
-/// All that a producer does, which it may repeat from the start (B10).
+/// All calls of a producer, which it may repeat from the start (B10).
 pub(super) async fn submit_batch(victim: Victim) -> Done {
     batches(&victim).create(&telling()).await?;
     add(&victim).await?;

@@ -1,5 +1,5 @@
-//! What comes before each act on batches. That a batch completed is seen by the job
-//! that its completion pushes: once, or not at all (B5).
+//! The state of the store before each act on batches. The job that a completion pushes
+//! shows whether the batch completed: there must be one such job, or none (B5).
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -18,7 +18,7 @@ pub(super) fn batch() -> BatchId {
     BatchId::new("b").expect("the id is valid")
 }
 
-/// A batch that tells of its completion.
+/// A batch with a completion job.
 pub(super) fn telling() -> NewBatch {
     NewBatch::new(batch()).on_complete(OnComplete::new(NewJob::new("complete")))
 }
@@ -28,7 +28,7 @@ impl HealthyActor {
         self.queue.batch_queue().expect("the backend supports batches")
     }
 
-    /// Makes an open batch of these pieces.
+    /// Creates an open batch of these pieces.
     async fn open(&self, new: &NewBatch, pieces: &[NewJob]) {
         self.batches().create(new).await.expect("the healthy actor can make a batch");
         let added = self.batches().add(&new.id, pieces, None).await;
@@ -95,7 +95,7 @@ pub(super) async fn last_pieces_held(actors: &Survivors, victim: &WorkerId) -> S
     Scene::of(undone, StoreContents::delivered(["complete"])).held(held)
 }
 
-/// Its completion goes to another queue.
+/// A batch whose completion goes to another queue.
 pub(super) async fn last_piece_held_of_elsewhere(
     actors: &Survivors,
     victim: &WorkerId,
@@ -115,7 +115,7 @@ pub(super) async fn five_pieces_held(actors: &Survivors, victim: &WorkerId) -> S
     let pieces = ["done", "retry", "dead", "discard", "back"];
     actors.healthy.submit(&telling(), &pieces).await;
     let mut held = actors.healthy.claim_for(victim, 5).await;
-    // In the order of the dispositions, whatever that of the claim.
+    // In the order of the dispositions, whatever the order of the claim.
     held.sort_by_key(|one| pieces.iter().position(|piece| one.payload == piece));
     let undone = StoreContents::delivered(pieces).and(End::Delivered, ["complete"]);
     let done = StoreContents::delivered(["retry", "back", "complete"]);
@@ -137,7 +137,7 @@ pub(super) async fn pieces_held(actors: &Survivors, victim: &WorkerId) -> Scene 
     Scene::unchanged(StoreContents::delivered(["a", "b", "c", "complete"])).held(held)
 }
 
-/// One of its pieces is held.
+/// One piece of the batch is held.
 pub(super) async fn batch_to_cancel(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.submit(&telling(), &["a", "b", "c"]).await;
     let held = actors.healthy.claim_for(victim, 1).await;
@@ -152,7 +152,7 @@ pub(super) async fn batch_to_purge(actors: &Survivors, victim: &WorkerId) -> Sce
     Scene::of(undone, StoreContents::default()).held(held).in_parts()
 }
 
-/// A worker that holds pieces of a batch that somebody cancelled.
+/// A worker holds pieces of a batch that was cancelled.
 pub(super) async fn cancelled_pieces_held(
     actors: &Survivors,
     victim: &WorkerId,
@@ -173,7 +173,7 @@ pub(super) async fn pieces_overdue(actors: &Survivors, _: &WorkerId) -> Scene {
     Scene::unchanged(StoreContents::delivered(["a", "complete"]).and(End::Dead, ["b"]))
 }
 
-/// The last pieces of a cancelled batch died with their worker.
+/// The last pieces of a cancelled batch were held by a worker that died.
 pub(super) async fn cancelled_pieces_overdue(
     actors: &Survivors,
     _: &WorkerId,
@@ -185,7 +185,7 @@ pub(super) async fn cancelled_pieces_overdue(
     Scene::unchanged(StoreContents::delivered(["complete"]))
 }
 
-/// A record that was kept for as long as it asked to be.
+/// A record of a batch whose retention has ended.
 pub(super) async fn old_record(actors: &Survivors, victim: &WorkerId) -> Scene {
     let new = NewBatch::new(batch()).retention(NewBatch::MIN_RETENTION);
     actors.healthy.submit(&new, &["a", "b"]).await;

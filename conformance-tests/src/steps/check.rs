@@ -1,50 +1,51 @@
-//! What a run is judged by, each check by a name of its own.
+//! The checks that judge a run, each with a name of its own.
 
 use std::fmt;
 
-/// One check of a hit by a fault run. A failure says which ones were not passed, each by its
-/// name and a colon.
+/// One check of a run with a fault. A failure lists the checks that did not pass, each
+/// by its name and a colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Check {
-    /// A job that was accepted, and that nothing has ended, is nowhere (R1).
+    /// An accepted job that nothing has ended has disappeared (R1).
     Lost,
-    /// Something is there that nobody pushed, or with other bytes (R2, R3).
+    /// A job exists that was never pushed, or its payload has changed (R2, R3).
     Unexpected,
-    /// A job is there more often than the fault can explain (R4).
+    /// A job exists more often than the fault can explain (R4).
     DupBound,
-    /// A job is back although the call that ended it was answered (R8).
+    /// A job is back although the call that ended it had returned (R8).
     Final,
     /// A job is dead that had attempts left, or alive that had none (R11).
     WrongEnd,
-    /// A call that is all or none was done in part (R5).
+    /// A call that must be all or nothing was done in part (R5).
     AllOrNone,
-    /// A job is in two places, or an index speaks of a job that is in none (R23).
+    /// A job is in two places, or an index has an entry of a job that does not exist
+    /// (R23).
     Conserve,
-    /// A receipt counts although its lease was lost (R7).
+    /// A receipt is accepted although its lease was lost (R7).
     Fence,
-    /// A receipt does not count although its lease runs (R6).
+    /// A receipt is refused although its lease is live (R6).
     KeepLive,
     /// A job cannot be claimed one lease and one pass of the reaper later (R9).
     RecoveryTime,
-    /// A survivor's call fails after all is healed (R21).
+    /// A survivor's call fails after the fault has been healed (R21).
     DrainAfterHeal,
-    /// An error does not say truly whether the call happened (R21).
+    /// An error does not say correctly whether the call took effect (R21).
     ErrorClass,
     /// A call fails because the server has forgotten the scripts (R21).
     ScriptReload,
-    /// A call that may be made again fails then (R21).
+    /// A call that may be repeated fails when it is (R21).
     Repeat,
-    /// A call neither answers nor fails (R21).
+    /// A call neither returns nor fails (R21).
     Hang,
-    /// A task in the background panicked: what it is for is not done any more (R21).
+    /// A background task panicked, so its work is not done any more (R21).
     Panic,
-    /// The same act sends other commands the second time: then the suite has not
-    /// hit by a fault every step.
+    /// The same act sends other commands in its second run, so the suite may not have
+    /// injected faults at every step.
     Deterministic,
-    /// A fault that was planned did not fire: then its run has proved nothing.
+    /// A planned fault did not fire, so its run has proved nothing.
     FaultFired,
-    /// A command was not seen with `before` and with `after`.
+    /// Faults did not hit a command both with `before` and with `after`.
     Coverage,
 }
 
@@ -97,13 +98,13 @@ impl Check {
         }
     }
 
-    /// Whether it judges the suite's own work on a backend, and not the backend: where
-    /// one of these is not passed, others of them may not be either.
+    /// Whether the check judges the suite's own work and not the backend. If such a
+    /// check fails, other checks may fail as a result.
     pub fn is_of_the_suite(self) -> bool {
         matches!(self, Self::Deterministic | Self::FaultFired | Self::Coverage)
     }
 
-    /// Whether it is among those that a failure names.
+    /// Whether a failure message names this check.
     pub fn is_in(self, failure: &str) -> bool {
         let named = format!("{}: ", self.name());
         failure.split_inclusive(": ").any(|word| word.ends_with(&named))

@@ -1,4 +1,4 @@
-//! Injects faults into one act and answers what was counted: for a report.
+//! Injects faults into one act and returns the counts, for a report.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     server::Server, store::Store,
 };
 
-/// What an act is judged by, whatever fault hits it: nothing lost, nothing changed,
+/// The rules that judge an act, whatever fault hits it: nothing lost, nothing changed,
 /// all or nothing, one holder, and recovery.
 pub(crate) const RULES: &[&str] = &["R1", "R2", "R5", "R7", "R9", "R21", "R22"];
 
@@ -23,13 +23,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|scenario| scenario.name)
 }
 
-/// The names of the acts that a backend without that option can be hit by a fault in.
+/// The names of the acts that a backend without that option supports.
 pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
     let can_do = move |act: &&Scenario| !act.needs.contains(&Need::Option(option));
     SCENARIOS.iter().filter(can_do).map(|act| act.name)
 }
 
-/// Injects faults into the act of that name at each step with each fault.
+/// Injects every fault at every step of the act of that name.
 ///
 /// # Panics
 /// When no act has that name, the proxy does not run, or what the backend does not

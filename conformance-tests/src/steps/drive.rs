@@ -25,11 +25,11 @@ use crate::{
 const QUEUE: &str = "jobs";
 const VICTIM: &str = "victim";
 
-/// How often an act is hit by a fault once more for what slipped past.
+/// How many extra rounds an act gets for commands that no fault has hit yet.
 const ROUNDS: u32 = 20;
 
-/// Strikes a backend in each act, on the server at `server`, which is emptied for
-/// each run.
+/// Injects faults into each act of a backend, on the server at `server`, which is
+/// emptied for each run.
 ///
 /// # Errors
 /// When the operating system does not give what the proxy needs, or the server does
@@ -45,7 +45,7 @@ pub async fn every_step(
     Ok(tally)
 }
 
-/// Strikes a backend in one act.
+/// Injects faults into one act of a backend.
 pub(crate) async fn one_act(
     server: Address,
     subject: Arc<dyn Subject>,
@@ -104,8 +104,8 @@ async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
             run += 1;
             let at = Some((step.step, &injected));
             let seen = one_run(actors, scenario, at, run, &mut tally).await?;
-            // On a busy machine a claim that waits looks again more often, so that
-            // the first run may have had more steps than the others.
+            // On a busy machine a waiting claim polls more often, so the first run may
+            // have had more steps than the others.
             if !scenario.is_steady && seen.len() < step.step as usize {
                 break;
             }
@@ -118,9 +118,10 @@ async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
     Ok(tally)
 }
 
-/// COVERAGE: where the order of the steps changes from run to run, a command may have
-/// slipped past a fault. It is hit by a fault until each was seen with `before` and `after`; of
-/// an act whose steps vary, each that it sent in both of its runs without a fault.
+/// COVERAGE: if the order of the steps changes from run to run, faults may have missed
+/// a command. Faults are injected until each command was hit with `before` and with
+/// `after`. For an act whose steps vary, this includes only the commands that it sent
+/// in both of its runs without a fault.
 async fn inject_the_rest(
     actors: &Actors,
     scenario: &Scenario,
@@ -129,7 +130,8 @@ async fn inject_the_rest(
     mut run: u32,
     tally: &mut Tally,
 ) -> io::Result<()> {
-    // What a whole worker sends now and then, other acts send each time.
+    // Commands that a whole worker sends only in some runs are covered by other acts,
+    // which send them in each run.
     if scenario.is_worker && !tally.coverage.is_empty() {
         return Ok(());
     }
@@ -139,7 +141,7 @@ async fn inject_the_rest(
         !tally.coverage.is_empty() && is_all_hit && is_enough
     };
     for _ in 0..ROUNDS {
-        // At each place: which command comes there is not the same each time.
+        // Try each step, because the command at one step is not the same in each run.
         for step in steps {
             for death in
                 faults(false).iter().filter(|injected| injected.is_plain_death())
@@ -171,7 +173,7 @@ pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
     steps.iter().map(StepRecord::label).collect()
 }
 
-/// One run: prepare, act, take over, judge. Answers the victim's steps.
+/// Makes one run: prepare, act, take over, judge. Returns the victim's steps.
 pub(super) async fn one_run(
     actors: &Actors,
     scenario: &Scenario,
@@ -201,7 +203,9 @@ pub(super) async fn one_run(
     let judged = judged(actors, &scene, injected, known).await;
     let replay = replay(scenario, inject);
     if let Err(wrong) = judged {
-        tally.failures.push(format!("{replay}: {wrong}; heard {answer_of_victim:?}"));
+        tally
+            .failures
+            .push(format!("{replay}: {wrong}; the victim: {answer_of_victim:?}"));
     }
     for panic in actors.panics.take() {
         tally.failures.push(format!("{replay}: {}: {panic}", Check::Panic));
@@ -214,7 +218,8 @@ pub(super) async fn one_run(
     Ok(steps)
 }
 
-/// Has the victim act, and others do what they do meanwhile; then it is gone.
+/// Runs the victim's act, and the calls of the other actors at the same time.
+/// Afterwards the victim's connections are closed.
 async fn have_acted(
     actors: &Actors,
     scenario: &Scenario,
@@ -230,7 +235,7 @@ async fn have_acted(
     };
     let room = async move {
         if is_full {
-            // Nor is it filled any more: others would be refused.
+            // Heal first, so that the proxy does not fill the server again.
             actors.proxy.heal().await.expect("nothing is frozen");
             make_room(actors).await.expect("the server takes it");
         }
@@ -248,7 +253,7 @@ async fn make_room(actors: &Actors) -> io::Result<()> {
     actors.proxy.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
 }
 
-/// Lets the survivors take over, and holds what they find against the promise.
+/// Lets the survivors take over, and compares what they find with the promise.
 async fn judged(
     actors: &Actors,
     scene: &Scene,
@@ -268,7 +273,7 @@ fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
     actors.proxy.steps().into_iter().filter(|step| step.actor == name).collect()
 }
 
-/// Counts what fired; answers whether what was planned did.
+/// Counts the fault that fired; returns whether the planned fault did.
 fn count(
     tally: &mut Tally,
     inject: Option<(u32, &InjectedFault)>,

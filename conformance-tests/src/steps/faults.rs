@@ -1,9 +1,9 @@
-//! What a step can be hit with.
+//! The faults that can hit a step.
 
 use super::judge::Late;
 use crate::fault::{Behind, Fault, When};
 
-/// What is hit by a fault, and how: what a replay line names.
+/// A fault and its name, which a replay line shows.
 #[derive(Debug, Clone)]
 pub struct InjectedFault {
     pub(super) fault: Fault,
@@ -19,10 +19,10 @@ impl InjectedFault {
     }
 }
 
-/// The server is full when the step comes to it.
+/// The server is full when the step reaches it.
 pub(super) const FULL: &str = "out of memory";
 
-/// Every fault that a step can be hit with.
+/// Every fault that can hit a step.
 pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
     let kill = |fault, late, name| InjectedFault { fault, late, name, kills: true };
     let live =

@@ -1,4 +1,4 @@
-//! What is looked at after each run.
+//! Judges the store after each run.
 
 use std::num::NonZeroU32;
 
@@ -14,23 +14,23 @@ use super::{
     promise::{End, Found},
 };
 
-/// How often the survivors claim at most.
+/// The largest number of claims that the survivors make.
 const CLAIMS: usize = 20;
 
-/// When commands of the dead run that were on their way.
+/// When the dead victim's commands run that were still in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// Right after the death.
+    /// Right after the victim's death.
     AtOnce,
-    /// After the survivors have recovered what the dead held.
+    /// After the survivors have recovered the victim's jobs.
     AfterRecovery,
 }
 
-/// Lets the survivors take over, and says what they found. `stale` is what the victim
-/// held: by then its receipts must be worth nothing.
+/// Lets the survivors take over, and returns what they found. `stale` are the victim's
+/// deliveries: by then its receipts must be refused.
 ///
-/// What is wrong is noted and the rest is judged all the same, so that each check
-/// speaks for itself. An error is what ends the run: the survivors cannot go on.
+/// A failed check is recorded and the run continues, so that each check judges on its
+/// own. An error ends the run, because the survivors cannot continue.
 pub(crate) async fn take_over(
     actors: &Actors,
     stale: &[Delivery],
@@ -51,7 +51,7 @@ pub(crate) async fn take_over(
     Ok(found)
 }
 
-/// What the audit found wrong hinders nobody.
+/// Records a problem that the audit found, and lets the run continue.
 fn note(done: Result<(), String>, wrong: &mut Vec<String>) -> Result<(), String> {
     match done {
         Err(how) if Check::Conserve.is_in(&how) => wrong.push(how),
@@ -60,8 +60,8 @@ fn note(done: Result<(), String>, wrong: &mut Vec<String>) -> Result<(), String>
     Ok(())
 }
 
-/// Makes everything ready that the dead held or stopped: one lease and one pass of
-/// the reaper, which is the bound on recovery (R9).
+/// Makes all jobs ready that the victim held or stopped. It takes one lease and one
+/// pass of the reaper, which is the bound on recovery (R9).
 pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
     let audited = audit(actors).await;
     said("resume", actors.healthy.resume().await)?;
@@ -69,7 +69,7 @@ pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
     audited
 }
 
-/// Finishes all that is left, and says what that was.
+/// Finishes all remaining jobs, and returns which those were.
 pub(crate) async fn settle_up(
     actors: &Survivors,
     stale: &[Delivery],
@@ -77,7 +77,7 @@ pub(crate) async fn settle_up(
     let mut found = Found::default();
     drain(actors, &actors.healthy, stale, &mut found).await?;
     if let Some(elsewhere) = &actors.elsewhere {
-        // Whatever was left to be forwarded is.
+        // This forwards all completions that were not forwarded yet.
         let page = NonZeroU32::new(1000).expect("not zero");
         said("recover", actors.healthy.recover(page).await)?;
         drain(actors, elsewhere, &[], &mut found).await?;
@@ -103,8 +103,8 @@ async fn recover(actors: &Survivors) -> Result<(), String> {
     Ok(())
 }
 
-/// Claims and finishes until nothing is ready. While the new holder has them, the old
-/// one's receipts change nothing (R7).
+/// Claims and finishes until nothing is ready. While the new holder has the jobs, the
+/// old holder's receipts change nothing (R7).
 async fn drain(
     actors: &Survivors,
     healthy: &HealthyActor,
@@ -112,7 +112,8 @@ async fn drain(
     found: &mut Found,
 ) -> Result<(), String> {
     let (class, mut in_vain) = (actors.class(), 0);
-    // No scenario has so many jobs: a backend that gives one out for ever is stopped.
+    // No scenario has so many jobs. The limit stops a backend that returns a job for
+    // ever.
     for _ in 0..CLAIMS {
         let taken = healthy.claim(&ask(&healthy.worker, 100)).await;
         let taken = said("claim", taken)?;
@@ -139,8 +140,8 @@ async fn drain(
     Ok(())
 }
 
-/// Batches count each of their pieces, and those that get no more have completed (B2,
-/// B5).
+/// Batches count each of their pieces, and a batch that gets no more pieces has
+/// completed (B2, B5).
 async fn batches_ended(
     healthy: &HealthyActor,
     found: &mut Found,
@@ -173,7 +174,7 @@ async fn dead(actors: &Survivors) -> Result<Vec<Bytes>, String> {
     Ok(page.jobs.into_iter().map(|job| job.payload).collect())
 }
 
-/// Each job in exactly one place, at every quiet moment (R23).
+/// Each job is in exactly one place whenever no call runs (R23).
 async fn audit(actors: &Survivors) -> Result<(), String> {
     let problems = said("audit", actors.healthy.audit().await)?.problems;
     if problems.is_empty() {
@@ -191,7 +192,7 @@ async fn at_rest(actors: &Survivors, found: &mut Found) -> Result<(), String> {
     Ok(())
 }
 
-/// The hand is never hit by a fault: an error of its own is the backend's.
+/// No fault hits a healthy actor, so its errors come from the backend.
 fn said<T>(what: &str, answer: Result<T, Error>) -> Result<T, String> {
     answer.map_err(|error| {
         let check = Check::DrainAfterHeal;

@@ -1,4 +1,4 @@
-//! What is known of an act that was hit by a fault: whether it was done.
+//! Determines whether an act that a fault hit was done.
 
 use relq_core::{Effect, Error, RetryAdvice};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::fault::{Fault, StepRecord};
 
-/// What is known of the act from what was heard of it.
+/// Derives from the victim's result whether the act was done.
 pub(super) fn known(
     answer_of_victim: &VictimAnswer,
     injected: Option<&InjectedFault>,
@@ -25,7 +25,7 @@ pub(super) fn known(
         (VictimAnswer::Nothing, None) => {
             Err("the act ended without an answer".to_owned())
         }
-        // What the dead would have said is heard by nobody.
+        // A dead victim returns no result.
         (_, Some(injected)) if injected.kills => Ok(Knowledge::Unknown),
         (VictimAnswer::Answer(Ok(())), _) => Ok(Knowledge::Done),
         (VictimAnswer::Answer(Err(error)), Some(injected)) => {
@@ -37,14 +37,15 @@ pub(super) fn known(
     }
 }
 
-/// An error says truly whether the call happened (R21).
+/// The error must say correctly whether the call took effect (R21).
 fn of_error(
     error: &Error,
     injected: &InjectedFault,
     steps: &[StepRecord],
 ) -> Result<Knowledge, String> {
     if matches!(injected.fault, Fault::Meanwhile(_)) {
-        // A script that the server forgot is sent again; a full server is named.
+        // A script that the server forgot must be sent again; a full server must be
+        // reported.
         let is_full = injected.name == FULL && matches!(error, Error::Full { .. });
         if !is_full {
             let check = if injected.name == FULL {
@@ -52,10 +53,10 @@ fn of_error(
             } else {
                 Check::ScriptReload
             };
-            return Err(format!("{check}: not borne: {}", error.full_message()));
+            return Err(format!("{check}: the call failed: {}", error.full_message()));
         }
     }
-    // Of several commands one may be done though another is refused.
+    // If an act has several commands, one may be done although another is refused.
     let is_alone = steps.len() == 1;
     let was_refused = is_alone && matches!(injected.fault, Fault::Error(_));
     match error.effect() {
@@ -69,7 +70,7 @@ fn of_error(
     }
 }
 
-/// What may be repeated is repeated by a survivor, and then it is done.
+/// A survivor repeats the act if it may be repeated, and then it must be done.
 async fn again(
     actors: &Actors,
     scenario: &Scenario,
@@ -101,7 +102,7 @@ async fn again(
     repeated.map(|()| Knowledge::Done).map_err(said)
 }
 
-/// What is known in the end: what may be repeated is repeated.
+/// Determines the final knowledge, after a repetition if the act may be repeated.
 pub(super) async fn settled(
     actors: &Actors,
     scenario: &Scenario,

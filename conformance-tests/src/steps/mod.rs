@@ -9,11 +9,11 @@
 //!  5  judge: what came out is what the act promises, done or not done
 //! ```
 //!
-//! Complete by construction: a command that a backend sends from tomorrow on is
-//! counted tomorrow, and hit by a fault.
+//! The coverage is complete by construction: if a backend begins to send another
+//! command, that command is counted and hit by faults as well.
 //!
 //! The victim runs on a thread and a runtime of its own. When it dies, the runtime is
-//! dropped with all its tasks, and what it would have answered is heard by nobody.
+//! dropped with all its tasks, and its result is lost.
 
 mod actors;
 mod acts;
@@ -53,5 +53,5 @@ pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub use tally::Tally;
 pub(crate) use victim::{Part, Ran, Victim};
 
-/// A future on the heap.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,6 +1,6 @@
-//! The one list of the acts' names, of which the tests of each backend are made.
+//! The list of the acts' names, from which the tests of each backend are made.
 
-/// Hands the list of all acts of depth 1 to another macro.
+/// Passes the list of all acts of depth 1 to another macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_scenarios {

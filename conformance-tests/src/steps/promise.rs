@@ -1,4 +1,4 @@
-//! What is in the store in the end: as the act promises, and as it was found.
+//! The final content of the store: what the act promises, and what was found.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,23 +9,23 @@ use bytes::Bytes;
 
 use super::Check;
 
-/// Where a job came to its end.
+/// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum End {
-    /// It was delivered once more and finished.
+    /// A survivor claimed it and finished it.
     Delivered,
-    /// It was found among the dead.
+    /// It was found among the dead letters.
     Dead,
-    /// The victim ran it, whether or not it could say so.
+    /// The victim ran it, whether or not it could settle it.
     Ran,
 }
 
-/// How often each payload came to which end.
+/// How often each payload reached each end.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct StoreContents(BTreeMap<(Bytes, End), usize>);
 
 impl StoreContents {
-    /// The jobs of these payloads are all delivered.
+    /// The jobs of these payloads were all delivered.
     pub(crate) fn delivered<const N: usize>(payloads: [&'static str; N]) -> Self {
         Self::default().and(End::Delivered, payloads)
     }
@@ -85,9 +85,9 @@ impl fmt::Debug for StoreContents {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) promise: StoreContents,
-    /// Jobs that are there and could not be claimed.
+    /// Jobs that exist and could not be claimed.
     pub(crate) left_behind: u64,
-    /// What was wrong on the way, each by the name of its check.
+    /// The problems found on the way, each with the name of its check.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -102,22 +102,23 @@ impl Found {
 pub(crate) struct Promise {
     pub(crate) undone: StoreContents,
     pub(crate) done: StoreContents,
-    /// Whether a part of it may be done and another not.
+    /// Whether a part of the act may be done and another part not.
     pub(crate) atomicity: Atomicity,
 }
 
-/// Whether what an act does happens as one (R5, R8).
+/// Whether the changes of an act happen as one (R5, R8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Atomicity {
     AllOrNone,
     EachByItself,
-    /// Each is run by the victim or delivered to the survivors, so often at most.
+    /// Each job is run by the victim or delivered to the survivors: at least once, and
+    /// at most `at_most` times.
     AtLeastOnce {
         at_most: usize,
     },
 }
 
-/// What is known of whether the act happened.
+/// What is known about whether the act was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     Done,
@@ -126,19 +127,19 @@ pub(crate) enum Knowledge {
 }
 
 impl Promise {
-    /// The store is the same whether the act happened or not, once all is recovered.
+    /// After recovery, the store is the same whether the act was done or not.
     pub(crate) fn unchanged(promise: StoreContents) -> Self {
         Self { undone: promise.clone(), done: promise, atomicity: Atomicity::AllOrNone }
     }
 
-    /// Each job is run, by the victim or a survivor: once where nothing goes wrong.
+    /// The victim or a survivor runs each job, and only once if nothing fails.
     pub(crate) fn run<const N: usize>(payloads: [&'static str; N]) -> Self {
         let atomicity = Atomicity::AtLeastOnce { at_most: 1 };
         Self { atomicity, ..Self::unchanged(StoreContents::delivered(payloads)) }
     }
 
-    /// The same promise where something went wrong: one fault justifies one more
-    /// delivery of a job, and no loss (DUP-BOUND).
+    /// The same promise for a run with a fault: one fault justifies one more delivery
+    /// of a job, and no loss (DUP-BOUND).
     pub(crate) fn bearing(&self, has_fault: bool) -> Self {
         let mut promise = self.clone();
         if let Atomicity::AtLeastOnce { at_most } = &mut promise.atomicity {
@@ -147,8 +148,8 @@ impl Promise {
         promise
     }
 
-    /// Says what is wrong with what was found, if anything is: each check that was
-    /// not passed, by its name.
+    /// Compares what was found with the promise. An error lists each check that did not
+    /// pass, by its name.
     pub(crate) fn judge(&self, found: &Found, known: Knowledge) -> Result<(), String> {
         let mut wrong = found.wrong.clone();
         wrong.extend(self.differs(found, known));
@@ -160,7 +161,7 @@ impl Promise {
         let Found { promise: found, left_behind, .. } = found;
         let mut broken = self.broken(found, known);
         if *left_behind > 0 {
-            // It comes late, and has its own check for that.
+            // These jobs are late and not lost. Another check reports late jobs.
             broken.remove(&Check::Lost);
         } else if broken.is_empty() && self.is_torn(found) {
             broken.insert(Check::AllOrNone);
@@ -175,7 +176,7 @@ impl Promise {
         })
     }
 
-    /// What is wrong with the jobs, each payload looked at by itself.
+    /// The checks that the jobs fail, with each payload judged separately.
     fn broken(&self, found: &StoreContents, known: Knowledge) -> BTreeSet<Check> {
         let Self { undone, done, atomicity } = self;
         let all = found.payloads().chain(done.payloads()).chain(undone.payloads());
@@ -200,7 +201,7 @@ impl Promise {
         self.done.total(payload) == 0 && self.undone.total(payload) > 0
     }
 
-    /// Whether an act that is all or none was done in part.
+    /// Whether an act that is all or nothing was done in part.
     fn is_torn(&self, found: &StoreContents) -> bool {
         self.atomicity == Atomicity::AllOrNone
             && *found != self.done
@@ -208,7 +209,7 @@ impl Promise {
     }
 }
 
-/// What is wrong with a payload that is to be run or delivered, once at least.
+/// The check that a payload fails which must be run or delivered at least once.
 fn not_run(
     payload: &Bytes,
     found: &StoreContents,
@@ -227,7 +228,7 @@ fn not_run(
     }
 }
 
-/// What is wrong with a payload that is to be found as one of the two says.
+/// The check that a payload fails if it was found as neither of the two says.
 fn wrong(
     payload: &Bytes,
     found: &StoreContents,

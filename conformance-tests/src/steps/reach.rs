@@ -1,4 +1,4 @@
-//! Whether the acts reach all that a backend has and sends.
+//! Checks that the acts reach all scripts and commands of a backend.
 
 use std::{collections::BTreeSet, io, sync::Arc};
 
@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{Subject, fault::Address, runtime::block_on, server::Server};
 
-/// COVERAGE: each script of the backend is a step of some act, and so is hit by a fault by
-/// every fault, and so is each command that a worker sends; what
-/// [`conformance!`](crate::conformance) calls for a backend on Redis. Its scripts are
-/// those that it loads or runs, and those that its subject names.
+/// COVERAGE: some act has each script of the backend as a step, and so every fault hits
+/// that script. The same holds for each command that a worker sends.
+/// [`conformance!`](crate::conformance) calls this for a backend on Redis. The scripts
+/// are those that the backend loads or runs, and those that its subject names.
 ///
 /// # Panics
-/// When a script or command is reached by no act but a worker's, or an act fails with
-/// no fault.
+/// When only a worker's act reaches a script or command, or no act does, or an act
+/// fails without a fault.
 pub fn reach<S: Subject + Default>() {
     assert_eq!(
         missed_by_all(S::default()),
@@ -25,8 +25,8 @@ pub fn reach<S: Subject + Default>() {
     );
 }
 
-/// Plays every act of this subject with no fault; answers the scripts and commands that
-/// none of them reached.
+/// Runs every act of this subject without a fault. Returns the scripts and commands
+/// that none of them reached.
 ///
 /// # Panics
 /// When an act fails.
@@ -36,7 +36,7 @@ pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
     block_on(Box::pin(missed)).expect("the proxy runs")
 }
 
-/// How often acts are played that do not send the same in each run.
+/// How often acts are repeated that send different commands in each run.
 const ROUNDS: usize = 5;
 
 async fn missed(
@@ -59,7 +59,7 @@ async fn missed(
             let steps = one_run(&actors, scenario, None, run, &mut tally).await?;
             let labels = labels(&steps);
             let words = labels.iter().map(|label| first_word(label));
-            // Not every run of a worker sends the same.
+            // A worker sends different commands in each run.
             if scenario.is_worker { sent.extend(words) } else { reached.extend(words) }
         }
     }

@@ -8,20 +8,21 @@ use super::{
 };
 use crate::{Profile, Subject, probe, runtime::block_on, server::Server, store::Store};
 
-/// Injects faults into the act of that name at each step with each fault, on a server of its own;
-/// what [`conformance!`](crate::conformance) calls for a backend on Redis. Where the
-/// backend does not support what the act needs, a probe runs that this is refused.
+/// Injects every fault at every step of the act of that name, on a server of its own.
+/// [`conformance!`](crate::conformance) calls it for a backend on Redis. If the backend
+/// does not support an option that the act needs, a probe checks instead that the
+/// option is refused.
 ///
 /// # Panics
-/// When the backend breaks a promise, when a fault did not fire or a step was not
-/// hit by a fault both ways (COVERAGE), or when no act has that name.
+/// When the backend breaks a promise, when a fault did not fire, when a step was not
+/// hit both before and after it ran (COVERAGE), or when no act has that name.
 pub fn run<S: Subject + Default>(name: &str) {
     block_on(Box::pin(inject::<S>(named(name))));
 }
 
-/// Injects faults into the act of that name on this subject, and answers what went wrong, each
-/// with the names of the [checks](super::Check) that were not passed: for who expects
-/// a backend to be caught, as with a mutant.
+/// Injects faults into the act of that name on this subject, and returns the failures,
+/// each with the names of the [checks](super::Check) that did not pass. Use it for a
+/// subject that must fail, such as a mutant.
 ///
 /// # Panics
 /// When no act has that name, or the proxy does not run.

@@ -1,4 +1,4 @@
-//! Every act: what comes before it, what it promises, and who may repeat it.
+//! Every act, with the state before it, its promise, and the actors that may repeat it.
 
 use relq_core::{Capability, WorkerId};
 
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::Need;
 
-/// What others do while the victim acts.
+/// What other actors do while the victim acts.
 pub(crate) type Meanwhile =
     for<'a> fn(&'a Survivors, VictimObserver<'a>) -> BoxFuture<'a, ()>;
 
-/// An act, what comes before it, and what it promises.
+/// An act, the state before it, and its promise.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [Need],
@@ -25,23 +25,24 @@ pub(crate) struct Scenario {
     pub(crate) again: Again,
     /// Whether two runs send the same commands in the same order.
     pub(crate) is_steady: bool,
-    /// Whether all that it changes it changes by receipts, which are worth nothing
-    /// once others have taken over (R7).
+    /// Whether the act makes all its changes by receipts, which are refused once other
+    /// actors have taken over (R7).
     pub(crate) is_by_receipt: bool,
-    /// Whether nobody has written to the queue before (R25).
+    /// Whether no actor has written to the queue before (R25).
     pub(crate) is_new: bool,
-    /// Whether the victim is a whole worker, whose runs are on record in its process.
+    /// Whether the victim is a whole worker, whose process records the jobs that it
+    /// runs.
     pub(crate) is_worker: bool,
 }
 
-/// Who may repeat an act whose end is not known.
+/// Which actor may repeat an act if it is unknown whether the act was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// Nobody: it might be done twice (R4).
+    /// No actor: the act might be done twice (R4).
     Never,
-    /// Whoever got an error that says that it is safe.
+    /// The victim, if it got an error that says that a retry is safe.
     AsTheVictim,
-    /// A stranger too, after a death.
+    /// Any actor, also after the victim's death.
     ByAnyone,
 }
 

@@ -1,4 +1,4 @@
-//! What comes before each act: the store as its victim finds it.
+//! The state of the store before each act.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -13,15 +13,15 @@ use crate::class::Class;
 
 pub(super) use super::batch_scenes::*;
 
-/// Longer than anything is remembered (R4).
+/// Longer than any id or token is remembered (R4).
 const PAST_MEMORY: Duration = Duration::from_secs(6 * 60);
 
-/// What is set before the act.
+/// The state before the act.
 pub(crate) struct Scene {
-    /// What the victim holds.
+    /// The deliveries that the victim holds.
     pub(crate) held: Vec<Delivery>,
     pub(crate) promise: Promise,
-    /// Where the victim says what it runs.
+    /// Where the victim records the jobs that it runs.
     pub(crate) ran: Ran,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn nothing_then_abc(_: &Survivors, _: &WorkerId) -> Scene {
     Scene::of(StoreContents::default(), StoreContents::delivered(["a", "b", "c"]))
 }
 
-/// A job with each of the options, as far as they are supported.
+/// A job for each option that the backend supports.
 pub(super) fn options(class: &Class) -> Vec<NewJob> {
     let ranked = NewJob::new("ranked").priority(class.most_urgent());
     let jobs = [
@@ -133,7 +133,7 @@ pub(super) async fn five_held(actors: &Survivors, victim: &WorkerId) -> Scene {
     let jobs = ["done", "retry", "dead", "discard", "back"];
     actors.healthy.store_plain(&jobs).await;
     let mut held = actors.healthy.claim_for(victim, 5).await;
-    // In the order of the dispositions, whatever that of the claim.
+    // In the order of the dispositions, whatever the order of the claim.
     held.sort_by_key(|one| jobs.iter().position(|job| one.payload == job));
     let undone = StoreContents::delivered(jobs);
     let done = StoreContents::delivered(["retry", "back"]).and(End::Dead, ["dead"]);
@@ -247,7 +247,7 @@ pub(super) async fn leased_victim(actors: &Survivors, victim: &WorkerId) -> Scen
     one_to_go().held(held)
 }
 
-/// Two dead jobs, of which one has an id that is known.
+/// Two dead jobs, one of which has an id that is remembered.
 pub(super) async fn two_dead(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store(&[NewJob::new("a").id(id("mine")), "b".into()]).await;
     let held = actors.healthy.claim_for(victim, 2).await;
@@ -262,7 +262,7 @@ pub(super) async fn one_to_move(actors: &Survivors, _: &WorkerId) -> Scene {
     Scene::unchanged(StoreContents::delivered(["a"]))
 }
 
-/// A worker that holds a job that somebody cancelled.
+/// A worker holds a job that was cancelled.
 pub(super) async fn cancelled_held(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store(&[NewJob::new("go").id(id("mine"))]).await;
     let held = actors.healthy.claim_for(victim, 1).await;
@@ -271,7 +271,7 @@ pub(super) async fn cancelled_held(actors: &Survivors, victim: &WorkerId) -> Sce
     Scene::unchanged(StoreContents::delivered(["stay"])).held(held)
 }
 
-/// Ids that need not be remembered any longer.
+/// Ids whose time of remembrance has ended.
 pub(super) async fn old_memories(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store(&[NewJob::new("gone").id(id("mine"))]).await;
     let held = actors.healthy.claim_for(victim, 1).await;
@@ -281,7 +281,7 @@ pub(super) async fn old_memories(actors: &Survivors, victim: &WorkerId) -> Scene
     Scene::unchanged(StoreContents::delivered(["a"]))
 }
 
-/// A job in each state but leased.
+/// A job in each state except leased.
 pub(super) async fn each_state(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store_plain(&["dead"]).await;
     let held = actors.healthy.claim_for(victim, 1).await;

@@ -1,4 +1,4 @@
-//! What was counted over all runs.
+//! The counts of all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,31 +13,32 @@ pub struct Tally {
     pub faults_fired: u64,
     /// Steps of all acts, without faults.
     pub steps: u64,
-    /// Which faults fired at which command or script.
+    /// The faults that fired at each command or script.
     pub coverage: BTreeMap<String, BTreeSet<&'static str>>,
-    /// The acts that were not hit by a fault, and what the backend does not support for it.
+    /// The acts without faults, and the option that the backend does not support for
+    /// each.
     pub unsupported: Vec<(&'static str, Need)>,
-    /// What went wrong, each with the words that repeat it.
+    /// The failures, each with the words that repeat it.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// An act that needs what is not supported.
+    /// The tally of an act whose need is not met.
     pub(crate) fn unsupported(act: &'static str, need: Need) -> Self {
         Self { unsupported: vec![(act, need)], ..Self::default() }
     }
 
-    /// COVERAGE: something was hit by a fault, and each command both before and after it ran.
+    /// COVERAGE: faults fired, and each command was hit both before and after it ran.
     pub fn is_covered(&self) -> bool {
         !self.coverage.is_empty() && self.coverage.values().all(is_hit_both_ways)
     }
 
-    /// Whether the command of that label was hit by a fault both before and after it ran.
+    /// Whether faults hit the command of that label both before and after it ran.
     pub(crate) fn covers(&self, label: &str) -> bool {
         self.coverage.get(label).is_some_and(is_hit_both_ways)
     }
 
-    /// Adds what another tally counted.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: Self) {
         self.runs += other.runs;
         self.faults_fired += other.faults_fired;

@@ -1,4 +1,4 @@
-//! The actor that the fault happens to.
+//! The actor that the fault hits.
 
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
@@ -12,13 +12,13 @@ use tokio::{
 use super::{BoxFuture, actors::Actors};
 use crate::fault::{Endpoint, VirtualClock};
 
-/// No act may take longer, whatever fault hits it (R21).
+/// Time limit of an act, whatever fault hits it (R21).
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long the victim has to be quiet before its time is moved on.
+/// How long the victim must be idle before its clock is advanced.
 const QUIET: Duration = Duration::from_millis(4);
 
-/// What an act is done with.
+/// The victim's queue, clock and part.
 pub(crate) struct Victim {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: VirtualClock,
@@ -33,13 +33,13 @@ impl Deref for Victim {
     }
 }
 
-/// Who acts, and with what.
+/// The worker that acts, and what it has.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) worker: WorkerId,
-    /// What it holds.
+    /// The deliveries that it holds.
     pub(crate) held: Vec<Delivery>,
-    /// What it ran, if it runs jobs.
+    /// The jobs that it ran, if it runs jobs.
     pub(crate) ran: Ran,
 }
 
@@ -55,12 +55,12 @@ type Tell = Arc<dyn Fn(&Bytes) + Send + Sync>;
 #[derive(Clone, Default)]
 pub(crate) struct Ran {
     payloads: Arc<watch::Sender<Vec<Bytes>>>,
-    /// Where others keep them, too, who outlive the victim.
+    /// Called with each payload, to record it with a process that outlives the victim.
     tell: Option<Tell>,
 }
 
 impl Ran {
-    /// Each is told the moment it runs.
+    /// Calls `tell` with each payload at the moment that its job runs.
     pub(crate) fn telling(tell: impl Fn(&Bytes) + Send + Sync + 'static) -> Self {
         Self { payloads: Arc::default(), tell: Some(Arc::new(tell)) }
     }
@@ -76,12 +76,12 @@ impl Ran {
         self.payloads.borrow().clone()
     }
 
-    /// Completes once so many different jobs were run.
+    /// Completes once `count` different jobs were run.
     pub(crate) async fn different(&self, count: u32) {
         let is_enough = |ran: &Vec<Bytes>| {
             ran.iter().collect::<BTreeSet<_>>().len() >= count as usize
         };
-        // The sender lives as long as this does.
+        // The sender lives as long as this.
         let _ = self.payloads.subscribe().wait_for(is_enough).await;
     }
 }
@@ -92,20 +92,20 @@ impl fmt::Debug for Ran {
     }
 }
 
-/// What a victim does.
+/// The victim's calls.
 pub(crate) type Act = fn(Victim) -> BoxFuture<'static, Result<(), Error>>;
 
-/// What was heard of the victim in the end.
+/// The victim's result.
 #[derive(Debug)]
 pub(crate) enum VictimAnswer {
     Answer(Result<(), Error>),
-    /// It died, or never came to act because it could not connect.
+    /// The victim died, or could not connect.
     Nothing,
-    /// It neither answered nor died within the limit.
+    /// It neither returned nor died within the limit.
     Silence,
 }
 
-/// Has a victim act at that endpoint until it answers or dies.
+/// Runs a victim's act at that endpoint until it returns or dies.
 pub(crate) async fn act(
     actors: &Actors,
     queue: &QueueName,
@@ -144,7 +144,7 @@ pub(crate) async fn act(
     answer_of_victim
 }
 
-/// Moves the time on whenever nothing is sent any more; gives up after the limit.
+/// Advances the clock whenever no command is sent any more; gives up after the limit.
 pub(crate) async fn pump(actors: &Actors) {
     let start = Instant::now();
     let mut seen = actors.proxy.steps().len();

@@ -10,10 +10,10 @@ use super::{
     victim::{Ran, Victim},
 };
 
-/// How many jobs there are to do.
+/// The number of jobs to run.
 const JOBS: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
 
-/// Runs every job and stops in good order.
+/// Runs every job and stops in the normal way.
 pub(crate) async fn work(victim: Victim) -> Result<(), Error> {
     let (ran, all_ran) = (victim.ran.clone(), victim.ran.clone());
     let worker =
@@ -26,7 +26,7 @@ pub(crate) async fn work(victim: Victim) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stops while every job is being worked on, and gives all of them back.
+/// Stops while every job is running, and gives all of them back.
 pub(crate) async fn stop_at_work(victim: Victim) -> Result<(), Error> {
     let started = Ran::default();
     let all_started = started.clone();
@@ -50,7 +50,7 @@ fn worker(victim: Victim) -> Worker {
         .grace(DELAY)
 }
 
-/// No one fault at the store ends a worker.
+/// A single fault at the store must not end a worker.
 fn ends_well(ended: Result<(), relq_worker::WorkerError>) {
     ended.expect("a worker outlives a fault of the store");
 }

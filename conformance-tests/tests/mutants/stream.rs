@@ -125,7 +125,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "    end_piece(keys, id, job_id, outcome)\n  end\n  refresh(keys, id)\n",
             "    end_piece(keys, id, job_id, outcome)\n  end\n",
         )],
-        caught_by: &[Case("batches::a_free_slot_wakes", "it waits for more than")],
+        caught_by: &[Case(
+            "batches::a_free_slot_wakes",
+            "the call waits for more than",
+        )],
         ..HEALTHY
     },
     Mutant {
