@@ -259,7 +259,7 @@ impl Store {
     /// Returns the error that a new actor gets when it opens the queue.
     async fn refusal(&self, name: &str) -> String {
         let refused = self.try_actor(name).await.err();
-        let refused = refused.expect("the queue is not to be had");
+        let refused = refused.expect("opening the queue must fail");
         assert!(
             matches!(refused, Error::Unusable { .. }),
             "{}",

@@ -1,5 +1,5 @@
-//! The proxy, judged on a real server: what passes, what each fault does, and whose
-//! time it is.
+//! Tests of the fault proxy on a real server: what it forwards, what each fault does,
+//! and which clock scripts and commands see.
 
 use relq_conformance::server::Server;
 
@@ -23,7 +23,7 @@ mod waiting;
 use client::Client;
 use relq_conformance::fault::{Endpoint, FaultProxy, VirtualClock};
 
-/// A server of its own, a proxy before it, and one actor.
+/// A private server, a proxy in front of it, and one actor.
 struct ProxyFixture {
     proxy: FaultProxy,
     clock: VirtualClock,
@@ -44,7 +44,7 @@ impl ProxyFixture {
         Client::connect(self.actor.url()).await
     }
 
-    /// What the server itself answers, past the proxy.
+    /// Returns the server's own reply, without the proxy.
     fn ask(&self, command: &str) -> String {
         let words: Vec<_> = command.split(' ').map(str::as_bytes).collect();
         String::from_utf8(self.server.command(&words)).expect("it answers text")

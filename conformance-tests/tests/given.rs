@@ -1,4 +1,4 @@
-//! `conformance report --url`: on a server of the user's, however it is guarded.
+//! `conformance report --url` on a user's server with each kind of access control.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
 
 use relq_conformance::server::Server;
 
-/// Of one short case.
+/// The id of one short case.
 const CASE: &str = "no_loss::every_byte_arrives";
 
 fn report(url: &str, more: &[&str]) -> Output {
@@ -25,7 +25,7 @@ fn has_passed(report: &Output) -> bool {
     report.status.success() && table.contains("all                   1       1       0")
 }
 
-/// What was said, where nothing may have panicked.
+/// Returns the error output of a report that must fail without a panic.
 fn refusal(report: &Output) -> String {
     assert_eq!(report.status.code(), Some(1), "{report:?}");
     let words = String::from_utf8_lossy(&report.stderr).into_owned();
@@ -49,8 +49,8 @@ fn a_socket_with_a_password_and_a_database() {
     assert!(refusal(&wrong).contains("WRONGPASS"), "{wrong:?}");
 }
 
-/// The key beside this test is known to everybody: it proves nothing but that the
-/// certificate is looked at.
+/// The key in this test is public: it proves only that the client checks the
+/// certificate.
 #[test]
 fn a_port_in_tls() {
     let port =

@@ -1,9 +1,9 @@
-//! The suite catches bugs: each mutant is a small broken backend, and names the checks
-//! that have to catch it.
+//! Tests that the suite catches bugs: each mutant is a small broken backend, and names
+//! the checks that must catch it.
 //!
-//! A mutant that is caught by another check than the one that it names, or in other
-//! words, is not caught; and each check passes on the healthy backend, on the same
-//! stage.
+//! A mutant counts as not caught if another check catches it than the one it names, or
+//! if the message is another. The healthy backend must pass each check in the same
+//! fixture.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "mutants/careless.rs"]

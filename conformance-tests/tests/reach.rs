@@ -1,4 +1,4 @@
-//! COVERAGE is judged: a script that no act reaches is told.
+//! Tests COVERAGE: a script that no act reaches is reported.
 
 use std::sync::Arc;
 

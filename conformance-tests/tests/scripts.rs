@@ -1,17 +1,19 @@
-//! The suite catches bugs that nobody thought of: every write of zset's scripts left
-//! out, every comparison turned round, one at a time.
+//! Tests that the suite catches bugs that no author thought of. One at a time, every
+//! write in zset's scripts is removed and every comparison is inverted.
 //!
-//! `SCRIPT_MUTANTS.md` says what became of each. To make it takes a quarter of an hour:
+//! `SCRIPT_MUTANTS.md` lists the result of each change. It takes a quarter of an hour
+//! to generate:
 //!
 //! ```text
 //! cargo test -p relq-conformance --test scripts -- --ignored
 //! ```
 //!
-//! With `SCRIPT_MUTANTS=more` it is gone on with: only what the table does not tell of
-//! yet is tried, for new cases and small changes of the scripts.
+//! `SCRIPT_MUTANTS=more` continues an existing table: it tries only changes and cases
+//! that the table does not list yet. Use it after adding cases or small changes of the
+//! scripts.
 //!
-//! What runs in each test is whether it still speaks of the scripts and cases as they
-//! are.
+//! The other tests check in each run that the table still matches the scripts and
+//! cases.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "scripts/change.rs"]

@@ -1,4 +1,5 @@
-//! The faults of a server catch bugs, too: each is told by the fault that it is about.
+//! Tests that the faults of a server catch bugs: a test of that fault reports each of
+//! them.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -13,7 +14,7 @@ use relq_core::{
     Queue, QueueName, Receipt, Settled, Settlement,
 };
 
-/// A healthy backend with one thing wrong.
+/// A healthy backend with one call replaced by a broken one.
 #[derive(Default)]
 struct With<T, S = Zset>(S, PhantomData<T>);
 
@@ -114,7 +115,8 @@ fn a_full_server_tells_a_push_into_nowhere() {
     server_faults::run::<With<SaysNothingWhenFull>>(fault);
 }
 
-/// What it gave out by another connection's server, it does not know.
+/// Knows only the receipts that it has returned itself, and none from another
+/// connection.
 #[derive(Default)]
 struct KnowsItsOwnReceiptsOnly(std::sync::Mutex<Vec<Receipt>>);
 
@@ -127,7 +129,7 @@ impl Override for KnowsItsOwnReceiptsOnly {
     ) -> Result<Vec<relq_core::Delivery>, Error> {
         let taken = right.claim(ask).await?;
         let receipts = taken.iter().map(|one| one.receipt.clone());
-        self.0.lock().expect("nobody panics").extend(receipts);
+        self.0.lock().expect("no holder of the lock panics").extend(receipts);
         Ok(taken)
     }
 
@@ -138,7 +140,11 @@ impl Override for KnowsItsOwnReceiptsOnly {
     ) -> Result<Vec<Settled>, Error> {
         let mut settled = Vec::new();
         for one in done {
-            let is_own = self.0.lock().expect("nobody panics").contains(&one.receipt);
+            let is_own = self
+                .0
+                .lock()
+                .expect("no holder of the lock panics")
+                .contains(&one.receipt);
             settled.push(match is_own || one.disposition != Disposition::Done {
                 true => right.settle(std::slice::from_ref(one)).await?[0],
                 false => Settled::LeaseLost,

@@ -1,5 +1,5 @@
 //! Two batches of unequal size and priority, worked on by eight processes that are
-//! killed: B1 to B5, judged by the program `conformance`.
+//! killed. The program `conformance` judges B1 to B5.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,8 +14,8 @@ fn soak(backend: &str) {
     assert!(ended.status.success(), "{said}{complained}");
 }
 
-/// B1, B2, B3, B4, B5, B10: killed workers lose no piece, hold no slot, and each batch
-/// completes once, with nobody who waits for it.
+/// B1, B2, B3, B4, B5, B10: killed workers lose no piece and hold no slot, and each
+/// batch completes once, although no client waits for it.
 #[test]
 fn each_batch_completes_once_on_sqlite() {
     soak("sqlite");

@@ -1,4 +1,4 @@
-//! A client that sends and gets raw bytes.
+//! A client that sends and receives raw bytes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long anything may take that is to come.
+/// The longest time that an expected event may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Client(pub(crate) UnixStream);
@@ -23,7 +23,7 @@ impl Client {
         self.0.write_all(bytes).await.expect("the proxy reads");
     }
 
-    /// Gets exactly these bytes.
+    /// Receives exactly these bytes.
     pub(crate) async fn expect(&mut self, bytes: &[u8]) {
         let mut got = vec![0; bytes.len()];
         let mut have = 0;
@@ -42,7 +42,7 @@ impl Client {
         assert!(got == bytes, "the same text, but other bytes");
     }
 
-    /// Gets what there is until the connection ends.
+    /// Receives all bytes until the connection ends.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let read = timeout(LIMIT, self.0.read_to_end(&mut rest)).await;
@@ -55,26 +55,26 @@ impl Client {
         rest
     }
 
-    /// Sends a command of plain words and gets exactly this answer.
+    /// Sends a command of plain words and receives exactly this reply.
     pub(crate) async fn ask(&mut self, words: &[&str], answer: &str) {
         self.send(&command(words)).await;
         self.expect(answer.as_bytes()).await;
     }
 
-    /// Agrees on a version of the protocol.
+    /// Selects a version of the protocol.
     pub(crate) async fn hello(&mut self, version: &str) {
         self.send(&command(&["HELLO", version])).await;
         while self.next_line().await != "modules" {}
         assert_eq!(self.next_line().await, "*0");
     }
 
-    /// Sends a command and gets one line, without its end.
+    /// Sends a command and returns one line of the reply, without its end.
     pub(crate) async fn line(&mut self, words: &[&str]) -> String {
         self.send(&command(words)).await;
         self.next_line().await
     }
 
-    /// Gets one line more, without its end.
+    /// Returns the next line, without its end.
     pub(crate) async fn next_line(&mut self) -> String {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -94,7 +94,7 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// Commands that count one up each, in one piece.
+/// `INCR` commands for these keys, as one sequence of bytes.
 pub(crate) fn increments(keys: &[&str]) -> Vec<u8> {
     keys.iter().flat_map(|key| command(&["INCR", key])).collect()
 }

@@ -1,4 +1,4 @@
-//! Commands of the dead that run late.
+//! Commands of a dead actor that run late.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn a_late_script_reads_the_time_at_which_it_runs() {
     assert_eq!(fixture.ask("GET a"), "$10\r\n4102444803\r\n");
 }
 
-/// The server sees a connection's end before it holds a command for it.
+/// The server must see the end of a connection before it blocks a command of it.
 #[tokio::test]
 async fn a_blocking_ghost_takes_what_is_there_and_does_not_wait() {
     let fixture = ProxyFixture::new();

@@ -1,4 +1,4 @@
-//! Steps that wait at the proxy, and the suite that decides on them.
+//! Steps that are parked at the proxy until the suite decides what happens to them.
 
 use relq_conformance::fault::{Behind, Fate, Fault, StepRecord};
 

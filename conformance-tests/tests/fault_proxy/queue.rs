@@ -1,4 +1,5 @@
-//! A real backend through the proxy, with no hook in it and no real sleep.
+//! A real backend through the proxy, without hooks in the backend and without real
+//! sleeps.
 
 use std::{
     num::NonZeroU32,
@@ -79,7 +80,7 @@ async fn a_waiting_claim_ends_by_the_virtual_clock() {
         async move { queue.claim(&ask("w1").wait(LEASE)).await }
     });
 
-    // The claim's own pause, and two notifiers at the server.
+    // Three things may wait: the claim's own pause, and two notifiers at the server.
     let claimed = loop {
         tokio::select! {
             biased;

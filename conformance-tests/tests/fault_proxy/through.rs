@@ -1,4 +1,4 @@
-//! What passes, passes unchanged.
+//! The proxy forwards commands and replies unchanged.
 
 use relq_conformance::fault::{Fault, FaultProxy, Transport, VirtualClock, When};
 use tokio::{
@@ -11,7 +11,7 @@ use super::{
     client::{Client, bulk, command},
 };
 
-/// A conversation of many kinds of commands and answers.
+/// A conversation with many kinds of commands and replies.
 fn conversation() -> Vec<u8> {
     let commands: [&[&str]; 9] = [
         &["HELLO", "3", "SETNAME", "c"],
@@ -36,7 +36,7 @@ async fn answers_of_the_server(fixture: &ProxyFixture, asked: &[u8]) -> Vec<u8> 
     direct.rest().await
 }
 
-/// The id of a connection is in the answer to HELLO.
+/// Removes the id of the connection, which is in the reply to HELLO.
 fn without_id(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer).into_owned();
     let Some((before, after)) = text.split_once("$2\r\nid\r\n:") else { return text };
@@ -137,7 +137,7 @@ async fn subscriptions_of_resp2_are_confirmed_and_served() {
     let mut got = vec![0; ended.len()];
     listener.0.read_exact(&mut got).await.unwrap();
     assert!(got.ends_with(b":0\r\n"));
-    // What the proxy answers itself comes in its turn.
+    // The proxy's own replies arrive in the order of the commands.
     listener.ask(&["TIME"], "*2\r\n$10\r\n4102444800\r\n$1\r\n0\r\n").await;
 }
 

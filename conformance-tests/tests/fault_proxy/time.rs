@@ -1,4 +1,4 @@
-//! `TIME` is the suite's, inside scripts too.
+//! `TIME` returns the suite's time, also inside scripts.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const ASKS_TIME: &str = "return redis.call('TIME')";
 const WITH_FLAGS: &str =
     "#!lua flags=allow-oom,no-writes\n-- Tell the time.\nreturn redis.pcall('time')";
 
-/// Loads a script; answers its digest.
+/// Loads a script; returns its digest.
 async fn load(client: &mut Client, source: &str) -> String {
     assert_eq!(client.line(&["SCRIPT", "LOAD", source]).await, "$40");
     client.next_line().await

@@ -1,5 +1,5 @@
-//! Commands that the server holds: they pass, they end by the suite's clock, and
-//! those who wait can die.
+//! Commands that block at the server: the proxy forwards them, they end by the suite's
+//! clock, and clients that wait can die.
 
 use std::time::Duration;
 
@@ -192,7 +192,7 @@ async fn a_wait_is_kept_also_after_a_restart_of_the_server() {
     assert_eq!(fixture.proxy.troubles(), [""; 0]);
 }
 
-/// In both versions of the protocol the words are the server's own.
+/// In both versions of the protocol the message is the server's own.
 #[tokio::test]
 async fn a_time_out_in_its_place_is_what_the_server_would_say() {
     let waits: [&[&str]; 4] = [

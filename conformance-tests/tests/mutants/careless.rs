@@ -1,4 +1,4 @@
-//! Overrides that take what makes no sense, and that read wrongly.
+//! Overrides that accept senseless arguments, or that return wrong pages.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
 use relq_core::*;
 
-/// Takes the longest time for one that is too long, and the shortest for one that is
-/// too short.
+/// Takes the longest allowed time in place of a longer one, and the shortest in place
+/// of a shorter one.
 pub(crate) struct CutsTimes;
 
 fn cut(time: Duration) -> Duration {
@@ -45,7 +45,7 @@ impl Override for CutsTimes {
     }
 }
 
-/// Refuses calls about nothing.
+/// Refuses calls with empty lists.
 pub(crate) struct RefusesNothing;
 
 fn refuse(operation: Operation) -> Error {
@@ -68,7 +68,8 @@ impl Override for RefusesNothing {
     }
 }
 
-/// Leaves the last job of each page out, and says of an empty one that there is more.
+/// Leaves out the last job of each page, and reports of an empty page that there is
+/// more.
 pub(crate) struct LosesSight;
 
 #[async_trait]
@@ -82,7 +83,7 @@ impl Override for LosesSight {
     }
 }
 
-/// Counts from one.
+/// Numbers positions from one.
 pub(crate) struct CountsFromOne;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Traps of the ring.
+//! Mutants of the ring: bugs that its pattern makes easy.
 
 use std::sync::Arc;
 

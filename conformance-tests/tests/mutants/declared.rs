@@ -1,4 +1,4 @@
-//! Backends that declare another class than their own.
+//! Backends that declare a class that is not their own.
 
 use std::{
     sync::{Mutex, OnceLock, PoisonError},
@@ -16,7 +16,7 @@ use crate::{
     mutant::{HEALTHY, Mutant},
 };
 
-/// Does all as it is, and declares something else.
+/// Declares other capabilities and behaves like the healthy queue.
 pub(crate) struct Declares {
     change: fn(&mut Capabilities),
     declared: OnceLock<Capabilities>,
@@ -38,14 +38,14 @@ impl Override for Declares {
     }
 }
 
-/// A ring of two levels.
+/// The capabilities of a ring of two levels.
 pub(crate) fn ring(can: &mut Capabilities) {
     can.order = Order::Rotating;
     can.recovery = RecoveryBound::OneTurn;
     can.priorities = Priority::NORMAL..=Priority::HIGHEST;
 }
 
-/// Keeps all jobs that it ever gave out alive by each heartbeat.
+/// Extends the leases of all jobs that it ever delivered by each heartbeat.
 #[derive(Default)]
 pub(crate) struct KeepsAll {
     given: Mutex<Vec<Receipt>>,
@@ -77,7 +77,7 @@ impl Override for KeepsAll {
     }
 }
 
-/// Who keeps more than is declared is not caught by the cases of what is declared.
+/// A backend that declares less than it does must pass the cases of its declared class.
 #[test]
 fn a_class_that_promises_less_is_kept_by_who_does_more() {
     fn nothing(can: &mut Capabilities) {

@@ -1,4 +1,4 @@
-//! Has a mutant judged: by one case, or hit by a fault in one act.
+//! Judges a mutant by one case, or by injecting faults into one act.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::mutant::{Mutant, Opening};
 
-/// The script that goes through with the first write of a queue.
+/// The script that is sent with the first write of a queue.
 const FIRST_WRITE: &str = "write_marker";
 
 /// A mutant as a backend under test.
@@ -40,7 +40,8 @@ impl Subject for Mutated {
         let patches = self.mutant.patches.iter();
         let fitted = patches
             .map(|it| (it.script, proxy.patch_script(it.script, it.from, it.to)));
-        // The script of the first write goes through with that.
+        // This script is sent only with the first write, so it cannot be patched here
+        // yet.
         let at_once = fitted.filter(|(script, _)| *script != FIRST_WRITE);
         *self.fitted.lock().unwrap() = at_once.map(|(_, fitted)| fitted).collect();
         if !self.mutant.server.is_empty() {
@@ -56,7 +57,8 @@ impl Subject for Mutated {
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
         let healthy = (self.mutant.open)(endpoint, queue, environment).await?;
-        // All scripts went through: a mutant must be one by now.
+        // All other scripts have been sent by now, so all their patches must have been
+        // applied.
         let is_fitted = self.fitted.lock().unwrap().iter().all(Fitted::get);
         assert!(is_fitted, "patches of {:?}", self.mutant);
         Ok(match self.overrides.clone() {
@@ -72,7 +74,7 @@ impl Subject for Mutated {
     }
 }
 
-/// The backend that most mutants are changes of.
+/// Opens the backend that most mutants change.
 pub(crate) fn open_zset(
     endpoint: &str,
     queue: &QueueName,
@@ -83,17 +85,17 @@ pub(crate) fn open_zset(
     Box::pin(async move { Ok(Arc::new(ZsetQueue::connect(config, queue).await?) as _) })
 }
 
-/// What the case says of the mutant.
+/// Returns the message of the case if it catches the mutant.
 pub(crate) fn judge(mutant: Mutant, case: &str) -> Result<(), String> {
     judge_case(Mutated::new(mutant), Profile::Redis, case)
 }
 
-/// What goes wrong when the mutant is hit by a fault at every step of the act.
+/// Returns the failures when every fault is injected at every step of the act.
 pub(crate) fn inject(mutant: Mutant, act: &str) -> Vec<String> {
     steps::failures(Mutated::new(mutant), act)
 }
 
-/// What the reference model says of the mutant.
+/// Returns the message of the reference model if it catches the mutant.
 pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
     model::judge(Mutated::new(mutant), Profile::Redis).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The mutants of the keyspace backend: what its pattern makes easy to get wrong.
+//! The mutants of the keyspace backend: bugs that its pattern makes easy.
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ use crate::{
 
 /// A small broken keyspace backend.
 struct Broken {
-    /// What it does wrong, in words.
+    /// Its bug, in words.
     name: &'static str,
     patches: &'static [Patch],
-    /// Each of them catches it, alone.
+    /// The checks; each of them must catch it alone.
     caught_by: &'static [By],
 }
 
 /// A check that catches a mutant.
 enum By {
-    /// The case of that id, in these words.
+    /// The case of that id must fail with this text in its message.
     Case(&'static str, &'static str),
-    /// A check of an act that is hit by a fault at every step.
+    /// The check must fail in that act when faults are injected at every step.
     Act(&'static str, Check),
-    /// A check of the pattern's own.
+    /// A check that only this pattern needs.
     Own(&'static str, fn(&'static [Patch]) -> Result<(), String>),
 }
 
@@ -41,7 +41,8 @@ impl fmt::Display for By {
 }
 
 impl By {
-    /// What the check says of the backend with these patches; nothing if it passes.
+    /// Returns the check's message for the backend with these patches, or nothing if it
+    /// passes.
     fn says(&self, patches: &'static [Patch]) -> Option<String> {
         match self {
             Self::Case(id, _) => judge(patches, id).err(),
@@ -53,7 +54,7 @@ impl By {
         }
     }
 
-    /// Whether those are the words that it is to be caught in.
+    /// Whether the check's message is the expected one.
     fn is_meant(&self, words: &str) -> bool {
         match self {
             Self::Case(_, expected) => words.contains(expected),

@@ -1,5 +1,5 @@
-//! Has a mutant of the keyspace backend judged: by one case, hit by a fault in one act, or by a
-//! check that only its pattern needs.
+//! Judges a mutant of the keyspace backend: by one case, by injecting faults into one
+//! act, or by a check that only its pattern needs.
 
 use std::{
     future::Future,
@@ -50,7 +50,7 @@ impl Mutated {
         let config = KeyspaceConfig::new(endpoint).expect("the suite gives a URL");
         let config = config.environment(environment.clone());
         let opened = KeyspaceQueue::connect(config, queue.clone()).await?;
-        // All scripts went through: a mutant must be one by now.
+        // All scripts have been sent by now, so all patches must have been applied.
         let fitted = self.fitted.lock().unwrap().iter().filter(|one| one.get()).count();
         assert_eq!(fitted, self.patches.len(), "patches of a keyspace mutant");
         Ok(Arc::new(opened))
@@ -92,21 +92,21 @@ impl Subject for Mutated {
     }
 }
 
-/// What the case says of the backend with these patches.
+/// Returns the message of the case if it fails with these patches.
 pub(crate) fn judge(patches: &'static [Patch], case: &str) -> Result<(), String> {
     judge_case(Mutated::new(patches), Profile::Redis, case)
 }
 
-/// What goes wrong when it is hit by a fault at every step of the act.
+/// Returns the failures when every fault is injected at every step of the act.
 pub(crate) fn inject(patches: &'static [Patch], act: &str) -> Vec<String> {
     steps::failures(Mutated::new(patches), act)
 }
 
-/// A check of the pattern's own, which says what is wrong.
+/// A check that only this pattern needs, which returns its message if it fails.
 type OwnCheck =
     fn(&MutantFixture) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>;
 
-/// What that check says of it.
+/// Returns the message of that check if it fails with these patches.
 pub(crate) fn judge_by(
     patches: &'static [Patch],
     check: OwnCheck,
@@ -118,7 +118,7 @@ pub(crate) fn judge_by(
     })
 }
 
-/// A server of its own, and a proxy before it.
+/// A private server, and a proxy in front of it.
 pub(crate) struct MutantFixture {
     subject: Mutated,
     proxy: FaultProxy,
@@ -145,13 +145,13 @@ impl MutantFixture {
         opened.expect("an actor connects")
     }
 
-    /// What any client might say to the server.
+    /// Sets a key in the way any client might.
     async fn set(&self, key: &str, value: &str) {
         let set = self.proxy.tell(&["SET", key, value]).await;
         set.expect("the server takes it");
     }
 
-    /// Lets parked steps through until that script of the actor's waits.
+    /// Lets parked steps pass until the actor is parked at that script.
     async fn pass_until(&self, actor: &str, script: &str) -> u32 {
         loop {
             let step = self.proxy.parked(1).await.remove(0);
@@ -167,7 +167,7 @@ fn ask() -> ClaimRequest {
     ClaimRequest::new(WorkerId::new("w").expect("a valid id"), LEASE).max(PAGE)
 }
 
-/// R9: two jobs of one name, of which one comes back, are both delivered.
+/// R9: two jobs have one name and one of them comes back: both are delivered.
 pub(crate) async fn a_name_is_set_again_while_leased(
     fixture: &MutantFixture,
 ) -> Result<(), String> {
@@ -188,8 +188,8 @@ pub(crate) async fn a_name_is_set_again_while_leased(
     Err(format!("LOST: two jobs of one name, and found are {found:?}"))
 }
 
-/// R6, R12: a lease that ended when the reaper looked, and was extended before it acts,
-/// runs on.
+/// R6, R12: a lease had ended when the reaper read it, and was extended before the
+/// reaper acts: the lease stays live.
 pub(crate) async fn a_lease_is_extended_behind_a_reapers_look(
     fixture: &MutantFixture,
 ) -> Result<(), String> {

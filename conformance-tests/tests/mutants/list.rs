@@ -1,4 +1,4 @@
-//! The mutants, those of one kind of trouble together.
+//! The list of all mutants, grouped by the kind of bug.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! What a mutant is: a healthy backend, one thing that it does wrong, and the checks
-//! that have to catch it.
+//! The parts of a mutant: a healthy backend, one bug, and the checks that must catch
+//! it.
 
 use std::{fmt, pin::Pin, sync::Arc};
 
@@ -16,25 +16,26 @@ pub(crate) type Opening =
 /// A small broken backend.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutant {
-    /// What it does wrong, in words.
+    /// Its bug, in words.
     pub(crate) name: &'static str,
-    /// The healthy backend that it is a change of.
+    /// The healthy backend that it changes.
     pub(crate) open: Open,
-    /// What is changed in its scripts.
+    /// The changes of its scripts.
     pub(crate) patches: &'static [Patch],
-    /// What it does in place of its own calls.
+    /// The calls that replace the healthy backend's.
     pub(crate) overrides: Option<fn() -> Arc<dyn Override>>,
-    /// What is said to its server before all else.
+    /// A command that is sent to its server first.
     pub(crate) server: &'static [&'static str],
-    /// Whether what it does wrong shows only now and then.
+    /// Whether the bug shows only in some runs.
     pub(crate) is_racing: bool,
-    /// Whether what it does wrong is a small matter, for few cases to see.
+    /// Whether the bug is so small that only a few cases can catch it.
     pub(crate) is_narrow: bool,
-    /// Each of them catches it, alone.
+    /// The checks; each of them must catch it alone.
     pub(crate) caught_by: &'static [CaughtBy],
 }
 
-/// In the script of that name, the one place that reads so is to read otherwise.
+/// Replaces text in the script of that name. The old text must occur there exactly
+/// once.
 #[derive(Clone, Copy)]
 pub(crate) struct Patch {
     pub(crate) script: &'static str,
@@ -45,15 +46,15 @@ pub(crate) struct Patch {
 /// A check that catches a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CaughtBy {
-    /// The case of that id, in these words.
+    /// The case of that id must fail with this text in its message.
     Case(&'static str, &'static str),
-    /// A check of an act that is hit by a fault at every step.
+    /// The check must fail in that act when faults are injected at every step.
     Act(&'static str, Check),
-    /// The reference model, in these words.
+    /// The reference model must fail with this text in its message.
     Model(&'static str),
 }
 
-/// The backend as it is.
+/// The unchanged backend.
 pub(crate) const HEALTHY: Mutant = Mutant {
     name: "none",
     open: judge::open_zset,
@@ -65,7 +66,7 @@ pub(crate) const HEALTHY: Mutant = Mutant {
     caught_by: &[],
 };
 
-/// A mutant for few cases to see.
+/// The base of mutants that only a few cases can catch.
 pub(crate) const NARROW: Mutant = Mutant { is_narrow: true, ..HEALTHY };
 
 pub(crate) const fn patch(
@@ -77,7 +78,7 @@ pub(crate) const fn patch(
 }
 
 impl Mutant {
-    /// Whether no case and no act catches it.
+    /// Whether only the model catches it, and no case and no act.
     pub(crate) fn is_for_the_model_alone(&self) -> bool {
         let is_model = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
         !self.caught_by.is_empty() && self.caught_by.iter().all(is_model)

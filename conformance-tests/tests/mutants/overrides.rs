@@ -1,4 +1,4 @@
-//! The overrides: each does one thing as real queues have done it.
+//! The overrides: each has one bug that real queues have had.
 
 use std::{
     num::NonZeroU32,
@@ -15,8 +15,8 @@ use relq_conformance::{
 };
 use relq_core::*;
 
-/// Looks at what is ready, and only then takes as many: between the two, another may
-/// have taken what was seen.
+/// Counts the ready jobs and then takes that many. In between, another client may have
+/// taken the jobs that it counted.
 pub(crate) struct PeekThenMove;
 
 #[async_trait]
@@ -36,7 +36,7 @@ impl Override for PeekThenMove {
     }
 }
 
-/// Takes, and writes the lease in a second command.
+/// Takes jobs first, and writes the lease in a second command.
 pub(crate) struct LeaseAfterwards;
 
 #[async_trait]
@@ -53,7 +53,7 @@ impl Override for LeaseAfterwards {
     }
 }
 
-/// Settles by two calls, each of which does half of it.
+/// Settles by two calls, each of which does half of the work.
 pub(crate) struct SettleTwice;
 
 #[async_trait]
@@ -72,7 +72,7 @@ impl Override for SettleTwice {
     }
 }
 
-/// Pushes again when an answer is lost, with nothing to tell the two by.
+/// Pushes again after a lost reply, without a token that identifies the two pushes.
 pub(crate) struct PushAgain;
 
 #[async_trait]
@@ -92,7 +92,7 @@ impl Override for PushAgain {
     }
 }
 
-/// Pushes the jobs of one call one by one, each once more if it was refused.
+/// Pushes the jobs of one call one by one, and each a second time if it was refused.
 pub(crate) struct PushOneByOne;
 
 #[async_trait]
@@ -124,7 +124,7 @@ impl Override for PushOneByOne {
     }
 }
 
-/// Makes a refusal true again, as long as nobody dies.
+/// Undoes the jobs pushed so far, so that a refusal is correct unless the client dies.
 async fn take_back(right: &Right, pushed: &[Pushed]) -> Result<(), Error> {
     for one in pushed {
         right.cancel(one.job()).await?;
@@ -132,7 +132,7 @@ async fn take_back(right: &Right, pushed: &[Pushed]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes no notice of a store that is full.
+/// Ignores the error of a full store.
 pub(crate) struct DropWhenFull;
 
 #[async_trait]
@@ -157,7 +157,7 @@ fn stored_nowhere(right: &Right) -> Pushed {
     Pushed::Stored(JobId::new(id).expect("the id is valid"))
 }
 
-/// Says of a push whose answer was lost that it has surely not happened.
+/// Reports that a push whose reply was lost has surely not happened.
 pub(crate) struct SurelyNot;
 
 #[async_trait]
@@ -175,7 +175,7 @@ impl Override for SurelyNot {
     }
 }
 
-/// Says of any call that was done in part that it was not done.
+/// Reports any call that was done in part as not done.
 pub(crate) struct NothingInPart;
 
 impl NothingInPart {
@@ -216,8 +216,8 @@ impl Override for NothingInPart {
     }
 }
 
-/// Looks whether a job is leased, and only then ends it: between the two, another may
-/// have cancelled it.
+/// Checks whether a job is leased, and then ends it. In between, another client may
+/// have cancelled the job.
 pub(crate) struct LookThenEnd;
 
 #[async_trait]
@@ -265,7 +265,7 @@ impl Override for KeyFirst {
     }
 }
 
-/// Removes what is due from the schedule, and then pushes it.
+/// Removes due jobs from the schedule, and then pushes them.
 pub(crate) struct RemoveThenPush;
 
 #[async_trait]
@@ -289,7 +289,7 @@ impl Override for RemoveThenPush {
     }
 }
 
-/// Ends leases at a time of its own clock.
+/// Computes lease ends from its own clock.
 #[derive(Default)]
 pub(crate) struct OwnClock {
     /// How far its clock is ahead of the server's (ms).
@@ -340,7 +340,7 @@ impl Override for OwnClock {
     }
 }
 
-/// Asks for the figures in every second claim.
+/// Reads the statistics in every second claim.
 #[derive(Default)]
 pub(crate) struct NowAndThen {
     claims: AtomicU32,
@@ -360,7 +360,7 @@ impl Override for NowAndThen {
     }
 }
 
-/// Believes that what it paused twice is paused for good.
+/// Treats a queue that it paused twice as paused for ever.
 #[derive(Default)]
 pub(crate) struct PausedForGood {
     pauses: AtomicU32,

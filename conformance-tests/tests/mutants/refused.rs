@@ -1,4 +1,4 @@
-//! Overrides whose trouble begins with a refusal of the server's.
+//! Overrides whose bug shows after the server has refused a command.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
 use relq_core::*;
 
-/// Refuses what is asked again after the server's refusal.
+/// Refuses to repeat a call that the server has refused.
 #[derive(Default)]
 pub(crate) struct SulksAfterRefusal {
     was_refused: AtomicBool,
@@ -46,7 +46,7 @@ fn is_refusal(answer: &Result<(), Error>) -> bool {
     matches!(answer, Err(Error::Full { .. } | Error::Unavailable { .. }))
 }
 
-/// Has a task in the background that the server's refusal ends.
+/// Has a background task that panics when the server refuses a command.
 pub(crate) struct LosesATask;
 
 #[async_trait]
@@ -54,7 +54,7 @@ impl Override for LosesATask {
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         let paused = right.pause().await;
         if is_refusal(&paused) {
-            // Nobody asks for it any more.
+            // No task awaits this one.
             drop(tokio::spawn(async { panic!("it was refused") }));
             tokio::task::yield_now().await;
         }

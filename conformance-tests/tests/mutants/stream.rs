@@ -1,4 +1,4 @@
-//! Traps of streams, and of batches in them.
+//! Mutants of streams, and of batches on them: bugs that the pattern makes easy.
 
 use std::sync::Arc;
 

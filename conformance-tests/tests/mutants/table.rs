@@ -1,4 +1,4 @@
-//! Every mutant judged, and the tables that are made of it.
+//! Judges every mutant, and generates the tables from the results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,13 +23,13 @@ use crate::{
     traps::TRAPS,
 };
 
-/// How many are judged at once: most of the time each waits for its server.
+/// How many are judged in parallel: most of the time each waits for its server.
 const AT_ONCE: usize = 4;
 
-/// A mutant by its place in the list, or the healthy backend.
+/// A mutant by its index in the list, or `None` for the healthy backend.
 type Who = Option<usize>;
 
-/// What everybody's judges said: nothing, where it passed.
+/// The results for all mutants and the healthy backend. `None` means that it passed.
 pub(crate) struct Judged {
     /// By case.
     cases: BTreeMap<(&'static str, Who), Option<String>>,
@@ -39,14 +39,14 @@ pub(crate) struct Judged {
     sequences: BTreeMap<Who, Option<String>>,
 }
 
-/// One thing to be judged.
+/// One mutant to judge by one check.
 enum Task {
     Act(&'static str, Who),
     Case(&'static str, Who),
     Sequences(Who),
 }
 
-/// Judged once for all tests.
+/// The results, which all tests share.
 pub(crate) static JUDGED: LazyLock<Judged> = LazyLock::new(Judged::make);
 
 impl Judged {
@@ -74,7 +74,7 @@ impl Judged {
         judged.into_inner().unwrap()
     }
 
-    /// Whether the check catches it, in the words that it is to be caught in.
+    /// Whether the check catches it, with the expected message.
     fn catches(&self, by: &CaughtBy, who: Who) -> bool {
         match by {
             CaughtBy::Case(case, words) => {
@@ -89,7 +89,7 @@ impl Judged {
         }
     }
 
-    /// What the check said of a mutant.
+    /// Returns what the check reported for a mutant.
     fn said(&self, by: &CaughtBy, who: Who) -> String {
         match by {
             CaughtBy::Case(case, _) => format!("{:?}", self.cases[&(*case, who)]),
@@ -98,7 +98,7 @@ impl Judged {
         }
     }
 
-    /// The checks of acts with faults that a mutant does not pass.
+    /// The checks that a mutant does not pass in acts with faults.
     fn broken_checks(&self, mutant: usize) -> BTreeSet<Check> {
         let of_it = self.acts.iter().filter(|((_, who), _)| *who == Some(mutant));
         let failures = of_it.flat_map(|(_, failures)| failures);
@@ -112,7 +112,8 @@ impl Judged {
     }
 }
 
-/// Who is not in these is judged by what it names alone: it would take minutes.
+/// All checks to run. A mutant that is not in these runs is judged only by the checks
+/// that it names, because more would take minutes.
 fn tasks() -> Vec<Task> {
     let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
     let acts = acts().into_iter().flat_map(|act| {
@@ -128,10 +129,10 @@ fn tasks() -> Vec<Task> {
     sequences.chain(acts).chain(cases).collect()
 }
 
-/// What zset, of which they are changes, does not support.
+/// An option that zset, the base of these mutants, does not support.
 const BATCHES: Need = Need::Option(Capability::Batches);
 
-/// What no case and no act may catch is judged by all of them that concern zset.
+/// For mutants that only the model may catch: all cases and acts that apply to zset.
 fn for_the_model_alone() -> impl Iterator<Item = Task> {
     let alone = (0..MUTANTS.len()).filter(|at| MUTANTS[*at].is_for_the_model_alone());
     alone.flat_map(|at| {
@@ -165,20 +166,20 @@ fn backend(who: Who) -> Mutant {
     who.map_or(HEALTHY, |at| MUTANTS[at])
 }
 
-/// Whether it is to be hit by a fault in that act; the healthy backend is in all.
+/// Whether faults are injected into that act for it. The healthy backend runs all acts.
 fn names(who: Who, act: &str) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Act(named, _) if *named == act);
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether it is to be held against the model; the healthy backend is.
+/// Whether it is compared with the model. The healthy backend is.
 fn names_the_model(who: Who) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether it is to be judged by that case: the mutants of the first part by all, the
-/// others by their own.
+/// Whether that case judges it. All cases judge the mutants that are neither narrow nor
+/// overrides; the others are judged by the cases that they name.
 fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);
@@ -234,7 +235,7 @@ fn the_healthy_backend_passes_each_of_these_checks() {
     assert_eq!(caught, [""; 0]);
 }
 
-/// What the model is for.
+/// Proves that the model is needed: it catches mutants that no case and no act catches.
 #[test]
 fn what_the_model_alone_catches_passes_every_case_and_act() {
     let alone = |who: &Who| who.is_some_and(|at| MUTANTS[at].is_for_the_model_alone());
@@ -251,7 +252,7 @@ fn what_the_model_alone_catches_passes_every_case_and_act() {
     assert_eq!(caught, []);
 }
 
-/// Left out, its mutant would live.
+/// Proves that each check is needed: without it, one of the mutants would survive.
 #[test]
 fn each_check_of_an_act_with_faults_catches_a_mutant_that_no_other_does() {
     let needed: BTreeSet<_> = (0..MUTANTS.len())
@@ -268,8 +269,8 @@ fn each_check_of_an_act_with_faults_catches_a_mutant_that_no_other_does() {
     assert_eq!(idle, []);
 }
 
-/// The tables in `MUTANTS.md` are those that the tests make: with `MUTANTS=write` they
-/// are written.
+/// The tables in `MUTANTS.md` must match the generated ones. `MUTANTS=write` writes
+/// them.
 #[test]
 fn the_tables_are_true() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/MUTANTS.md");
@@ -320,8 +321,8 @@ fn tables() -> String {
     made
 }
 
-/// For each check the mutants that it catches, but for what may turn out otherwise in
-/// another run: there, those that name it.
+/// Lists for each check the mutants that it catches. If the result may differ from run
+/// to run, it lists only the mutants that name the check.
 fn alone() -> Vec<(String, Vec<&'static str>)> {
     let at_all = 0..MUTANTS.len();
     let named = |at: usize, row: &str| {

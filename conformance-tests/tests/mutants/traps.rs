@@ -1,4 +1,4 @@
-//! Mutants of the other patterns: each falls into a trap of its own pattern.
+//! Mutants of the other patterns: each has a bug that its pattern makes easy.
 
 use std::sync::Mutex;
 
@@ -14,8 +14,8 @@ use crate::{
 pub(crate) const TRAPS: &[(&str, &[Mutant])] =
     &[("relq-circular", circular::MUTANTS), ("relq-stream", stream::MUTANTS)];
 
-/// What the check says of a mutant, or of the healthy backend; nothing, where that
-/// passes.
+/// Returns the check's message for a mutant or for the healthy backend, or nothing if
+/// it passes.
 fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
     match by {
         CaughtBy::Case(case, _) => judge(mutant, case).err(),
@@ -26,7 +26,7 @@ fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
     }
 }
 
-/// What is wrong with one row of a table.
+/// Describes what is wrong with one row of a table.
 fn wrong(mutant: &Mutant, by: &CaughtBy) -> Option<String> {
     let healthy = Mutant { patches: &[], overrides: None, ..*mutant };
     if let Some(words) = said(by, healthy) {

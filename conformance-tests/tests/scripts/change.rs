@@ -1,4 +1,4 @@
-//! Every small change of the scripts.
+//! Generates every small change of the scripts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::lua::Lua;
 
-/// Commands that change something.
+/// Commands that write.
 const WRITES: [&str; 20] = [
     "DEL",
     "EXPIRE",
@@ -32,7 +32,7 @@ const WRITES: [&str; 20] = [
     "ZREMRANGEBYSCORE",
 ];
 
-/// Comparisons, and what they are turned into.
+/// Comparisons, and the inverse of each.
 const TURNED: [(&str, &str); 6] = [
     (" == ", " ~= "),
     (" ~= ", " == "),
@@ -42,7 +42,8 @@ const TURNED: [(&str, &str); 6] = [
     (" <= ", " > "),
 ];
 
-/// Folders of scripts, from that of the workspace on, and what their files are called.
+/// Folders of scripts, relative to the workspace, and the prefixes of their scripts'
+/// names.
 const FOLDERS: [(&str, &str); 4] = [
     ("queue-redis/lua", "queue-redis/"),
     ("queue-redis/lua/marker", MARKER),
@@ -50,14 +51,14 @@ const FOLDERS: [(&str, &str); 4] = [
     ("backend-zset/lua", "zset/"),
 ];
 
-/// The scripts of the marker, which name themselves in their first comment.
+/// The scripts of the marker, whose names are in their first comments.
 const MARKER: &str = "marker/";
 
-/// What no call of a queue sends: `relq marker set` does, and `tests/owners.rs` of the
-/// package `relq` judges it.
+/// Scripts that no call of a queue sends. `relq marker set` sends this one, and
+/// `tests/owners.rs` of the package `relq` tests it.
 const OF_NO_CALL: [&str; 1] = ["marker/change"];
 
-/// Files that are put before each script, in their order.
+/// Files that are prepended to each script, in this order.
 const LIBRARY: [&str; 4] = [
     "queue-redis/entry",
     "bookkeeping/side_records",
@@ -68,12 +69,12 @@ const LIBRARY: [&str; 4] = [
 /// One change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Which, in words that stay the same while the line does.
+    /// The name of the change. It stays the same as long as the line does.
     pub(crate) name: String,
-    /// The file as scripts have it, before and after.
+    /// The text of the file as it occurs in scripts, before and after the change.
     pub(crate) from: String,
     pub(crate) to: String,
-    /// The scripts that may run it.
+    /// The scripts that may run the changed code.
     pub(crate) scripts: BTreeSet<String>,
 }
 
@@ -94,8 +95,8 @@ pub(crate) fn all() -> Vec<Change> {
     changes
 }
 
-/// Leaves of a file of the library the one definition that is changed: a script has of
-/// the library what it uses, and not the file.
+/// Reduces a change of a library file to the changed definition, because a script
+/// contains only the definitions of the library that it uses.
 fn narrow(change: &mut Change) {
     let Change { from, to, .. } = change;
     let at = from.bytes().zip(to.bytes()).position(|(a, b)| a != b);
@@ -116,7 +117,7 @@ fn narrow(change: &mut Change) {
     *from = from[start..end].trim_end().to_owned();
 }
 
-/// Each file's name and text.
+/// The name and text of each file.
 fn files() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for (folder, prefix) in FOLDERS {
@@ -134,8 +135,8 @@ fn files() -> BTreeMap<String, String> {
     files
 }
 
-/// The scripts that may run what is changed: the one that it is in, or those that call
-/// the function that it is in, by whatever way.
+/// The scripts that may run the changed code: the changed script itself, or all scripts
+/// that call the changed function, directly or through other functions.
 fn scripts_of(change: &Change, files: &BTreeMap<String, String>) -> BTreeSet<String> {
     let file = change.name.split(':').next().unwrap();
     let script = |name: &str| match name.strip_prefix(MARKER) {
@@ -172,13 +173,14 @@ fn scripts_of(change: &Change, files: &BTreeMap<String, String>) -> BTreeSet<Str
     scripts.filter(|(_, text)| calls(text)).map(|(name, _)| script(name)).collect()
 }
 
-/// The functions of a file of the library, each with its body.
+/// The functions of a library file, each with its body.
 fn functions(text: &str) -> Vec<(&str, &str)> {
     let bodies = text.split("\nlocal function ").skip(1);
     bodies.filter_map(|body| Some((body.split('(').next()?, body))).collect()
 }
 
-/// All changes of one file. A script's first line goes elsewhere, and is left as it is.
+/// All changes of one file. A script's first line is not changed, because it is sent
+/// apart from the rest.
 fn of_file(file: &str, text: &str) -> Vec<Change> {
     let is_script = text.starts_with("#!") || text.starts_with("-- ");
     let body = match text.split_once('\n') {

@@ -1,4 +1,4 @@
-//! Has each change judged by the cases, and each case tried on the changes.
+//! Judges each change by the cases, and tries each case on the changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,20 +21,20 @@ use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::{change::Change, survivors::OTHERS};
 
-/// How many are judged at once: most of the time each waits for its server.
+/// How many changes are judged in parallel: most of the time each waits for its server.
 const AT_ONCE: usize = 5;
 
-/// What takes longer hangs; the slowest case takes a few seconds.
+/// A case that takes longer than this hangs; the slowest takes a few seconds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A change that so many cases catch is not tried on the rest, unless a case catches
-/// nothing else.
+/// A change that this many cases catch is not tried on the others, except by a case
+/// that catches nothing else.
 const ENOUGH: usize = 3;
 
 /// The script that is sent with the first write of a queue, and not when it is opened.
 const FIRST_WRITE: &str = "write_marker";
 
-/// zset as it is.
+/// The unchanged zset backend.
 #[derive(Default)]
 struct Zset;
 
@@ -87,7 +87,7 @@ impl Subject for Changed {
     }
 }
 
-/// Which cases were tried on a change, and which of them caught it.
+/// The cases that were tried on a change, and those of them that caught it.
 #[derive(Default)]
 pub(crate) struct Tried {
     pub(crate) by: BTreeMap<&'static str, bool>,
@@ -99,7 +99,7 @@ impl Tried {
     }
 }
 
-/// The functional cases of a backend on Redis that has no batches.
+/// The functional cases for a backend on Redis without batches.
 pub(crate) fn functional() -> Vec<&'static str> {
     let batches = Need::Option(Capability::Batches);
     let concerned = cases()
@@ -108,10 +108,10 @@ pub(crate) fn functional() -> Vec<&'static str> {
     concerned.map(|case| case.id).collect()
 }
 
-/// By which cases a change was caught before.
+/// The cases that caught a change in an earlier run.
 pub(crate) type Known = BTreeMap<String, BTreeSet<&'static str>>;
 
-/// What became of each change. What is known is not tried again.
+/// Returns the result of each change. Known results are not tried again.
 pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
     let cases = functional();
     let sent: Vec<Mutex<BTreeSet<String>>> =
@@ -132,7 +132,7 @@ pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
         if known.contains_key(&change.name) {
             return;
         }
-        // Each change meets the cases in an order of its own.
+        // Each change is tried with the cases in another order.
         let order = (0..cases.len()).map(|at| (number * 31 + at * 97) % cases.len());
         for case in order.filter(|case| may_catch(*case, change)) {
             let tried = &tried[number];

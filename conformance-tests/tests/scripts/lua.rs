@@ -1,6 +1,6 @@
-//! As much of Lua as it takes to change it.
+//! A parser for as much of Lua as the changes need.
 
-/// What a byte of a source is part of.
+/// The kind of source text that a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -8,14 +8,14 @@ enum Part {
     Comment,
 }
 
-/// A source, and what each byte of it is.
+/// A source, with the kind of each byte.
 pub(crate) struct Lua<'a> {
     source: &'a str,
     parts: Vec<Part>,
 }
 
 impl<'a> Lua<'a> {
-    /// Of a source without long strings and comments, as the scripts are.
+    /// Parses a source without long strings and long comments, as the scripts are.
     pub(crate) fn read(source: &'a str) -> Self {
         let (mut parts, mut quote, mut is_comment) = (Vec::new(), None, false);
         let bytes = source.as_bytes();
@@ -43,13 +43,13 @@ impl<'a> Lua<'a> {
         Self { source, parts }
     }
 
-    /// Where these words of code begin.
+    /// The offsets at which these words occur in code.
     pub(crate) fn find(&self, words: &str) -> Vec<usize> {
         let found = self.source.match_indices(words).map(|(at, _)| at);
         found.filter(|at| self.parts[*at] == Part::Code).collect()
     }
 
-    /// Where the call ends whose name begins there.
+    /// The end of the call whose name begins at `start`.
     pub(crate) fn end_of_call(&self, start: usize) -> Option<usize> {
         let mut depth = 0;
         for at in start..self.source.len() {
@@ -66,7 +66,7 @@ impl<'a> Lua<'a> {
         None
     }
 
-    /// Whether what begins there and ends there is a statement of its own.
+    /// Whether the text from `start` to `end` is a statement of its own.
     pub(crate) fn is_statement(&self, start: usize, end: usize) -> bool {
         let before = self.source[..start].trim_end_matches(' ');
         let begins = ["\n", "then", "do", "else", "", ")"];
@@ -75,12 +75,12 @@ impl<'a> Lua<'a> {
         let behind = self.source[end..].trim_start_matches(' ');
         let ends = behind.is_empty()
             || ["\n", "end", "else", "--"].iter().any(|it| behind.starts_with(it));
-        // A line may also go on with the rest of an expression.
+        // The next line may continue the expression.
         let goes_on = behind.trim_start().starts_with([',', ')', '+', '=', '~']);
         (starts_line && !self.is_inside(start) || is_after_word) && ends && !goes_on
     }
 
-    /// Whether a bracket is open there.
+    /// Whether a bracket is open at that offset.
     fn is_inside(&self, at: usize) -> bool {
         let line = self.source[..at].rfind("\n\n").unwrap_or(0);
         let mut depth = 0;
@@ -93,7 +93,8 @@ impl<'a> Lua<'a> {
         depth > 0
     }
 
-    /// Calls that are statements of their own, of functions of the script's.
+    /// The offsets of calls that are statements of their own, to functions of the
+    /// script.
     pub(crate) fn calls(&self) -> Vec<usize> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let bytes = self.source.as_bytes();

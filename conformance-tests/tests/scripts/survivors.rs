@@ -1,4 +1,5 @@
-//! What catches nothing here, and what nothing catches: each looked at.
+//! The reasons, checked by hand, why a case catches nothing here or no case catches a
+//! change.
 
 const LATE: &str = "a waiter that does not hear of it looks again by itself, within the \
                     declared lateness (R14)";
@@ -13,7 +14,7 @@ const UNREADABLE: &str = "of use where an entry cannot be read, which no case pu
 const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the notification that \
                          follows wakes who waits";
 
-/// The name of a change that no case catches, and why none has to.
+/// The names of changes that no case catches, and why none has to.
 pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     (
         "bookkeeping/cancel: without `redis.call('HDEL', keys.errors, id)`",
@@ -101,7 +102,7 @@ const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`
 const READ: &str = "judges what is read, with no write and no comparison: `MUTANTS.md`";
 const EMPTY: &str = "judges calls about nothing, which send nothing: `MUTANTS.md`";
 
-/// Cases that catch none of the changes, and what they are for.
+/// Cases that catch none of the changes, and what they test instead.
 pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("no_loss::a_payload_above_the_limit_is_refused", REFUSED),
     ("no_loss::headers_above_the_limit_are_refused", REFUSED),

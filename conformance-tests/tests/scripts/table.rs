@@ -1,4 +1,4 @@
-//! The table that is made of all changes, and what has to be true of it.
+//! Generates the table of all changes, and checks it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/SCRIPT_MUTANTS.md");
 
-/// In place of a reason.
+/// The mark of a row whose reason is still missing.
 const OPEN: &str = "NOT LOOKED AT";
 
 const HEAD: &str = "\
@@ -31,7 +31,7 @@ then is tried on all other changes. Made by
 
 ";
 
-/// Makes the table.
+/// Generates the table.
 #[test]
 #[ignore = "takes a quarter of an hour"]
 fn the_table_is_made() {
@@ -43,8 +43,8 @@ fn the_table_is_made() {
     fs::write(PATH, table(&changes, &tried)).unwrap();
 }
 
-/// What the table says already of who catches what; it says nothing of what survives
-/// and has no reason yet.
+/// Reads from the existing table which cases catch which changes. Changes that survive
+/// and have no reason yet are left out.
 fn caught_before() -> Known {
     let table = fs::read_to_string(PATH).unwrap();
     let told = told(&table);
@@ -112,15 +112,15 @@ fn escaped(name: &str) -> String {
     name.replace('|', "\\|")
 }
 
-/// What the table says of a change.
+/// A row of the table, for one change.
 struct Row {
     change: String,
     survives: bool,
-    /// Whether nobody has said yet why it survives.
+    /// Whether the change survives and no reason is given yet.
     is_open: bool,
 }
 
-/// The changes that the table speaks of, in its order.
+/// The changes in the table, in its order.
 fn told(table: &str) -> Vec<Row> {
     let rows = table.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.splitn(2, " | ");
@@ -132,7 +132,7 @@ fn told(table: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// The table speaks of the scripts as they are.
+/// The table must list the changes of the current scripts.
 #[test]
 fn the_table_has_every_change() {
     let told = told(&fs::read_to_string(PATH).unwrap());
@@ -144,7 +144,7 @@ fn the_table_has_every_change() {
     assert_eq!(different, [""; 0], "cargo test --test scripts -- --ignored");
 }
 
-/// And of the cases as they are.
+/// The table must list the current cases.
 #[test]
 fn the_table_has_every_case() {
     let table = fs::read_to_string(PATH).unwrap();
@@ -157,7 +157,7 @@ fn the_table_has_every_case() {
     assert_eq!(missing, [""; 0], "cargo test --test scripts -- --ignored");
 }
 
-/// Whatever survives was looked at, and is said once; and so is a case that catches
+/// Each surviving change has exactly one reason, and so has each case that catches
 /// nothing.
 #[test]
 fn all_that_is_not_caught_has_a_reason() {
@@ -176,7 +176,7 @@ fn all_that_is_not_caught_has_a_reason() {
     assert!(!table.contains(OPEN), "everything has a reason");
 }
 
-/// A case that catches no change catches a mutant of another kind.
+/// A case that catches no change must catch a mutant of another kind.
 #[test]
 fn what_catches_no_change_catches_something_else() {
     let mutants = include_str!("../../MUTANTS.md");

@@ -1,4 +1,4 @@
-//! What makes no sense is taken, and what is there is not seen.
+//! Mutants that accept senseless arguments or do not see jobs that exist.
 
 use std::{num::NonZeroU32, sync::Arc};
 

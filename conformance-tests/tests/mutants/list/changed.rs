@@ -1,4 +1,4 @@
-//! Attempts, bytes, clocks and errors that are not what they should be.
+//! Mutants with wrong attempts, bytes, clocks or errors.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub(super) const CHANGED: &[Mutant] = &[
     },
     Mutant {
         name: "EVALSHA without reload",
-        // What looks at the marker names no key but those that begin with a brace.
+        // The script that reads the marker declares only keys that begin with a brace.
         server: &["ACL", "SETUSER", "default", "-eval", "(+eval ~{*)"],
         caught_by: &[Act("claim", Check::ScriptReload)],
         ..HEALTHY

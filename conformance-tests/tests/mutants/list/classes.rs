@@ -1,4 +1,4 @@
-//! Another class than is declared, and keys of no queue.
+//! Mutants that declare a wrong class, or leave keys that belong to no queue.
 
 use std::sync::Arc;
 

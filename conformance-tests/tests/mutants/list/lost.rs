@@ -1,4 +1,4 @@
-//! Jobs that are lost.
+//! Mutants that lose jobs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Small matters of time, figures, pauses and calls, each for few cases to see.
+//! Mutants with small bugs in times, statistics, pauses and calls, which few cases
+//! catch.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Nobody looks whose a queue is (R25).
+//! Mutants that do not check which backend owns a queue (R25).
 
 use crate::mutant::{CaughtBy::Case, Mutant, NARROW, patch};
 
@@ -11,7 +11,10 @@ pub(super) const OWNER: &[Mutant] = &[
             "return {0, {}}",
         )],
         caught_by: &[
-            Case("owner::a_queue_of_another_backend_is_refused", "is not to be had"),
+            Case(
+                "owner::a_queue_of_another_backend_is_refused",
+                "opening the queue must fail",
+            ),
             Case("owner::a_reconnect_looks_again", "refused: ()"),
             Case("owner::another_handle_looks_too", "the queue is another's"),
         ],
@@ -26,7 +29,7 @@ pub(super) const OWNER: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "owner::keys_without_a_marker_are_refused",
-            "is not to be had",
+            "opening the queue must fail",
         )],
         ..NARROW
     },

@@ -1,4 +1,4 @@
-//! Small matters of what comes back, and of keys and ids, each for few cases to see.
+//! Mutants with small bugs in returned jobs, keys and ids, which few cases catch.
 
 use crate::mutant::{CaughtBy::Case, Mutant, NARROW, patch};
 

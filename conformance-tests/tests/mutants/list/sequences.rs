@@ -1,5 +1,5 @@
-//! What shows after a sequence of calls that no case makes, and no act: for the model
-//! alone to see.
+//! Mutants whose bugs show only after a sequence of calls that no case and no act
+//! makes. Only the model catches them.
 
 use std::sync::Arc;
 

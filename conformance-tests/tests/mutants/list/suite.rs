@@ -1,4 +1,4 @@
-//! What is wrong with how the suite itself judges.
+//! Mutants that the checks of the suite's own work must catch.
 
 use std::sync::Arc;
 

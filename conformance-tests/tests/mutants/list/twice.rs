@@ -1,4 +1,4 @@
-//! Jobs that run twice, belong to the wrong worker, or are stored in part.
+//! Mutants that run jobs twice, give them to the wrong worker, or store them in part.
 
 use std::sync::Arc;
 
