@@ -59,7 +59,7 @@ impl StoreSite {
     fn proxied() -> Self {
         let (server, clock) = (Server::start(), VirtualClock::new());
         let proxy = FaultProxy::start(server.address(), clock.clone());
-        let proxy = proxy.expect("the system gives what a proxy needs");
+        let proxy = proxy.expect("the system gives the proxy its sockets");
         Self::Proxied { proxy, clock, _server: server }
     }
 

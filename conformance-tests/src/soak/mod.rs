@@ -3,8 +3,8 @@
 //! ```text
 //!  producers ── push with tokens ──> store ── claim, settle ──> workers
 //!     │                                ▲                           │
-//!     └ what was meant, what was       │ SIGKILL, restart          └ each start,
-//!       answered ──> records           │                             failure, end
+//!     └ pushes begun, and their        │ SIGKILL, restart          └ each start,
+//!       results ──> records            │                             failure, end
 //!                                   this process                     ──> records
 //! ```
 //!

@@ -32,8 +32,8 @@ pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
 /// Injects every fault at every step of the act of that name.
 ///
 /// # Panics
-/// When no act has that name, the proxy does not run, or what the backend does not
-/// claim is not refused.
+/// When no act has that name, when the proxy does not run, or when the backend accepts
+/// an option that it does not support.
 pub(crate) fn tally<S: Subject + Default>(name: &str, how: Injection) -> Tally {
     block_on(Box::pin(async {
         let (tally, profile) = match how {
@@ -50,12 +50,12 @@ pub(crate) fn tally<S: Subject + Default>(name: &str, how: Injection) -> Tally {
     }))
 }
 
-/// By what an act is hit by a fault.
+/// How faults are injected into an act.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Injection {
     /// Faults at the proxy, for a backend on Redis.
     AtTheProxy,
-    /// Deaths, failures and frost, for an embedded one.
+    /// Kills, failures and freezes of processes, for an embedded backend.
     ToProcesses(Embedded),
 }
 

@@ -32,8 +32,8 @@ const ROUNDS: u32 = 20;
 /// emptied for each run.
 ///
 /// # Errors
-/// When the operating system does not give what the proxy needs, or the server does
-/// not answer.
+/// When the operating system refuses a resource that the proxy needs, or the server
+/// does not reply.
 pub async fn every_step(
     server: impl Into<Address>,
     subject: Arc<dyn Subject>,

@@ -1,12 +1,12 @@
 //! Every step, one fault.
 //!
 //! ```text
-//!  1  prepare the store, by an actor that nothing happens to
+//!  1  prepare the store, by an actor that no fault hits
 //!  2  the victim acts; its steps are counted, no fault yet; twice, to see that a
 //!     run can be repeated
-//!  3  for each step and each fault: prepare anew, act again, injected there
+//!  3  for each step and each fault: prepare anew, act again, inject it there
 //!  4  heal, let every lease and delay end, recover, drain
-//!  5  judge: what came out is what the act promises, done or not done
+//!  5  judge: the store holds what the act promises, done or not done
 //! ```
 //!
 //! The coverage is complete by construction: if a backend begins to send another

@@ -30,7 +30,10 @@ pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
     let (server, scenario) = (Server::start(), named(name));
     let injected = one_act(server.socket().into(), Arc::new(subject), scenario);
     let tally = block_on(Box::pin(injected)).expect("the proxy runs");
-    assert!(tally.unsupported.is_empty(), "{name} needs what is not supported");
+    assert!(
+        tally.unsupported.is_empty(),
+        "{name} needs an option that is not supported"
+    );
     tally.failures
 }
 

@@ -33,7 +33,7 @@ impl Deref for Victim {
     }
 }
 
-/// The worker that acts, and what it has.
+/// The worker that acts, and its jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) worker: WorkerId,

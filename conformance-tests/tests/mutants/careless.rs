@@ -83,7 +83,7 @@ impl Override for LosesSight {
     }
 }
 
-/// Numbers positions from one.
+/// Counts one finished job too many.
 pub(crate) struct CountsFromOne;
 
 #[async_trait]

@@ -40,8 +40,7 @@ impl Subject for Mutated {
         let patches = self.mutant.patches.iter();
         let fitted = patches
             .map(|it| (it.script, proxy.patch_script(it.script, it.from, it.to)));
-        // This script is sent only with the first write, so it cannot be patched here
-        // yet.
+        // This script is sent only with the first write, so `connect` cannot check it.
         let at_once = fitted.filter(|(script, _)| *script != FIRST_WRITE);
         *self.fitted.lock().unwrap() = at_once.map(|(_, fitted)| fitted).collect();
         if !self.mutant.server.is_empty() {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
 use relq_core::*;
 
-/// Refuses to repeat a call that the server has refused.
+/// Refuses the next pause after the server has refused one.
 #[derive(Default)]
 pub(crate) struct SulksAfterRefusal {
     was_refused: AtomicBool,
