@@ -320,7 +320,8 @@ pub(crate) async fn pages_show_every_ready_job(store: &Store) {
     }
 }
 
-/// R23: the same for the other states.
+/// R23: the pages of a peek show every scheduled, leased and dead job once, whatever
+/// their size.
 pub(crate) async fn pages_show_every_other_job(store: &Store) {
     let actor = store.actor("operator").await;
     let later = numbered(23).into_iter().map(|one| NewJob::new(one).delay(HELD));
@@ -340,7 +341,7 @@ pub(crate) async fn pages_show_every_other_job(store: &Store) {
     }
 }
 
-/// R23: jobs that fall due in the same millisecond are all shown.
+/// R23: pages show all jobs that fall due in the same millisecond.
 pub(crate) async fn pages_split_no_moment(store: &Store) {
     let actor = store.actor("operator").await;
     let jobs = numbered(200).into_iter().map(|one| NewJob::new(one).delay(HELD));

@@ -110,7 +110,8 @@ pub(crate) async fn recovered_jobs_keep_their_order(store: &Store) {
     serves(&actor, five_of_eight_back(&actor)).await;
 }
 
-/// R13, R9: the same when one page of the recovery holds only some of them.
+/// R13, R9: recovered jobs keep their order when a page of the recovery holds only some
+/// of them.
 pub(crate) async fn pages_of_recovery_keep_the_order(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(8)).await;

@@ -133,7 +133,8 @@ pub(crate) async fn a_stalled_call_holds_up_no_other(store: &Store) {
     expect_all_answered(&actor, "stalled calls").await;
 }
 
-/// R21, R22: the same for a claim that waits for a job.
+/// R21, R22: a claim that waits for a job and is not polled blocks no other call of its
+/// actor.
 pub(crate) async fn a_stalled_waiter_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
     let mut stalled = call(actor.take_waiting(1, HELD));

@@ -272,7 +272,8 @@ pub(crate) async fn a_duplicate_by_id_takes_no_key(store: &Store) {
     is_free(&actor).await;
 }
 
-/// R16, R4: a duplicate by key uses no id up.
+/// R16, R4: a push that is a duplicate by key does not use up its id: a later push with
+/// the same id is stored.
 pub(crate) async fn a_duplicate_by_key_uses_no_id_up(store: &Store) {
     let actor = store.actor("producer").await;
     let holder = actor.store_one(bound("first")).await;

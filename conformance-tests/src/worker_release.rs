@@ -63,7 +63,7 @@ pub(crate) async fn release_touches_no_namesake(store: &Store) {
     }
 }
 
-/// R24: the same if one id, with a separator, is a prefix of the other.
+/// R24: a release of `host:1:2` does not touch the jobs of `host:1`.
 pub(crate) async fn release_touches_no_longer_name(store: &Store) {
     let (short, long) = (store.actor("host:1").await, store.actor("host:1:2").await);
     short.store(numbered(2)).await;

@@ -41,8 +41,9 @@ pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
     fails_whole(fixture, put_another_type).await;
 }
 
-/// R3, R23: the same for an element, field or member that is marked as relq's and
-/// cannot be read, in each position of each key.
+/// R3, R23: a script fails before its first write, or works regardless, if it meets an
+/// element, field or member that is marked as relq's and cannot be read. This is tried
+/// in each position of each key.
 pub(super) async fn every_script_fails_whole_on_a_malformed_entry(
     fixture: &FaultFixture,
 ) {
@@ -117,9 +118,9 @@ fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
     true
 }
 
-/// Puts an element that is marked as relq's and cannot be read in place of one element.
-/// Totals and records of batches are skipped, because they hold numbers and no entries.
-/// The exception is the completion of a record.
+/// Replaces one element by one that is marked as relq's and cannot be read. It skips
+/// totals and the records of batches, which hold numbers and no entries. Only the
+/// field `completion` of a record is replaced.
 const SPOIL_AN_ELEMENT: &[u8] =
     b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
     local kind = redis.call('TYPE', key).ok \

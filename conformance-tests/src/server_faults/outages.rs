@@ -15,7 +15,8 @@ pub(super) async fn an_outage_shorter_than_a_wait_is_outlived(fixture: &FaultFix
     worker_outlives(fixture, WAIT / 5).await;
 }
 
-/// R21: the same for an outage that is longer than its claims wait.
+/// R21: an idle worker survives an outage of its server that is longer than its claims
+/// wait.
 pub(super) async fn an_outage_longer_than_a_wait_is_outlived(fixture: &FaultFixture) {
     worker_outlives(fixture, WAIT * 3).await;
 }
