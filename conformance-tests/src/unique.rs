@@ -263,7 +263,7 @@ pub(crate) async fn a_known_id_comes_before_the_key(store: &Store) {
     assert_eq!(again, duplicate(&id("a"), DuplicateOf::Id));
 }
 
-/// R16, R4: a duplicate by id takes no key.
+/// R16, R4: a push that is a duplicate by id does not take the key that it names.
 pub(crate) async fn a_duplicate_by_id_takes_no_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(NewJob::new("first").id(id("a"))).await;
