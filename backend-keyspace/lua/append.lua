@@ -2,10 +2,10 @@
 -- Store plain jobs: all of them, or none when an id is taken.
 --
 -- KEYS[1] wake  LIST  at most one token, for the notifiers
--- KEYS[2...]    their item keys
--- ARGV[1...] their entries
+-- KEYS[2...]    STRING  the jobs' item keys
+-- ARGV[1...] the jobs' entries, in the order of the keys
 --
--- Returns 1 if they are stored, else 0.
+-- Returns 1 if the jobs are stored, else 0.
 local keys = {wake = KEYS[1]}
 
 redis.call('LLEN', keys.wake)

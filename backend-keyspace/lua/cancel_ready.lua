@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 -- End a ready job.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- KEYS[last] STRING  its item key
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
+-- KEYS[last] STRING  the job's item key
 -- ARGV[1] id
--- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[2] how long an id is remembered after its job has ended (ms)
 --
--- Returns 1 if it was there, else 0.
+-- Returns 1 if the job was there, else 0.
 local keys = bind_keys()
 local item, id, window_ms = KEYS[#KEYS], ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()

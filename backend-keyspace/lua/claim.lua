@@ -1,20 +1,20 @@
 #!lua flags=allow-oom
--- Lease jobs that were picked, as far as they are still ready.
+-- Lease the picked jobs that are still ready.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs; then for each job picked:
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then for each job:
 -- KEYS[n]     STRING  its item key, an entry or a bare payload
--- KEYS[n + 1] STRING  its processing key, which nobody else has
+-- KEYS[n + 1] STRING  its processing key, unique to this call
 -- ARGV[1] how many jobs at most
 -- ARGV[2] lease (ms)
--- ARGV[3] header of an entry for a bare payload, up to the id's length
--- ARGV[4] how many keys are known to be no ready job
+-- ARGV[3] header of the entry for a bare payload, up to the id's length
+-- ARGV[4] how many keys are known not to be ready jobs
 -- ARGV[5] how many bytes at most
--- ARGV[6] 'any' if the first job may be of any size, or 'bounded'
+-- ARGV[6] 'any' if the first job may have any size, else 'bounded'
 -- ARGV[7...] the ids, in the order of the keys
 --
--- Returns {now (ms), how many keys are unclaimed now, 1 if the next job has no room else
--- 0, entry or false, ...}: for each job the entry as it is leased now, or false where it
--- was not taken.
+-- Returns {now (ms), how many keys are unclaimed now, 1 if the next job does not fit
+-- else 0, entry or false, ...}: for each job its entry as it is leased now, or false if
+-- the job was not taken.
 local keys = bind_keys()
 local wanted, lease_ms, bare_header = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local foreign_keys, FIRST_ID = tonumber(ARGV[4]), 7
@@ -27,17 +27,18 @@ redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.unique)
 redis.call('LLEN', keys.wake)
 
--- A job of relq's own is counted in place. All else is a bare payload and gets a header;
--- so does what cannot be read, or stands under another id than its own.
+-- An entry of relq keeps its bytes, and its attempt is counted in place. Any other
+-- value is a bare payload and gets a header. So does an entry that cannot be read, or
+-- whose id does not match its key.
 local function count_delivery(processing, value, job, id)
   if not job then
     local entry = bare_header .. string.char(#id) .. id .. value
     redis.call('SET', processing, entry)
     return entry
   end
-  -- While it is leased it cannot expire, so its key is not free then either.
+  -- A leased job cannot expire, so its unique key must not become free by time.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
-  -- A client's time to live would end the job in the hands of its worker.
+  -- A time to live that a client set would delete the job while a worker holds it.
   redis.call('PERSIST', processing)
   redis.call('SETRANGE', processing, 6, struct.pack('>H', job.attempt + 1))
   return with_attempt(value, job.attempt + 1)
@@ -49,7 +50,7 @@ local function lease(item, processing, id)
   local job = read_entry(value)
   if job and job.id ~= id then job = nil end
   redis.call('ZADD', keys.leased, now_ms + (job and job.lease_ms or lease_ms), processing)
-  -- The lock, as the pattern has it: who renames first has the job.
+  -- This rename is the lock: the first client that renames the key has the job.
   if redis.call('RENAMENX', item, processing) == 0 then
     redis.call('ZREM', keys.leased, processing)
     return false
@@ -67,7 +68,7 @@ for i = 0, #ARGV - FIRST_ID do
   if entry then has_leased = true end
 end
 
--- One notification wakes one worker: who leaves other jobs behind notifies the next.
+-- One notification wakes one worker. A claim that leaves jobs behind wakes the next.
 local left = unclaimed(keys)
 if has_leased and left > foreign_keys then notify(keys) end
 return {math.floor(now_ms), left, budget.is_full and 1 or 0, unpack(entries)}

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- End jobs that held neither a unique key nor an id of the client's, and that had
--- not failed before: there is nothing to clean up behind them.
+-- End jobs without side records: each had no unique key and no id of the client's, and
+-- had not failed before.
 --
 -- KEYS[1] leased  ZSET    processing key -> lease end (ms)
 -- KEYS[2] totals  HASH    name -> count
 -- KEYS[3...]      STRING  the processing keys, which are the leases
--- ARGV[1] the total to add to
+-- ARGV[1] name of the total to increase
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local leased, totals = KEYS[1], KEYS[2]

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- End jobs that hold a unique key or an id of the client's, or that failed before.
+-- End jobs that have a unique key or an id of the client's, or that failed before.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- KEYS[n...] STRING  the processing keys, which are the leases
--- ARGV[1] the total to add to
--- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[1] name of the total to increase
+-- ARGV[2] how long an id is remembered after its job has ended (ms)
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local keys = bind_keys()

@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- Free what is bound to jobs that somebody else has deleted: a page of the unique keys, of
--- the clients' ids and of the errors. Such an id is remembered like that of any job that
--- ended.
+-- Free the side records of jobs that another client has deleted: a page of the unique
+-- keys, of the clients' ids and of the errors. The id of such a job is remembered as
+-- long as that of any job that ended.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] cursor of the unique keys, '0' to begin
 -- ARGV[2] cursor of the ids
 -- ARGV[3] cursor of the errors
--- ARGV[4] how many of each are a page
--- ARGV[5] with more leases than these nothing is done: all of them are read
--- ARGV[6] how long ids are remembered after their job (ms)
+-- ARGV[4] how many of each a page has
+-- ARGV[5] the most leases, all of which are read; with more, the script does nothing
+-- ARGV[6] how long an id is remembered after its job has ended (ms)
 --
--- Returns {how many jobs were deleted, the cursors of the next pages in their order}.
+-- Returns {how many jobs were deleted, the three cursors of the next pages}.
 local keys = bind_keys()
 local cursors, count, most_leases = {ARGV[1], ARGV[2], ARGV[3]}, ARGV[4], tonumber(ARGV[5])
 local window_ms = tonumber(ARGV[6])
@@ -29,8 +29,8 @@ for _, lease in ipairs(redis.call('ZRANGE', keys.leased, 0, -1)) do
   is_leased[id_of_lease(lease)] = true
 end
 
--- A job is ready, leased, scheduled or dead between any two scripts. One that some other
--- client has renamed to its processing key has no lease yet.
+-- Between any two scripts, an existing job is ready, leased, scheduled or dead. A job
+-- that another client has renamed to its processing key has no lease yet.
 local deleted, freed = {}, 0
 local function is_deleted(id)
   if deleted[id] == nil then
@@ -41,7 +41,7 @@ local function is_deleted(id)
   return deleted[id]
 end
 
--- Calls `look` with each name and value of a page, and keeps where the next one begins.
+-- Calls `look` with each name and value of a page, and stores the next cursor.
 local function for_page(number, scan, key, look)
   local page = redis.call(scan, key, cursors[number], 'COUNT', count)
   for i = 1, #page[2], 2 do look(page[2][i], page[2][i + 1]) end

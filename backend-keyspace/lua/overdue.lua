@@ -1,11 +1,11 @@
 #!lua flags=no-writes
--- Find a page of leases that have ended.
+-- Find a page of expired leases.
 --
 -- KEYS[1] leased  ZSET  processing key -> lease end (ms)
 -- ARGV[1] how many at most
 --
--- Returns {1 if there is more else 0, ms until the first lease behind them ends or -1,
--- processing key, ...}, those first that ended first.
+-- Returns {1 if there is more else 0, ms until the next lease expires or -1, processing
+-- key, ...}, the lease that expired first at the front.
 local leased = KEYS[1]
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

@@ -1,10 +1,10 @@
 #!lua flags=no-writes
--- See whether there is anything to claim, and draw ready jobs by lot.
+-- Check whether there is anything to claim, and draw ready jobs at random.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many jobs at most
 -- ARGV[2] how many draws at most
--- ARGV[3] how many keys are known to be no ready job
+-- ARGV[3] how many keys are known not to be ready jobs
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- how many keys are unclaimed, item key, ...}.

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Remove every scheduled and dead job, all that the queue remembers, and the ready and
--- leased jobs of some pages of the database; the queue stays paused if it is.
+-- Remove every scheduled and dead job, all side records, and the ready and leased jobs
+-- of some pages of the database. A paused queue stays paused.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] cursor of the first page, '0' to begin
--- ARGV[2] how many keys are a page
+-- ARGV[2] how many keys a page has
 -- ARGV[3] how many pages at most
 --
--- Returns {how many jobs there were, cursor of the next page or '0'}.
+-- Returns {how many jobs were removed, cursor of the next page or '0'}.
 local keys = bind_keys()
 local cursor, count, pages = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

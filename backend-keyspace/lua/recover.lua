@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Make jobs ready whose lease has expired; bury those on their last attempt.
+-- Make the jobs of expired leases ready. Bury those on their last attempt.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs; then for each lease that was
---            seen to have ended:
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then for each lease
+--            that had expired:
 -- KEYS[n]     STRING  its processing key
 -- KEYS[n + 1] STRING  the item key of its job
 --
--- Returns {made ready, buried}.
+-- Returns {how many were made ready, how many were buried}.
 local keys = bind_keys()
 local now_ms = server_ms()
 
@@ -14,8 +14,9 @@ local now_ms = server_ms()
 check_keys(keys)
 local counts = {requeued = 0, buried = 0}
 
--- What some other client renamed to a processing key goes back as it is. Another may
--- have set its item key meanwhile: then it gets another id, and neither is lost.
+-- A value that another client renamed to a processing key goes back unchanged. If a
+-- client has set its item key meanwhile, the value gets another id, so neither job is
+-- lost.
 local function put_back(processing, item)
   redis.call('PERSIST', processing)
   if redis.call('RENAMENX', processing, item) == 0 then
@@ -39,10 +40,10 @@ local function recover(processing, item)
 end
 
 for i = first_job_key(), #KEYS, 2 do
-  -- It may have been extended or settled since it was seen.
+  -- The lease may have been extended or settled since `overdue` returned it.
   local lease_end = redis.call('ZSCORE', keys.leased, KEYS[i])
   if lease_end and tonumber(lease_end) <= now_ms then
-    -- Another type of value is nobody's job.
+    -- A value of another type is not a job.
     if redis.call('TYPE', KEYS[i]).ok == 'string' then
       local outcome = recover(KEYS[i], KEYS[i + 1])
       counts[outcome] = counts[outcome] + 1

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Count the jobs in each place, all at one instant.
+-- Count the jobs in each state, all at one instant.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns {unclaimed keys, leased, overdue, then the bookkeeping's figures}.
+-- Returns {unclaimed keys, leased, overdue, then the bookkeeping's stats}.
 local keys = bind_keys()
 local now_ms = server_ms()
 

@@ -1,13 +1,13 @@
 #!lua flags=no-writes
--- Look at a page of all keys of the database.
+-- Read a page of all keys of the database.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] cursor, '0' to begin
--- ARGV[2] how many keys to look at
--- ARGV[3] how many keys of others to name
+-- ARGV[2] how many keys to read
+-- ARGV[3] how many foreign keys to name
 --
 -- Returns {cursor of the next page or '0', {item keys}, {processing keys without a
--- lease}, how many other keys are none of the queue's, {some of them}}.
+-- lease}, how many other keys are foreign, {names of some of them}}.
 local keys = bind_keys()
 local cursor, count, to_name = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

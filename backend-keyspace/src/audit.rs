@@ -1,4 +1,4 @@
-//! Proving that each job is in exactly one place (R23).
+//! Checks that each job is in exactly one place (R23).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     config::ForeignKeys, keys::id_of_item, lease, pick::Sweep, scripts::Store,
 };
 
-/// Leases that are looked at together.
+/// How many leases are checked together.
 const PAGE: usize = 500;
 
 /// What a whole turn of the database showed, each key once.
@@ -54,7 +54,7 @@ async fn look_at_all(store: &Store) -> Result<Shown, Error> {
     Ok(shown)
 }
 
-/// Every lease has its processing key.
+/// Checks that every lease has its processing key.
 async fn read_leased(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let leases = store.bookkeeping.scan("ZSCAN", &store.keys.leased).await?;
     let leases: Vec<_> = leases.into_iter().map(|(lease, _)| lease).collect();

@@ -1,4 +1,4 @@
-//! From names that were picked to deliveries.
+//! Turns the keys that the pick found into deliveries.
 
 use bytes::Bytes;
 use relq_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
@@ -17,26 +17,26 @@ use crate::{
     scripts::{Ask, Picked, Taken, Wanted},
 };
 
-/// Pages that a claim which has got something looks at for more: some ten milliseconds.
+/// How many more pages a claim scans once it has some jobs: about ten milliseconds.
 const FURTHER_PAGES: usize = 50;
 
-/// How often a claim looks again because others took all that it saw.
+/// How often a claim retries after other workers took all the jobs that it saw.
 const CONTENDED: usize = 100;
 
-/// One claim under way.
+/// A claim in progress.
 #[derive(Debug)]
 struct Hunt<'a> {
     ask: &'a ClaimRequest,
-    /// How many jobs at most.
+    /// The maximum number of jobs.
     most: u32,
-    /// When it began, by the server's clock (us).
+    /// When the claim began, by the server's clock (us).
     since_us: String,
-    /// How many keys were known to be no ready job.
+    /// How many keys are known not to be ready jobs.
     foreign_keys: u64,
-    /// How many keys are unclaimed, as last told.
+    /// How many keys were unclaimed at the last count.
     unclaimed: u64,
     taken: Taken,
-    /// Whether there was any to be leased, before another took it.
+    /// Whether the claim saw a ready job, even if another worker took it first.
     saw_some: bool,
     deliveries: Vec<Delivery>,
     partial: PartialEffect,
@@ -82,14 +82,15 @@ impl<'a> Hunt<'a> {
             || self.unclaimed <= self.foreign_keys
     }
 
-    /// Whether there is no use in looking again. Others that took all it saw leave
-    /// room for hope: each of them got on.
+    /// Whether another round is useless. If other workers took every job that this
+    /// claim saw, another round is useful: more jobs may be ready.
     fn is_in_vain(&self) -> bool {
         self.taken.jobs == 0 && (!self.saw_some || self.unclaimed <= self.foreign_keys)
     }
 }
 
-/// What a claim keeps in mind: how often others took all that it saw.
+/// State that a claim keeps between rounds: how often other workers took all the jobs
+/// that it saw.
 #[derive(Debug, Default)]
 pub struct Contended(usize);
 
@@ -133,7 +134,7 @@ impl Keyspace {
         hunt.foreign_keys = self.finder.foreign_keys();
         match self.look_for_all(&mut hunt, picked.items).await {
             Ok(()) => Ok(hunt),
-            // What was taken is on its way, and must not be lost for what was not.
+            // Jobs are already leased: deliver them instead of failing the call.
             Err(error) if !hunt.deliveries.is_empty() => {
                 tracing::debug!(%error, "a claim got less than it might have");
                 Ok(hunt)
@@ -171,8 +172,8 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Something is unclaimed and no ready job was seen: unless others took what there
-    /// was, it is none of the queue's.
+    /// Keys are unclaimed, but the claim saw no ready job. Unless other workers took
+    /// the jobs in between, these keys are foreign.
     async fn count_foreign_keys(&self, hunt: &mut Hunt<'_>) -> Result<(), Error> {
         let now = self.store.pick(Wanted { draws: 0, ..self.finder.wanted(1) }).await?;
         hunt.unclaimed = now.unclaimed;
@@ -188,7 +189,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Leases as many of these jobs as are wanted and still ready.
+    /// Leases these jobs if they are still ready, up to the number wanted.
     async fn take(&self, hunt: &mut Hunt<'_>, items: Vec<Bytes>) -> Result<(), Error> {
         let room = hunt.most - hunt.taken.jobs;
         if items.is_empty() || room == 0 {
@@ -230,8 +231,8 @@ impl Keyspace {
         self.bury(&burials).await
     }
 
-    /// Buries what has expired or cannot be read. It is leased by now, so it cannot be
-    /// lost on its way to the dead letters (R3, R17).
+    /// Buries jobs that have expired or cannot be read. They are leased by now, so none
+    /// is lost on its way to the dead letters (R3, R17).
     async fn bury(&self, burials: &[Burial]) -> Result<(), Error> {
         if burials.is_empty() {
             return Ok(());
@@ -244,8 +245,8 @@ impl Keyspace {
 }
 
 impl Claim<'_> {
-    /// How the job at `position` is leased. A key that holds no valid id is leased by
-    /// one of the claim's own, and buried.
+    /// How the job at `position` is leased. A key without a valid id is leased under an
+    /// id that the claim makes, and then buried.
     fn ask(&self, position: usize, item: Bytes) -> Ask {
         let id = id_in(&item);
         let id = id.map_or_else(
@@ -261,7 +262,7 @@ fn id_in(item: &Bytes) -> Option<JobId> {
     JobId::new(std::str::from_utf8(&id_of_item(item)).ok()?).ok()
 }
 
-/// The entry, unless it cannot be delivered.
+/// Returns the entry, or a burial if the job cannot be delivered.
 fn read(ask: &Ask, element: &Bytes, now: Timestamp) -> Result<Entry, Burial> {
     let lease = || String::from_utf8_lossy(&ask.processing).into_owned();
     if id_in(&ask.item).is_none() {

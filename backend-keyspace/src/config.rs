@@ -1,4 +1,4 @@
-//! How a queue of this backend is set up.
+//! Configuration of a queue of this backend.
 
 use relq_core::{Environment, QueueName};
 use relq_redis::{Owner, pattern::PatternConfig};
@@ -7,14 +7,14 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::{keys::DATABASE, pattern::CAPABILITIES};
 
-/// Where the server is, and what the queue runs on.
+/// The Redis server, the environment, and how foreign keys are treated.
 #[derive(Debug, Clone)]
 pub struct KeyspaceConfig {
     pub(crate) redis: RedisConfig,
     pub(crate) foreign_keys: ForeignKeys,
 }
 
-/// What becomes of a database with keys that are none of the queue's.
+/// What opening a queue does with a database that holds foreign keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForeignKeys {
     Refused,
@@ -22,7 +22,8 @@ pub(crate) enum ForeignKeys {
 }
 
 impl KeyspaceConfig {
-    /// The database at `url`: see [`RedisConfig::new`]. It is all the queue's own.
+    /// The database at `url`: see [`RedisConfig::new`]. The queue needs a database of
+    /// its own.
     ///
     /// # Errors
     /// When the URL does not name a Redis server.
@@ -36,9 +37,9 @@ impl KeyspaceConfig {
         Self { redis: self.redis.environment(environment), ..self }
     }
 
-    /// Works in a database that has keys of others in it too, which is refused unless
-    /// this is said. They are never touched, but each makes it harder to find the
-    /// ready jobs among them: see the README for the cost.
+    /// Accepts a database that also holds keys of other programs. By default such a
+    /// database is refused. The queue never touches foreign keys, but each of them
+    /// makes ready jobs harder to find: the README states the cost.
     #[must_use]
     pub fn tolerate_foreign_keys(self) -> Self {
         Self { foreign_keys: ForeignKeys::Tolerated, ..self }

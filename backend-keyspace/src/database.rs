@@ -1,21 +1,21 @@
-//! Whether a database may be the queue's: it is the whole of it.
+//! Checks whether the queue may use the database: a queue needs all of it.
 
 use relq_core::{BoxError, Error, Operation};
 use relq_redis::{code_of, command};
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 
-/// Pages that are looked at for foreign keys, a thousand keys each. In a larger database
-/// they are a sample by hash, in which a share of one in a thousand is missed once in
-/// twenty thousand times.
+/// How many pages are scanned for foreign keys, a thousand keys each. In a larger
+/// database they are a sample by hash: if one key in a thousand is foreign, the sample
+/// misses all of them once in twenty thousand times.
 const PAGES: usize = 10;
 
 const OF_A_CLUSTER: &str = "it is a node of a Redis Cluster, and this pattern needs a whole \
                             database on one server: RANDOMKEY and SCAN see the keys of \
                             one node";
 
-/// Says why the database cannot be the queue's, if it cannot. That it is no other queue's
-/// is looked at where the marker is: `relq_redis::Owner`.
+/// Fails with the reason if the queue cannot use the database. Whether another queue
+/// owns it is checked with the marker: `relq_redis::Owner`.
 pub(crate) async fn check(
     store: &Store,
     foreign_keys: ForeignKeys,
@@ -27,7 +27,8 @@ pub(crate) async fn check(
     }
 }
 
-/// A node of a cluster has a part of the keys, and RANDOMKEY and SCAN show no other.
+/// A cluster node holds only some of the keys, and RANDOMKEY and SCAN return only
+/// those.
 async fn refuse_cluster(store: &Store) -> Result<(), Error> {
     let mut info = command("INFO");
     info.arg("cluster");
@@ -38,8 +39,8 @@ async fn refuse_cluster(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// A node of a cluster refuses to look at the marker and at the name of the database's
-/// queue at once, because they are in different slots.
+/// Explains the error of a cluster node. It refuses one command on the marker and on
+/// the name of the database's queue, because the two keys are in different slots.
 pub(crate) fn say_of_a_cluster(error: Error) -> Error {
     match code_of(&error) {
         Some("CROSSSLOT" | "CLUSTERDOWN" | "MOVED") => {
@@ -49,7 +50,7 @@ pub(crate) fn say_of_a_cluster(error: Error) -> Error {
     }
 }
 
-/// Where nothing is unclaimed there is no foreign key, for certain.
+/// If nothing is unclaimed, there is no foreign key.
 async fn refuse_foreign_keys(store: &Store) -> Result<(), Error> {
     if store.stats(Operation::Connect).await?.ready == 0 {
         return Ok(());

@@ -1,36 +1,37 @@
-//! The keys of a queue, and what is in them.
+//! The keys of a queue, and what each one holds.
 //!
 //! ```text
-//!  item_ID           STRING  a ready job: an entry, or a bare payload of any client's
-//!  processing_ID_…   STRING  a leased job: its entry; `lease.rs` tells the rest
+//!  item_ID           STRING  a ready job: an entry, or a bare payload of any client
+//!  processing_ID_…   STRING  a leased job: its entry; see `lease.rs` for the name
 //!  leased            ZSET    processing key -> lease end (ms)
-//!  marker            STRING  which backend the queue is of: relq-redis's `marker.rs`
-//!  relq:database     STRING  the name of the queue whose database it is
+//!  marker            STRING  the queue's backend: see relq-redis's `marker.rs`
+//!  relq:database     STRING  the name of the queue that owns the database
 //! ```
 //!
-//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). What waits for its time or for an
-//! operator is a field of the bookkeeping's hash `jobs`, so that RANDOMKEY does not draw it.
-//! A ready job is one key and nothing else.
+//! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]). Scheduled
+//! and dead jobs are fields of the bookkeeping's hash `jobs`, so RANDOMKEY does not
+//! draw them. A ready job is one key and nothing else.
 //!
-//! Beside the keys of jobs there are fifteen at most, all known by name. So the number
-//! of ready jobs is the size of the database without them and without the leases: no
-//! counter is kept, which a `SET` of some other client would not keep true.
+//! Besides the keys of jobs, a queue has at most fifteen keys, and their names are
+//! known. So the number of ready jobs is the size of the database minus these keys and
+//! minus the leases. The queue keeps no counter, because a `SET` by another client
+//! would not update it.
 
 use bytes::Bytes;
 use relq_core::QueueName;
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
-/// What the key of a ready job begins with; the id follows.
+/// The prefix of a ready job's key. The job's id follows.
 pub(crate) const ITEM: &str = "item_";
 
-/// What the key of a leased job begins with.
+/// The prefix of a leased job's key.
 pub(crate) const PROCESSING: &str = "processing_";
 
-/// Names the queue whose database it is: the same key for all queues, so that a second
-/// one is refused.
+/// The key that holds the name of the queue that owns the database. All queues use the
+/// same key, so a second queue is refused.
 pub(crate) const DATABASE: &str = "relq:database";
 
-/// The names of all keys of one queue but those of jobs.
+/// The names of all keys of one queue, except those of jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) bookkeeping: BookkeepingKeys,
@@ -50,18 +51,18 @@ impl Keys {
         }
     }
 
-    /// Those that `pattern.lua` binds, in its order.
+    /// The keys that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.leased, &self.database, &self.marker].map(String::clone).into()
     }
 }
 
-/// The key of the ready job of that id.
+/// The key of the ready job with this id.
 pub(crate) fn item(id: &str) -> String {
     format!("{ITEM}{id}")
 }
 
-/// The id in the key of a ready job, whatever it is.
+/// The id in the key of a ready job. It may be invalid.
 pub(crate) fn id_of_item(key: &Bytes) -> Bytes {
     key.slice(ITEM.len().min(key.len())..)
 }

@@ -1,16 +1,16 @@
-//! The name of a lease: the key of the job while it is leased, a member of the sorted
-//! set, and, without the id, the token of a receipt.
+//! The name of a lease. It is the key of the job while the job is leased, and a member
+//! of the sorted set. Without the id, it is the token of a receipt.
 //!
 //! ```text
 //!  processing_ id _ nonce of the claim - number / since (us) / worker
 //!                   \___________ token of the receipt, and its kind __/
 //! ```
 //!
-//! No two leases share a name (R7): the nonce is the claim call's own, so RENAMENX onto
-//! it cannot clash. It is read from its end, because an id may be any text. The worker
-//! comes last, so that `release_worker` finds all that is its own. The kind, which only receipts
-//! have, is `t` for a job with something to clean up behind it (a unique key, an id of
-//! the client's, an earlier failure) and `p` for a plain one.
+//! No two leases share a name (R7): each claim call has its own nonce, so RENAMENX to
+//! the new name cannot clash. The name is parsed from its end, because an id may be any
+//! text. The worker comes last, so that `release_worker` finds all leases of the
+//! worker. Only receipts carry the kind: `t` for a job with side records (a unique key,
+//! an id of the client's, an earlier failure), `p` for a plain job.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use relq_redis::entry::Entry;
 
 use crate::keys::PROCESSING;
 
-/// What all leases of one claim share.
+/// The parts that all leases of one claim share.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) worker: &'a WorkerId,
@@ -29,25 +29,25 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// What tells the lease at `position` from all others.
+    /// The part that distinguishes the lease at `position` from all others.
     pub(crate) fn token(&self, position: usize) -> String {
         let Self { worker, since_us, nonce } = self;
         format!("{nonce}-{position}/{since_us}/{worker}")
     }
 }
 
-/// The processing key of a job by that lease.
+/// The processing key of job `id` under the lease `token`.
 pub(crate) fn key(id: &str, token: &str) -> String {
     format!("{PROCESSING}{id}_{token}")
 }
 
-/// The token of the receipt for an entry that was leased by `token`.
+/// The token of the receipt for an entry that is leased under `token`.
 pub(crate) fn receipt_token(token: &str, entry: &Entry) -> String {
     let has_side_records = entry.has_side_records() || entry.attempt > 1;
     format!("{token}{}", if has_side_records { 't' } else { 'p' })
 }
 
-/// The processing key that a receipt stands for.
+/// The processing key that a receipt names.
 pub(crate) fn key_of(receipt: &Receipt) -> String {
     key_by(receipt.token(), receipt.job().as_str())
 }
@@ -65,12 +65,12 @@ pub(crate) fn has_side_records(token: &[u8]) -> bool {
     token.ends_with(b"t")
 }
 
-/// The end of every processing key that the worker holds.
+/// The suffix of every processing key that the worker holds.
 pub(crate) fn suffix(worker: &WorkerId) -> String {
     format!("/{worker}")
 }
 
-/// What a processing key says.
+/// The parts of a processing key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,
@@ -79,7 +79,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Reads a processing key, or `None` when relq did not make it.
+    /// Parses a processing key. Returns `None` if relq did not make it.
     pub(crate) fn parse(key: &Bytes) -> Option<Self> {
         let rest = key.strip_prefix(PROCESSING.as_bytes())?;
         let mut parts = rest.rsplitn(3, |byte| *byte == b'/');
@@ -96,7 +96,7 @@ impl Lease {
     }
 }
 
-/// The id of the job that has this processing key, whoever made the key.
+/// The id of the job that has this processing key. Any client may have made the key.
 pub(crate) fn id_of(key: &Bytes) -> Bytes {
     let whole = || key.slice(PROCESSING.len().min(key.len())..);
     Lease::parse(key).map_or_else(whole, |lease| lease.id)

@@ -14,19 +14,20 @@ use relq_redis::{
 
 use crate::{lease::Lease, scripts::Store};
 
-/// Ready jobs of one page at most, whatever is asked for: their payloads are read too.
+/// The most ready jobs on one page, whatever the request asks for: their payloads are
+/// read too.
 const MAX_PAGE: usize = 1000;
 
-/// Pages of the database that are looked at for one page of ready jobs, which may be few
-/// among many leased ones.
+/// How many pages of the database are scanned for one page of ready jobs. Ready jobs
+/// may be few among many leased ones.
 const SWEEPS: usize = 100;
 
-/// How many keys such a page is at least, while there are ready jobs among them, and
-/// after one without.
+/// The least number of keys to scan for such a page: while pages contain ready jobs,
+/// and after a page that contains none.
 const FEW_KEYS: u32 = 100;
 const MANY_KEYS: u32 = 1000;
 
-/// The bytes that a length takes in a cursor.
+/// How many bytes a length takes in a cursor.
 const LENGTH: usize = 2;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
@@ -47,7 +48,7 @@ async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
     store.bookkeeping.views_of(elements).await
 }
 
-/// Who holds a job. One that some other client renamed is held by nobody known.
+/// The worker that holds a job. It is unknown for a job that another client renamed.
 fn holder(key: &Bytes, until: Timestamp) -> Option<StateDetail> {
     let (worker, since) = match Lease::parse(key) {
         Some(lease) => (lease.worker, lease.since),
@@ -56,7 +57,7 @@ fn holder(key: &Bytes, until: Timestamp) -> Option<StateDetail> {
     Some(StateDetail::Leased { worker, since, until })
 }
 
-/// Ready jobs in no order but that of the server's own hash.
+/// Returns ready jobs in the order of the server's hash table.
 async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let mut position = ScanPosition::read(ask.after.as_ref());
@@ -67,7 +68,7 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
             break;
         }
         let page = store.scan(Operation::Peek, &position.cursor, count).await?;
-        // Few among many: larger pages, which hold few of them.
+        // Ready jobs are rare here: scan larger pages, which still hold few of them.
         count = if page.items.is_empty() { MANY_KEYS } else { few };
         position.is_last = &page.next[..] == START;
         position.cursor = page.next;
@@ -82,9 +83,9 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
 
 const START: &[u8] = b"0";
 
-/// Where a page of ready jobs begins: where SCAN goes on, and the keys that it has shown
-/// and nobody has seen yet. To ask it again from the same place would not do: it shows
-/// other keys there once the server has made its table larger.
+/// The position of the next page of ready jobs: the cursor of SCAN, and the keys that
+/// SCAN returned but no page has shown yet. A second SCAN from the same cursor would
+/// not do: after the server has grown its hash table, it returns other keys there.
 #[derive(Debug)]
 struct ScanPosition {
     cursor: Bytes,
@@ -116,7 +117,8 @@ impl ScanPosition {
         }
     }
 
-    /// None where nothing is left. A name too long to be written holds no valid id.
+    /// The cursor as bytes, or `None` at the end. A name that is too long for a cursor
+    /// holds no valid id.
     fn written(&self) -> Option<PageCursor> {
         if self.is_last && self.keys.is_empty() {
             return None;

@@ -1,24 +1,25 @@
-//! Finding ready jobs in a database that keeps no list of them.
+//! Finds ready jobs in a database that keeps no list of them.
 //!
 //! ```text
-//!  count   DBSIZE less the leases and the queue's own keys: is there any?
+//!  count   DBSIZE minus the leases and the queue's own keys: is a job ready?
 //!  draw    RANDOMKEY, some dozens of times in one script
-//!  sweep   SCAN, a thousand keys a call, until it was once round the whole database
+//!  sweep   SCAN, a thousand keys a call, through the whole database
 //! ```
 //!
 //! The count costs one command and is exact, so a worker with nothing to do sends
-//! nothing else. Drawing finds jobs at once while they are a good part of all keys. What
-//! it misses, the sweep finds for certain: SCAN shows each key that stays. It goes on
-//! where the last one ended, so that a few jobs among many leases are not looked for
-//! from the start each time. The claim script then takes each job by RENAMENX, if it is
-//! still there: whoever else picked it has lost nothing but a look.
+//! nothing else. Drawing finds jobs quickly while they are a large part of all keys.
+//! The sweep finds every job that drawing misses, because SCAN returns each key that
+//! stays in the database. A sweep starts where the last one ended, so a few jobs among
+//! many leases are not searched for from the start each time. The claim script then
+//! takes each job by RENAMENX if the job is still there. A worker that picked the same
+//! job gets nothing for it and goes on.
 //!
-//! Keys that are no job's make the count too high. Where a sweep finds nothing although
-//! something is unclaimed, another counts them, and from then on only what is above that
-//! number is looked for at once. Should a foreign key go in the same instant in which a bare
-//! SET comes, the number stays and the job is found by one page a claim: in a database
-//! of a million foreign keys that takes a thousand claims. A notification forgets the
-//! number.
+//! Foreign keys make the count too high. If a sweep finds no job although keys are
+//! unclaimed, a second sweep counts the foreign keys. From then on, a claim starts a
+//! search only if the count exceeds that number. A foreign key may vanish in the same
+//! instant in which a bare SET adds a job. Then the count does not change, and the job
+//! is found by the one page that each claim scans: with a million foreign keys that
+//! takes a thousand claims. A notification resets the number.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -30,25 +31,26 @@ use relq_core::{Error, Operation};
 
 use crate::scripts::{PAGE, Store, Swept, Wanted};
 
-/// SCAN's cursor before the first page, and behind the last.
+/// SCAN's cursor before the first page and after the last page.
 const START: Bytes = Bytes::from_static(b"0");
 
-/// More than so many jobs are not drawn by lot: a page of the sweep shows more of them.
+/// A claim of more jobs than this does not draw: a page of the sweep returns more jobs.
 const MOST_BY_LOT: u32 = 64;
 
-/// How often a claim draws at least. A job among so many keys is missed by one claim in
-/// three, one among half as many by one in eight.
+/// The least number of draws of a claim. If one key in 64 is a ready job, one claim in
+/// three misses it; if one key in 32 is, one claim in eight.
 const DRAWS: u32 = 64;
 
-/// Jobs that are picked beyond those wanted, for others may pick the same.
+/// How many jobs are picked beyond those wanted, because other workers may pick the
+/// same.
 const SPARE: u32 = 16;
 
-/// What one queue remembers of looking for jobs.
+/// What the queue remembers between searches for jobs.
 #[derive(Debug)]
 pub(crate) struct Finder {
     /// Where the next sweep begins.
     cursor: Mutex<Bytes>,
-    /// How many keys are known to be no ready job.
+    /// How many keys are known not to be ready jobs.
     foreign_keys: AtomicU64,
 }
 
@@ -57,7 +59,7 @@ impl Finder {
         Self { cursor: Mutex::new(START), foreign_keys: AtomicU64::new(0) }
     }
 
-    /// What a claim of so many jobs is to look for.
+    /// What the pick script searches for in a claim of `jobs` jobs.
     pub(crate) fn wanted(&self, jobs: u32) -> Wanted {
         let draws = if jobs > MOST_BY_LOT { 0 } else { DRAWS + 4 * jobs };
         Wanted { jobs: with_spare(jobs), draws, foreign_keys: self.foreign_keys() }
@@ -67,23 +69,24 @@ impl Finder {
         self.foreign_keys.load(Ordering::Relaxed)
     }
 
-    /// There are no more than so many foreign keys.
+    /// Lowers the known number of foreign keys to `at_most`.
     pub(crate) fn know(&self, at_most: u64) {
         self.foreign_keys.fetch_min(at_most, Ordering::Relaxed);
     }
 
-    /// Somebody says that there is something.
+    /// Resets the number of foreign keys. Called after a notification, when ready jobs
+    /// may exist.
     pub(crate) fn forget(&self) {
         self.foreign_keys.store(0, Ordering::Relaxed);
     }
 
-    /// Begins a sweep for ready jobs where the last one was left.
+    /// Begins a sweep for ready jobs at the position where the last sweep stopped.
     pub(crate) fn sweep(&self) -> Sweep {
         let cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Sweep::from(cursor, For::Items)
     }
 
-    /// One page further, also for who comes next.
+    /// Returns the next page, and saves the position for the next sweep.
     pub(crate) async fn next_page(
         &self,
         store: &Store,
@@ -95,8 +98,8 @@ impl Finder {
         Ok(page)
     }
 
-    /// The names of a page, beginning somewhere: two that see the same page are not to
-    /// try for the same jobs.
+    /// Rotates the keys of a page by a random number, so that two workers that see the
+    /// same page do not try to lease the same jobs.
     pub(crate) fn rotated(&self, store: &Store, mut items: Vec<Bytes>) -> Vec<Bytes> {
         let mut random = [0; 2];
         store.conn.environment().random().fill(&mut random);
@@ -105,49 +108,50 @@ impl Finder {
         items
     }
 
-    /// A sweep of all showed no ready job while so many keys were unclaimed.
+    /// Records the number of foreign keys after a full sweep that found no ready job.
+    /// It is at most `unclaimed`.
     pub(crate) fn learn(&self, sweep: &Sweep, unclaimed: u64) {
         self.foreign_keys.store(sweep.foreign_keys.min(unclaimed), Ordering::Relaxed);
     }
 }
 
-/// So many and some more.
+/// The number of jobs to pick for a claim of `jobs`, with the spare ones.
 pub(crate) fn with_spare(jobs: u32) -> u32 {
     jobs + jobs.min(SPARE)
 }
 
-/// What a sweep looks for.
+/// The keys that a sweep searches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     Items,
     All,
 }
 
-/// A way round the whole database, page by page.
+/// A scan through the whole database, page by page.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     target: For,
     cursor: Bytes,
-    /// How often the end is still to be passed.
+    /// How often the cursor must still reach the end.
     ends_left: u32,
-    /// Keys on the way since the start that are no ready job and no leased one.
+    /// Keys seen since the last start that are neither ready nor leased jobs.
     pub(crate) foreign_keys: u64,
 }
 
 impl Sweep {
-    /// Looks at all, from the start to the end.
+    /// A sweep of all keys, from the start to the end.
     pub(crate) fn of_all() -> Self {
         Self::from(START, For::All)
     }
 
-    /// From there to the end, and then once round: SCAN promises to show what stays only
-    /// to who goes from its start to its end.
+    /// A sweep from `cursor` to the end, and then once through the whole database: SCAN
+    /// returns every key that exists throughout only if the cursor runs a full cycle.
     fn from(cursor: Bytes, target: For) -> Self {
         let ends_left = if cursor == START { 1 } else { 2 };
         Self { target, cursor, ends_left, foreign_keys: 0 }
     }
 
-    /// The next page, or `None` at the end.
+    /// Returns the next page, or `None` at the end.
     pub(crate) async fn next_page(
         &mut self,
         store: &Store,

@@ -1,7 +1,7 @@
-//! Emptying the queue, and nothing but the queue.
+//! Removes all jobs of the queue, and only keys of the queue.
 //!
-//! FLUSHDB would take the keys of others with it. In a database of up to ten thousand
-//! keys all goes in one step; a larger one is emptied page by page, and what is pushed
+//! FLUSHDB would also remove foreign keys. A database of up to ten thousand keys is
+//! purged in one step. A larger one is purged page by page, and jobs that are pushed
 //! meanwhile may stay.
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use relq_redis::PartialEffect;
 
 use crate::scripts::Store;
 
-/// Removes every job; answers how many.
+/// Removes every job. Returns how many there were.
 pub(crate) async fn purge(store: &Store) -> Result<u64, Error> {
     let (mut removed, mut partial) = (0, PartialEffect::default());
     let mut cursor = Bytes::from_static(b"0");

@@ -1,18 +1,19 @@
-//! Recovery: what reapers do.
+//! Recovery: the work of reapers.
 //!
-//! First what has ended is looked up, then a script that is told the keys looks again and
-//! moves them: between the two a lease may have been extended or settled, and another
-//! reaper may have been first (R12).
+//! First one script finds the expired leases. A second script gets their keys, checks
+//! each lease again, and moves the jobs: between the two scripts a lease may have been
+//! extended or settled, and another reaper may have recovered it (R12).
 //!
-//! No script leaves a processing key without a lease. A client of the pattern's author's
-//! kind makes one, by `RENAME item_5 processing_5`; if it dies, nobody else would know.
-//! So each call also looks at a page of the database, round and round, and gives what it
-//! finds there a lease, at whose end the job is recovered like any other.
+//! No script of relq leaves a processing key without a lease. A client that uses the
+//! original pattern does, by `RENAME item_5 processing_5`. If that client dies, no
+//! lease names the job. So each call also scans one page of the database and gives each
+//! such key a lease. When that lease expires, the job is recovered like any other.
 //!
-//! A client may also end a job by `DEL item_5`, or let it vanish by a time to live. What the
-//! job had bound (its unique key, its id, its last error) would stay bound to no job (R16),
-//! so each call frees it for a page of them. One script decides: between any two scripts a
-//! job that lives is ready, leased, scheduled or dead.
+//! A client may also end a job by `DEL item_5`, or a time to live may end it. The job's
+//! unique key, id and last error would then stay reserved for a job that no longer
+//! exists (R16), so each call frees one page of each. A single script decides whether a
+//! job still exists: between any two scripts, each existing job is ready, leased,
+//! scheduled or dead.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -25,10 +26,10 @@ use relq_redis::PartialEffect;
 
 use crate::{Keyspace, scripts::Store};
 
-/// How long a processing key of some other client is left alone after it was seen.
+/// The length of the lease that is given to another client's processing key.
 const ADOPTED_FOR: Duration = Duration::from_secs(60);
 
-/// Where the look for processing keys without a lease goes on.
+/// The position of the scan for processing keys without a lease.
 #[derive(Debug)]
 pub(crate) struct Adoption(Mutex<Bytes>);
 
@@ -41,7 +42,7 @@ impl Adoption {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at the next page.
+    /// Scans the next page.
     async fn look_on(&self, store: &Store) -> Result<(), Error> {
         let (adopted, next) = store.adopt(&self.cursor(), ADOPTED_FOR).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
@@ -52,7 +53,8 @@ impl Adoption {
     }
 }
 
-/// Where the look for deleted jobs goes on: in the unique keys, the ids and the errors.
+/// The positions of the scans for deleted jobs: in the unique keys, the ids and the
+/// errors.
 #[derive(Debug)]
 pub(crate) struct Freeing(Mutex<[Bytes; 3]>);
 
@@ -65,7 +67,7 @@ impl Freeing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at the next page of each.
+    /// Scans the next page of each.
     async fn look_on(&self, store: &Store) -> Result<(), Error> {
         let (freed, next) = store.free_deleted(&self.cursors()).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;

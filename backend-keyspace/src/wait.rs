@@ -1,21 +1,23 @@
 //! What wakes an idle claim: a notification and a recheck.
 //!
 //! ```text
-//!  BLPOP {Q}:wake    a push, what comes back, an earlier due time, resume
-//!  recheck           what some other client set by itself
+//!  BLPOP {Q}:wake    a push, a returned job, an earlier due time, resume
+//!  recheck           jobs that another client sets by itself
 //! ```
 //!
-//! Whoever makes a job ready leaves a token in the list, at most one. It wakes one
-//! worker; a claim that leaves other jobs behind notifies again, so a push of ten jobs
-//! wakes ten. A token waits for who is about to listen, so that no wake-up falls
-//! between a claim that found nothing and its going to sleep.
+//! Each script that makes a job ready leaves a token in the list, at most one. The
+//! token wakes one worker. A claim that leaves other jobs behind notifies again, so a
+//! push of ten jobs wakes ten workers. The token stays in the list until a worker
+//! listens, so no wake-up is lost between a claim that finds nothing and the start of
+//! its wait.
 //!
-//! A message of PUBLISH would do none of that: it wakes every worker for one job, and
-//! is lost on who is not listening just then. It also knows no databases, so that a
-//! channel would have to name the database's number; a list is in its database.
+//! A PUBLISH message has neither property: it wakes every worker for one job, and it is
+//! lost for a worker that is not listening at that moment. Channels are also shared by
+//! all databases, so a channel would have to carry the database's number in its name; a
+//! list is in its database.
 //!
-//! A bare `SET item_123 value` notifies nobody, and is found by the recheck. Who cannot
-//! wait so long sends `LPUSH {Q}:wake 1` behind it.
+//! A bare `SET item_123 value` notifies nobody, and the recheck finds the job. A
+//! producer that cannot wait that long sends `LPUSH {Q}:wake 1` after it.
 
 use std::time::Duration;
 

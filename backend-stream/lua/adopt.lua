@@ -2,7 +2,7 @@
 -- Take back what consumers of the group that are not relq's hold for too long, and
 -- remove those that hold nothing; and what workers hold without a lease.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many entries at most, of each consumer
 -- ARGV[2] how long a consumer may be idle (ms)
 --

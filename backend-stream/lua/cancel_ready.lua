@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a ready job.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] what stands for its stream in a lease
 -- ARGV[2] its id there
 -- ARGV[3] how long ids are remembered after their job (ms)

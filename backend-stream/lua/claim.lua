@@ -3,7 +3,7 @@
 -- pieces of batches, of the most urgent with a free slot first (B4). Of each, what came
 -- back is before what was never delivered.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)

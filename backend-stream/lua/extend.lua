@@ -2,7 +2,7 @@
 -- Let leases run on from now. The pieces of a cancelled batch end here: their workers
 -- are told (B7).
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] lease (ms)
 -- ARGV[2] how long a cancelled lease is remembered (ms)
 -- ARGV[3...] leases

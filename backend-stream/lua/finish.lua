@@ -2,7 +2,7 @@
 -- End jobs that held neither a unique key nor an id of the client's, and that had
 -- not failed before: there is nothing to clean up behind them.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] the total to add to
 -- ARGV[2...] leases
 --

@@ -2,7 +2,7 @@
 -- End jobs that hold a unique key or an id of the client's, that failed before, or that
 -- are pieces of a batch.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] the total to add to
 -- ARGV[2] how long ids are remembered after their job (ms)
 -- ARGV[3...] leases

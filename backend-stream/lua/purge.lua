@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Remove every job and batch and all that the queue remembers; it stays paused if it is.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
 -- Returns how many jobs there were.
 local keys = bind_keys()

@@ -3,7 +3,7 @@
 -- and those whose entry somebody else has deleted. Pieces of a cancelled batch are
 -- dropped.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many at most
 --
 -- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Count the jobs in each place, all at one instant.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
 -- Returns {ready, leased, overdue, then the bookkeeping's figures}.
 local keys = bind_keys()

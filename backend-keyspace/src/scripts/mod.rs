@@ -1,4 +1,4 @@
-//! Every script, and a typed function to call it by.
+//! Every script, and a typed function to call it.
 
 mod operator;
 mod worker;
@@ -17,13 +17,13 @@ relq_redis::pattern_scripts! {
     pick, purge, recover, notify, stats, sweep,
 }
 
-/// The names of all scripts that a queue of this backend sends, for who watches the
-/// server or judges the backend.
+/// The names of all scripts that a queue of this backend sends. For tools that monitor
+/// the server or judge the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
 
-/// A queue's keys on a connection: what the scripts are called on.
+/// The keys of a queue and a connection, on which the scripts are called.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,

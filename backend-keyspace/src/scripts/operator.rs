@@ -1,4 +1,4 @@
-//! The calls of operators, and of who opens the queue.
+//! The script calls of operators, and those that open the queue.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -8,18 +8,18 @@ use relq_redis::{Reply, bookkeeping::Bookkeeping, command};
 use super::{SCRIPTS, Store, worker::PAGE};
 use crate::keys;
 
-/// Pages that one step of a purge goes over: what it finds there goes at once, or not at
-/// all.
+/// How many pages one step of a purge removes. A step is one script: it runs whole or
+/// not at all.
 const PURGED_PAGES: u32 = 10;
 
 impl Store {
-    /// The figures; what is ready is all that is unclaimed.
+    /// Returns the stats. Every unclaimed key counts as a ready job.
     pub(crate) async fn stats(&self, operation: Operation) -> Result<Stats, Error> {
         let call = self.call(&SCRIPTS.stats, &[]);
         Bookkeeping::stats(call.run(&self.conn, operation).await?)
     }
 
-    /// Ends a ready job; answers whether it was there.
+    /// Ends a ready job. Returns whether it was there.
     pub(crate) async fn cancel_ready(&self, job: &JobId) -> Result<bool, Error> {
         let call = self
             .call(&SCRIPTS.cancel_ready, &[keys::item(job.as_str()).into()])
@@ -28,9 +28,9 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    /// Removes the scheduled and dead jobs, all that the queue remembers, and the ready
-    /// and leased jobs of some pages from `cursor` on; answers how many there were, and
-    /// where the next page begins.
+    /// Removes the scheduled and dead jobs, all side records, and the ready and leased
+    /// jobs of some pages from `cursor` on. Returns how many jobs there were, and where
+    /// the next page begins.
     pub(crate) async fn purge(&self, cursor: &[u8]) -> Result<(u64, Bytes), Error> {
         let call =
             self.call(&SCRIPTS.purge, &[]).arg(cursor).arg(PAGE).arg(PURGED_PAGES);
@@ -40,7 +40,7 @@ impl Store {
         Ok((part().count()?, part().bytes()?))
     }
 
-    /// Which of these keys are there.
+    /// Returns, for each key, whether it exists.
     pub(crate) async fn are_there(&self, keys: &[Bytes]) -> Result<Vec<bool>, Error> {
         let ask = |key: &Bytes| {
             let mut cmd = command("EXISTS");

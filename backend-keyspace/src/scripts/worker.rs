@@ -1,4 +1,4 @@
-//! The calls of producers, workers and reapers.
+//! The script calls of producers, workers and reapers.
 
 use std::time::Duration;
 
@@ -14,37 +14,38 @@ use relq_redis::{
 use super::{SCRIPTS, Store};
 use crate::{keys, lease};
 
-/// How many keys the server looks at for a page: some tenths of a millisecond.
+/// How many keys one page of SCAN covers: some tenths of a millisecond of the server's
+/// time.
 pub(crate) const PAGE: u32 = 1000;
 
-/// How many unique keys, ids and errors a look for deleted jobs goes over: errors may be
-/// long.
+/// How many unique keys, ids and errors one search for deleted jobs covers. Fewer than
+/// `PAGE`, because errors may be long.
 const FREED_PAGE: u32 = 100;
 
-/// With more leases than these nobody looks for deleted jobs: all leases are read for it,
-/// while the server does nothing else.
+/// With more leases than this, deleted jobs are not searched for: the search reads all
+/// leases, and the server runs nothing else meanwhile.
 const MOST_LEASES: u32 = 1000;
 
-/// How many keys of others a page names.
+/// How many foreign keys a page lists by name.
 const NAMED: u32 = 10;
 
-/// How many jobs a claim is to find, and with what effort.
+/// How many jobs a claim searches for, and with how much effort.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) jobs: u32,
-    /// How often it may draw by lot.
+    /// How many random draws the claim may make.
     pub(crate) draws: u32,
-    /// How many keys are known to be no ready job.
+    /// How many keys are known not to be ready jobs.
     pub(crate) foreign_keys: u64,
 }
 
-/// What a claim has leased so far, whether or not it can be delivered.
+/// What a claim has leased so far. Some of these jobs may not be deliverable.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Taken {
     pub(crate) jobs: u32,
-    /// As their entries are stored.
+    /// The size of their entries as stored.
     pub(crate) bytes: usize,
-    /// Whether the next job is too large for what is left of the claim's bytes.
+    /// Whether the next job is too large for the bytes that the claim has left.
     pub(crate) is_full: bool,
 }
 
@@ -54,12 +55,12 @@ pub(crate) struct Picked {
     pub(crate) now_us: String,
     pub(crate) is_paused: bool,
     pub(crate) due_in: Option<Duration>,
-    /// How many keys are none of the queue's own and of no lease.
+    /// How many keys are neither the queue's own nor those of leased jobs.
     pub(crate) unclaimed: u64,
     pub(crate) items: Vec<Bytes>,
 }
 
-/// What a page of the database holds.
+/// The keys of one page of the database.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) next: Bytes,
@@ -67,13 +68,13 @@ pub(crate) struct Swept {
     pub(crate) items: Vec<Bytes>,
     /// Processing keys without a lease.
     pub(crate) orphans: Vec<Bytes>,
-    /// How many keys are none of the queue's.
+    /// How many keys are foreign.
     pub(crate) foreign_keys: u64,
-    /// Some of them.
+    /// The names of some foreign keys.
     pub(crate) named: Vec<Bytes>,
 }
 
-/// A job that was picked, and how it is to be leased.
+/// A picked job, and the keys to lease it with.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) item: Bytes,
@@ -86,13 +87,14 @@ pub(crate) struct Ask {
 pub(crate) struct Claimed {
     pub(crate) now: Timestamp,
     pub(crate) unclaimed: u64,
-    /// Whether a job is left because it is too large for what the claim may still take.
+    /// Whether a job was left because it is too large for the bytes that the claim has
+    /// left.
     pub(crate) is_full: bool,
-    /// For each job asked for its entry, if it was taken.
+    /// For each job asked for: its entry, or `None` if it was not taken.
     pub(crate) entries: Vec<Option<Bytes>>,
 }
 
-/// Leases that have ended.
+/// Leases that have expired.
 #[derive(Debug)]
 pub(crate) struct Overdue {
     pub(crate) more: bool,
@@ -101,7 +103,7 @@ pub(crate) struct Overdue {
 }
 
 impl Store {
-    /// Stores plain jobs, all or none; answers whether they are.
+    /// Stores plain jobs, all or none. Returns whether they are stored.
     pub(crate) async fn append(
         &self,
         ids: &[JobId],
@@ -132,8 +134,8 @@ impl Store {
         })
     }
 
-    /// Looks for ready jobs on a page of the database, of so many keys or some more,
-    /// from `cursor` on.
+    /// Searches a page of the database for ready jobs, from `cursor` on. The page holds
+    /// `count` keys or a few more.
     pub(crate) async fn scan(
         &self,
         operation: Operation,
@@ -148,8 +150,8 @@ impl Store {
         Ok(Swept { next: part().bytes()?, items: names(part())?, ..Swept::default() })
     }
 
-    /// Looks at all that is on a page of the database, which takes some ten times as
-    /// long as looking for ready jobs.
+    /// Reads all keys of a page of the database. It takes about ten times as long as
+    /// `scan`.
     pub(crate) async fn sweep(
         &self,
         operation: Operation,
@@ -195,7 +197,7 @@ impl Store {
         Ok(Claimed { now, unclaimed, is_full, entries })
     }
 
-    /// Ends jobs; answers the positions of the leases that were lost.
+    /// Ends jobs. Returns the positions of the lost leases.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -210,7 +212,7 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// As `finish`, for jobs with something to clean up behind them.
+    /// Like `finish`, for jobs with side records.
     pub(crate) async fn finish_with_side_records(
         &self,
         receipts: &[&Receipt],
@@ -225,7 +227,7 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Finds a page of leases that have ended.
+    /// Finds a page of expired leases.
     pub(crate) async fn overdue(&self, page: u32) -> Result<Overdue, Error> {
         let call = SCRIPTS.overdue.keys(&[&self.keys.leased]).arg(page);
         let reply = call.run(&self.conn, Operation::Recover).await?;
@@ -238,8 +240,8 @@ impl Store {
         })
     }
 
-    /// Recovers the jobs of leases that have ended; answers how many are ready, and
-    /// how many dead.
+    /// Recovers the jobs of expired leases. Returns how many are made ready, and how
+    /// many are buried.
     pub(crate) async fn recover(&self, leases: &[Bytes]) -> Result<(u32, u32), Error> {
         let keys = |lease: &Bytes| {
             let item = [keys::ITEM.as_bytes(), &lease::id_of(lease)].concat();
@@ -254,8 +256,8 @@ impl Store {
         Ok((count(0), count(1)))
     }
 
-    /// Gives processing keys without a lease one, where they are on a page of the
-    /// database; answers how many there were, and where the next page begins.
+    /// Gives a lease to each processing key without one on a page of the database.
+    /// Returns how many there were, and where the next page begins.
     pub(crate) async fn adopt(
         &self,
         cursor: &[u8],
@@ -273,8 +275,8 @@ impl Store {
         Ok((part().count()?, part().bytes()?))
     }
 
-    /// Frees what is bound to jobs that somebody else has deleted, a page from each of
-    /// these cursors on; answers how many jobs those were, and the next cursors.
+    /// Frees the side records of jobs that another client has deleted, one page from
+    /// each of these cursors. Returns how many jobs were deleted, and the next cursors.
     pub(crate) async fn free_deleted(
         &self,
         cursors: &[Bytes; 3],
@@ -299,7 +301,8 @@ fn names(reply: Reply) -> Result<Vec<Bytes>, Error> {
     reply.list()?.into_iter().map(Reply::bytes).collect()
 }
 
-/// A count that keys which vanish by themselves may make negative.
+/// Clamps a negative count to zero. Keys that expire by themselves can make a count
+/// negative.
 fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }

@@ -7,10 +7,10 @@ use relq_core::*;
 
 use crate::fixture::{ask, lease_many, open, say, sent};
 
-/// Claims that are measured for a row.
+/// How many claims are measured for a row.
 const CLAIMS: usize = 31;
 
-/// Medians of the commands and the time of a claim of one job.
+/// Returns the medians of the commands and of the time for a claim of one job.
 async fn measure(leased: usize, ready: usize) -> (u64, Duration) {
     let server = Server::start();
     let queue = open(&server).await;
@@ -51,7 +51,7 @@ async fn cost_of_a_claim() {
     }
 }
 
-/// However many jobs are leased, as many ready ones are found at the first draw.
+/// With as many ready jobs as leased ones, the first draw finds a ready job.
 #[tokio::test]
 async fn a_claim_is_two_commands_where_ready_jobs_are_many() {
     let (commands, _) = measure(2000, 2000).await;

@@ -1,4 +1,4 @@
-//! A database is one queue's.
+//! A database belongs to one queue.
 
 use relq_conformance::server::Server;
 use relq_core::*;
@@ -27,7 +27,7 @@ async fn a_database_with_foreign_keys_is_refused_and_left_as_it_is() {
     assert_eq!(keys(&server), ["item_1", "session:1"]);
 }
 
-/// R19: keys of others are never touched where they are tolerated, by nothing at all.
+/// R19: where foreign keys are tolerated, no call of the queue ever touches them.
 #[tokio::test]
 async fn tolerated_foreign_keys_are_never_touched() {
     let server = Server::start();
@@ -52,7 +52,7 @@ async fn tolerated_foreign_keys_are_never_touched() {
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
 }
 
-/// A job among foreign keys is found, though they hide it from the count.
+/// A job among foreign keys is found, although the count of keys does not reveal it.
 #[tokio::test]
 async fn a_bare_set_that_takes_a_foreign_keys_place_is_found() {
     let server = Server::start();
@@ -91,7 +91,7 @@ async fn a_cluster_is_refused_with_the_reason() {
     assert!(message.contains("Redis Cluster"), "{message}");
 }
 
-/// A database that only plain clients used so far is taken as it is.
+/// A database that only plain clients have used is accepted.
 #[tokio::test]
 async fn a_database_of_plain_jobs_is_taken() {
     let server = Server::start();
@@ -103,7 +103,7 @@ async fn a_database_of_plain_jobs_is_taken() {
     assert_sound(&queue).await;
 }
 
-/// Purging more than one step goes over leaves nothing behind.
+/// A queue with more jobs than one step of a purge covers is purged completely.
 #[tokio::test]
 async fn a_large_queue_is_purged_whole() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Ready jobs are found, however few they are, and nobody spins where there are none.
+//! Ready jobs are found, however few they are, and no claim spins when there are none.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::fixture::{
     LONG, ask, assert_sound, keys, lease_many, many, open, say, sent,
 };
 
-/// R1, R9: the draw misses it nearly always, the sweep finds it for certain.
+/// R1, R9: drawing nearly always misses the only ready job; the sweep always finds it.
 #[tokio::test]
 async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
     let server = Server::start();
@@ -27,7 +27,7 @@ async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
 }
 
-/// An empty claim knows by the count that it is empty, however many are leased.
+/// A claim sees by the count that nothing is ready, however many jobs are leased.
 #[tokio::test]
 async fn a_claim_where_nothing_is_ready_is_one_command() {
     let server = Server::start();
@@ -40,7 +40,7 @@ async fn a_claim_where_nothing_is_ready_is_one_command() {
     assert_eq!(sent(&server), 1);
 }
 
-/// Idle workers leave the server alone.
+/// Idle workers send few commands.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     let server = Server::start();
@@ -52,12 +52,12 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     queue.claim(&ask("w").max(many(64)).wait(wait)).await.unwrap();
 
     let sent = sent(&server);
-    // The connection that waits reads the marker when it is opened (R25).
+    // The waiting connection reads the marker when it is opened (R25).
     let most = 2 * wait.as_secs() + 1;
     assert!((1..=most).contains(&sent), "{sent} commands");
 }
 
-/// Nobody spins either where some other client's key looks like a job and is none.
+/// A key that has the name of a job and another type makes no claim spin.
 #[tokio::test]
 async fn a_key_that_is_no_job_makes_nobody_spin() {
     let server = Server::start();
@@ -75,7 +75,7 @@ async fn a_key_that_is_no_job_makes_nobody_spin() {
     assert!(problems.iter().any(|one| one.contains("item_list")), "{problems:?}");
 }
 
-/// All of a batch is claimed by one call, each job once.
+/// One call claims the whole batch, and each job once.
 #[tokio::test]
 async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
     let server = Server::start();
@@ -101,7 +101,7 @@ async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
     );
 }
 
-/// R20: a bare SET notifies nobody, and is found when the claim looks again.
+/// R20: a bare SET notifies nobody; a waiting claim finds its job by the recheck.
 #[tokio::test]
 async fn a_bare_set_is_found_by_a_waiting_claim() {
     let server = Server::start();
@@ -120,7 +120,7 @@ async fn a_bare_set_is_found_by_a_waiting_claim() {
     assert_sound(&queue).await;
 }
 
-/// Who sets by hand can notify by hand.
+/// A client that sets a job by hand can also notify by hand.
 #[tokio::test]
 async fn a_notification_by_hand_wakes_at_once() {
     let server = Server::start();
@@ -145,8 +145,8 @@ async fn a_notification_by_hand_wakes_at_once() {
     );
 }
 
-/// R23: whatever comes meanwhile, and however the server's table grows, what stays is
-/// shown.
+/// R23: the pages show every job that stays, although other jobs are pushed meanwhile
+/// and the server's hash table grows.
 #[tokio::test]
 async fn pages_show_what_stays_while_others_come() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! A private server, and what the tests say to it.
+//! A private server, and the commands that the tests send to it.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -46,8 +46,8 @@ pub(crate) async fn assert_sound(queue: &KeyspaceQueue) {
     assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
 }
 
-/// A job for each structure: an item, a delay, a lease, a dead letter, what is
-/// remembered. Answers the one that is leased.
+/// Stores one job in each structure: ready, scheduled, leased, dead, and one with side
+/// records. Returns the delivery of the leased one.
 pub(crate) async fn fill(queue: &KeyspaceQueue) -> Delivery {
     queue.push_one(NewJob::new("dead")).await.unwrap();
     let dead = queue.claim_one(&ask("w")).await.unwrap().unwrap();
@@ -63,7 +63,7 @@ pub(crate) async fn fill(queue: &KeyspaceQueue) -> Delivery {
     leased
 }
 
-/// Says a command of text to the server, as any client would.
+/// Sends a command, written as text, to the server, as any client would.
 pub(crate) fn say(server: &Server, command: &str) -> String {
     let words: Vec<_> = command.split(' ').map(str::as_bytes).collect();
     String::from_utf8(server.command(&words)).unwrap()
@@ -76,8 +76,8 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys
 }
 
-/// Makes so many leased jobs of some other worker's, at once, in a queue that was
-/// written to before: keys without a marker are refused (R25).
+/// Makes `count` jobs that another worker has leased. The queue must have been written
+/// to before: keys without a marker are refused (R25).
 pub(crate) async fn lease_many(server: &Server, queue: &KeyspaceQueue, count: usize) {
     queue.resume().await.unwrap();
     let script = "for i = 1, ARGV[1] do \
@@ -89,7 +89,7 @@ pub(crate) async fn lease_many(server: &Server, queue: &KeyspaceQueue, count: us
     assert_eq!(server.command(&words), b"$2\r\nOK\r\n");
 }
 
-/// How often the server was sent a command since `CONFIG RESETSTAT`.
+/// How often clients sent `command` to the server since `CONFIG RESETSTAT`.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let text = say(server, "INFO commandstats");
     let prefix = format!("cmdstat_{command}:calls=");
@@ -98,7 +98,7 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// Scripts and waits that clients sent since `CONFIG RESETSTAT`.
+/// How many scripts and blocking commands clients sent since `CONFIG RESETSTAT`.
 pub(crate) fn sent(server: &Server) -> u64 {
     ["evalsha", "eval", "blpop", "scan"].map(|name| calls(server, name)).iter().sum()
 }

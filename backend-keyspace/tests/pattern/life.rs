@@ -1,4 +1,4 @@
-//! What a job leaves behind.
+//! The keys that a job leaves behind.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use relq_core::*;
 
 use crate::fixture::{LEASE, ask, assert_sound, keys, open};
 
-/// The whole life of a job with every option.
+/// A job with every option goes through its whole life.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();

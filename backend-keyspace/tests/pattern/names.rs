@@ -1,4 +1,4 @@
-//! Keys that other clients name.
+//! Keys that other clients set or rename.
 
 use relq_conformance::server::Server;
 use relq_core::*;
@@ -22,7 +22,7 @@ fn reason(job: &JobView) -> &str {
     }
 }
 
-/// R20: the pattern's own producer command, by any client.
+/// R20: any client can push with the pattern's own command.
 #[tokio::test]
 async fn a_plain_set_is_a_job_of_that_id() {
     let server = Server::start();
@@ -41,7 +41,7 @@ async fn a_plain_set_is_a_job_of_that_id() {
     assert_sound(&queue).await;
 }
 
-/// A ready job is cancelled by its id at once, whoever set it.
+/// A ready job is cancelled by its id, whichever client set it.
 #[tokio::test]
 async fn a_plain_set_is_cancelled_by_its_id() {
     let server = Server::start();
@@ -54,7 +54,7 @@ async fn a_plain_set_is_cancelled_by_its_id() {
     assert_eq!(keys(&server), ["relq:database", "{q}:marker", "{q}:totals"]);
 }
 
-/// R3: a name that holds no valid id goes to the dead letters, with its bytes.
+/// R3: a job whose key holds no valid id goes to the dead letters, with its bytes.
 #[tokio::test]
 async fn names_without_a_valid_id_are_buried() {
     let server = Server::start();
@@ -79,7 +79,7 @@ async fn names_without_a_valid_id_are_buried() {
     assert_sound(&queue).await;
 }
 
-/// R3: an entry of relq's that was set under another id than its own is not trusted.
+/// R3: an entry of relq's is not trusted if its key holds another id.
 #[tokio::test]
 async fn an_entry_under_another_id_is_buried() {
     let server = Server::start();
@@ -93,7 +93,8 @@ async fn an_entry_under_another_id_is_buried() {
     assert_sound(&queue).await;
 }
 
-/// R7: the same id set while its job is leased is another job, and neither is lost.
+/// R7: an id that is set again while its job is leased makes another job. Neither is
+/// lost.
 #[tokio::test]
 async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     let server = Server::start();
@@ -113,7 +114,7 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_sound(&queue).await;
 }
 
-/// R3: the second job of a long id gets an id that is whole text, wherever it is cut.
+/// R3: the second job of a long id gets an id of whole characters, wherever it is cut.
 #[tokio::test]
 async fn a_long_id_set_again_is_cut_between_letters() {
     for before in 116..=121 {
@@ -132,8 +133,8 @@ async fn a_long_id_set_again_is_cut_between_letters() {
     }
 }
 
-/// R4: an id that a plain SET has taken is known while its job is ready, whatever the
-/// second push asks for.
+/// R4: an id that a plain SET uses is known while its job is ready, whatever options
+/// the second push has.
 #[tokio::test]
 async fn an_id_that_a_plain_set_took_is_a_duplicate() {
     let server = Server::start();
@@ -158,7 +159,7 @@ async fn an_id_that_a_plain_set_took_is_a_duplicate() {
     assert_sound(&queue).await;
 }
 
-/// What is no job has no id: a key of another type makes no push a duplicate.
+/// A key of another type is not a job, so it makes no push a duplicate.
 #[tokio::test]
 async fn a_key_of_another_type_is_no_job() {
     let server = Server::start();
@@ -172,8 +173,8 @@ async fn a_key_of_another_type_is_no_job() {
     assert_eq!(take_all(&queue).await[0].payload, "mine");
 }
 
-/// R9: what a client of the author's kind renamed and left behind comes back, though
-/// nobody noted a lease.
+/// R9: a job that a client of the original pattern renamed and left behind comes back,
+/// although it had no lease.
 #[tokio::test]
 async fn a_stray_processing_key_is_given_a_lease() {
     let server = Server::start();
@@ -193,19 +194,19 @@ async fn a_stray_processing_key_is_given_a_lease() {
     assert_eq!((back[0].job().as_str(), &back[0].payload[..]), ("5", &b"hello"[..]));
 }
 
-/// A job that holds a unique key by an id of the client's, `mine`.
+/// A job with a unique key and the client's id `mine`.
 fn bound() -> NewJob {
     let key = UniqueKey::new("k").unwrap();
     NewJob::new("bound").unique(key).id(JobId::new("mine").unwrap())
 }
 
-/// A job of another id that wants the same unique key.
+/// A job with another id and the same unique key.
 fn rival() -> NewJob {
     NewJob::new("rival").unique(UniqueKey::new("k").unwrap())
 }
 
-/// R16, R4: a job that an operator ends with DEL holds nothing any more; its id is
-/// remembered for as long as any.
+/// R16, R4: a job that an operator ends with DEL reserves nothing any more. Its id is
+/// remembered as long as any other.
 #[tokio::test]
 async fn a_deleted_item_frees_its_key_and_its_id() {
     let server = Server::start();
@@ -232,7 +233,7 @@ async fn a_deleted_item_frees_its_key_and_its_id() {
     assert!(matches!(queue.push_one(bound()).await.unwrap(), Pushed::Stored(_)));
 }
 
-/// R16: so does one whose processing key somebody deletes, once its lease has ended.
+/// R16: the same for a job whose processing key is deleted, once its lease has expired.
 #[tokio::test]
 async fn a_deleted_processing_key_frees_its_key() {
     let server = Server::start();
@@ -252,8 +253,8 @@ async fn a_deleted_processing_key_frees_its_key() {
     assert!(matches!(queue.push_one(rival()).await.unwrap(), Pushed::Stored(_)));
 }
 
-/// R16: what lives keeps its key and its id, wherever it is, also in the hands of a client
-/// of the author's kind.
+/// R16: an existing job keeps its unique key and its id in every state, also when a
+/// client of the original pattern holds it.
 #[tokio::test]
 async fn recovery_frees_nothing_of_a_job_that_lives() {
     let server = Server::start();
@@ -281,7 +282,8 @@ async fn recovery_frees_nothing_of_a_job_that_lives() {
     keeps("renamed").await;
 }
 
-/// R1: no time to live that a client gave a job of relq's ends it in the hands of a worker.
+/// R1: a time to live that a client sets on a job of relq's never ends the job while a
+/// worker holds it.
 #[tokio::test]
 async fn a_time_to_live_of_an_entry_ends_with_the_lease() {
     let server = Server::start();
@@ -300,7 +302,7 @@ async fn a_time_to_live_of_an_entry_ends_with_the_lease() {
     assert_eq!(say(&server, "TTL item_mine"), ":-1\r\n");
 }
 
-/// R1: nor does one of what a client renamed and left behind.
+/// R1: nor does a time to live on a key that a client renamed and left behind.
 #[tokio::test]
 async fn a_time_to_live_of_a_stray_ends_with_its_adoption() {
     let server = Server::start();
@@ -313,7 +315,7 @@ async fn a_time_to_live_of_a_stray_ends_with_its_adoption() {
     assert_eq!(say(&server, "TTL processing_5"), ":-1\r\n");
 }
 
-/// R18: what was leased does not vanish by a time to live that some client gave it.
+/// R18: a leased job never ends by a time to live that a client set.
 #[tokio::test]
 async fn a_time_to_live_ends_with_the_lease() {
     let server = Server::start();

@@ -1,7 +1,7 @@
 #!lua
 -- Add pieces to an open batch, all or none.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id of the batch
 -- ARGV[2] call token, or empty
 -- ARGV[3] how long tokens are remembered (ms)

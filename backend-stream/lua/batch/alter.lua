@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Change the priority or the limit of a batch that has not completed.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 -- ARGV[2] new priority, or empty
 -- ARGV[3] new limit, 0 for none, or empty

@@ -2,7 +2,7 @@
 -- Cancel a batch, and drop a page of its pieces that wait. From the first call on none
 -- of them is claimed.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 -- ARGV[2] how many pieces at most
 --

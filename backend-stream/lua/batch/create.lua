@@ -1,7 +1,7 @@
 #!lua
 -- Make an open batch without pieces.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 -- ARGV[2] priority
 -- ARGV[3] limit, 0 for none

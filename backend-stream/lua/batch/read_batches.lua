@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Tell what is known of batches.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] 'one' for the batch of that id, 'after' for those behind it in their order
 -- ARGV[2] id, or empty for those from the first one on
 -- ARGV[3] how many at most

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Read completions that are to be told to other queues.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many at most
 --
 -- Returns {id, queue, entry, delay (ms), expiry (ms from the push, 0 for none), ...}.

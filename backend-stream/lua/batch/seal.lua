@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Say that a batch gets no more pieces; one whose pieces have all ended completes.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 --
 -- Returns what is known of it then, or false when there is none.

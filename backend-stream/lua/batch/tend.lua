@@ -4,7 +4,7 @@
 -- its last piece ended, and remove a page of batches that have been completed for long
 -- enough. One whose completion is still to be told stays.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many pieces and batches at most
 --
 -- Returns 1 if there is more else 0.
