@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Take back what consumers of the group that are not relq's hold for too long, and
--- remove those that hold nothing; and what workers hold without a lease.
+-- Take back entries that foreign consumers of the group hold for too long, and remove
+-- foreign consumers that hold nothing. Also take back entries that workers hold without
+-- a lease.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] how many entries at most, of each consumer
+-- ARGV[1] how many entries at most for each consumer
 -- ARGV[2] how long a consumer may be idle (ms)
 --
 -- Returns {made ready, buried, 1 if there is more else 0, -1}.
@@ -14,7 +15,8 @@ local page, idle_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 check_keys(keys)
 local requeued, buried, more = 0, 0, 0
 
--- There is no lease, so what counts is the idle time that the server keeps.
+-- Entries of foreign consumers have no lease, so their idle time decides. The server
+-- keeps it.
 local function take_from(stream, consumer)
   local pending =
     redis.call('XPENDING', stream, GROUP, 'IDLE', idle_ms, '-', '+', page, consumer)
@@ -31,7 +33,8 @@ local function take_from(stream, consumer)
   if #pending == page then more = 1 end
 end
 
--- Removing a consumer forgets what it holds, so it has to hold nothing.
+-- Deleting a consumer drops its pending entries, so only a consumer without any is
+-- deleted.
 local function visit(stream, name, pending, consumer_idle_ms)
   if pending > 0 then
     take_from(stream, name)

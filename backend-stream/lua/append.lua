@@ -1,10 +1,10 @@
 #!lua
--- Append jobs that use no option, all or none.
+-- Append jobs without options, all or none.
 --
 -- KEYS[1] stream  STREAM  jobs of normal priority
 -- ARGV[1...] entries, the oldest first
 --
--- Returns how many entries there are.
+-- Returns how many entries the stream has.
 local stream = KEYS[1]
 
 append({streams = {n = stream}}, ARGV)

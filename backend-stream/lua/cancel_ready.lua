@@ -2,11 +2,11 @@
 -- End a ready job.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] what stands for its stream in a lease
--- ARGV[2] its id there
--- ARGV[3] how long ids are remembered after their job (ms)
+-- ARGV[1] the word for its stream in a lease
+-- ARGV[2] id of its entry in the stream
+-- ARGV[3] how long an id is remembered after its job has ended (ms)
 --
--- Returns 1 if it was there and ready, else 0.
+-- Returns 1 if the job was there and ready, else 0.
 local keys = bind_keys()
 local word, sid, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local stream, batch = stream_by(keys, word)

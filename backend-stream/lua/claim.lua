@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Lease ready jobs: urgent ones, then those of normal priority, then the rest, and then
--- pieces of batches, of the most urgent with a free slot first (B4). Of each, what came
--- back is before what was never delivered.
+-- Lease ready jobs: first urgent ones, then those of normal priority, then the rest,
+-- and then pieces of batches, from the most urgent batch with a free slot first (B4).
+-- In each stream, returned jobs come before jobs that were never delivered.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] worker
@@ -11,8 +11,8 @@
 -- ARGV[5] how many bytes at most, or one job
 --
 -- Returns {now (ms), 1 if paused else 0, ms until the next delayed job is due or -1,
--- how many were buried because somebody else had deleted them, token, entry, ...}, the
--- entries without this delivery and those that came back uncounted.
+-- how many were buried because their entry was deleted, token, entry, ...}. An entry
+-- does not count the deliveries since it was added; the token does.
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -22,7 +22,7 @@ local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Most queues most of the time have none of these: one question for all.
+-- Most queues have none of these keys most of the time, so one EXISTS checks them all.
 local claimable = batch_key(keys, 'claimable')
 local is_plain = redis.call('EXISTS', keys.paused, keys.later, keys.streams.u,
   keys.streams.p, claimable) == 0
@@ -31,8 +31,8 @@ if not is_plain and redis.call('EXISTS', keys.paused) == 1 then
   return {now_ms, 1, due_in_ms, 0}
 end
 
--- Keys of another type fail here, before the first write. What is not there is of none,
--- and of a single stream the first look at it comes before any write.
+-- Keys of another type fail here, before the first write. A missing key has no type to
+-- check. With a single stream, its first read comes before any write.
 redis.call('ZCARD', keys.leased)
 redis.call('LLEN', keys.wake)
 if redis.call('EXISTS', keys.unique, keys.jobs, keys.dead, keys.errors) > 0 then
@@ -55,16 +55,16 @@ local function count()
   return #ends / 2
 end
 
--- Leases an entry, or puts it back before all that was not delivered where it is beyond
--- the budget; answers its bytes. `word` stands for the stream in the lease. A piece has
--- its batch to be told.
+-- Leases an entry. If the entry exceeds the budget, it is put back before all entries
+-- that were never delivered. Returns the entry's bytes. `word` stands for the stream in
+-- the lease. A piece always has a side record: its batch.
 local function lease(word, stream, sid, fields, deliveries)
   local entry, job = entry_of(sid, fields)
   if not may_take(budget, entry) then
     return_entry(stream, sid, deliveries - 1)
     return #entry
   end
-  -- While it is leased it cannot expire, so its key is not free then either.
+  -- A leased job cannot expire, so its unique key must not become free by time.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
   local has_side_records = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
   local counts = (has_side_records and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
@@ -76,9 +76,9 @@ local function lease(word, stream, sid, fields, deliveries)
   return #entry
 end
 
--- Entries that came back, or that a notifier has heard. Those that somebody else has
--- deleted are not among what the server answers; of a piece, its batch tells later.
--- Answers the bytes of the entries.
+-- Takes entries that a worker returned or that a notifier read. The server does not
+-- return entries that were deleted. A deleted piece is left to `tend`, which buries it.
+-- Returns the bytes of the entries.
 local function take_back(word, stream, back)
   local sids, deliveries, bytes = {}, {}, 0
   for i, pending in ipairs(back) do
@@ -95,13 +95,14 @@ local function take_back(word, stream, back)
   return bytes
 end
 
--- Takes a page of what came back; answers how many entries and bytes it was.
+-- Takes a page of returned entries. Returns how many entries and bytes it had.
 local function take_returned(word, stream, page)
   local back = in_group('XPENDING', stream, GROUP, '-', '+', page, READY)
   return #back, #back > 0 and take_back(word, stream, back) or 0
 end
 
--- Takes a page of what was never delivered; answers how many entries and bytes it was.
+-- Takes a page of entries that were never delivered. Returns how many entries and bytes
+-- it had.
 local function take_new(word, stream, page)
   local unread = redis.call('XREADGROUP', 'GROUP', GROUP, LEASED, 'COUNT', page,
     'STREAMS', stream, '>')
@@ -113,7 +114,7 @@ local function take_new(word, stream, page)
   return #unread, bytes
 end
 
--- Takes as many as there is room for; answers whether there may be more.
+-- Takes as many entries as fit. Returns whether there may be more.
 local function take(word, stream, room)
   local take_page, page, page_bytes, count = take_returned, nil, 0, 0
   while room > 0 and budget.jobs > 0 do
@@ -123,11 +124,11 @@ local function take(word, stream, room)
     if count < page and take_page == take_new then return false end
     if count < page then take_page, page = take_new, nil end
   end
-  -- What is added to the stream of normal priority is heard by itself.
+  -- An entry that is added to the stream of normal priority wakes a waiter by itself.
   return word ~= 'n' or take_page == take_returned or budget.is_full
 end
 
--- A stream of another priority is there while something is in it.
+-- A stream of another priority exists only while it holds an entry.
 local function remove_empty(stream)
   if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then
     redis.call('UNLINK', stream)
@@ -142,11 +143,11 @@ for _, level in ipairs(LEVELS) do
   end
 end
 
--- Each turn takes a piece at least, finds one deleted, or takes the batch out of those
--- with something.
+-- Each pass leases a piece, finds a deleted one, or removes the batch from the
+-- claimable ones. So the loop ends.
 while not is_plain and budget.jobs > 0 do
   local id = redis.call('ZRANGE', claimable, 0, 0)[1] or ''
-  -- One that was not looked at before the first write is left to the next claim.
+  -- A batch that was not checked before the first write is left to the next claim.
   if not is_checked[id] then break end
   local stream, room = batch_key(keys, 'pieces', id), budget.jobs
   local leased_before, buried_before = #ends, buried
@@ -159,7 +160,8 @@ while not is_plain and budget.jobs > 0 do
   end
 end
 if #ends > 0 then redis.call('ZADD', keys.leased, unpack(ends)) end
--- One push wakes one worker, which wakes the next. New entries wake by themselves.
+-- One notification wakes one worker, and its claim wakes the next. New entries of
+-- normal priority wake a waiter by themselves.
 is_more = is_more or buried > 0 or not is_plain and redis.call('EXISTS', claimable) == 1
 if is_more then notify(keys) end
 answer[HEAD] = buried

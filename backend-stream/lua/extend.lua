@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Let leases run on from now. The pieces of a cancelled batch end here: their workers
--- are told (B7).
+-- Extend leases from now on. Pieces of a cancelled batch end here and are reported to
+-- the caller (B7).
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] lease (ms)
 -- ARGV[2] how long a cancelled lease is remembered (ms)
 -- ARGV[3...] leases
 --
--- Returns {new end (ms), {positions from 0 of the lost}, {those of the cancelled}}.
+-- Returns {new end (ms), {positions of the lost from 0}, {positions of the cancelled}}.
 local keys = bind_keys()
 local FIRST = 3
 local now_ms = server_ms()

@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- End jobs that held neither a unique key nor an id of the client's, and that had
--- not failed before: there is nothing to clean up behind them.
+-- End jobs without side records: each had no unique key and no id of the client's, and
+-- had not failed before.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] the total to add to
+-- ARGV[1] name of the total to increase
 -- ARGV[2...] leases
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local keys = bind_keys()
 local total = ARGV[1]
 
--- Acknowledging an entry is not fenced, its lease is: only who still has it goes on.
+-- XACK is not fenced, so check the lease first: only the current holder may continue.
 local held = redis.call('ZMSCORE', keys.leased, unpack(ARGV, 2))
 local lost, ended, leases, taken = {}, {}, {}, {}
 for i, end_ms in ipairs(held) do

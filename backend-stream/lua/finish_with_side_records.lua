@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- End jobs that hold a unique key or an id of the client's, that failed before, or that
+-- End jobs that have a unique key or an id of the client's, that failed before, or that
 -- are pieces of a batch.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] the total to add to
--- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[1] name of the total to increase
+-- ARGV[2] how long an id is remembered after its job has ended (ms)
 -- ARGV[3...] leases
 --
 -- Returns the positions, from 0, of the leases that were lost.
@@ -24,7 +24,7 @@ for i = 3, #ARGV do
     local _, job = read_at(stream, sid)
     keys.outcome = total == 'finished' and 'done' or 'dropped'
     drop_leased(keys, lease)
-    -- Without its entry, which somebody else has deleted, the job is done all the same.
+    -- Another client may have deleted the entry: the job still counts as done.
     if job then close_side_records(keys, job, now_ms, window_ms) end
     redis.call('HINCRBY', keys.totals, total, 1)
   else

@@ -1,15 +1,16 @@
--- How this pattern keeps ready and leased jobs: as entries of streams, one for each
--- priority, which stay there until they end. Needs relq-redis's side_records.lua.
+-- How this pattern stores ready and leased jobs: as entries of streams, one stream for
+-- each priority. An entry stays in its stream until its job ends. Needs relq-redis's
+-- side_records.lua.
 
--- The group that reads the streams, and its two consumers. The count of deliveries of
--- what `ready` holds is that of the next one, so that a notifier may put there what it
--- hears: it delivers nothing.
+-- The group that reads the streams, and its two consumers. The delivery count of an
+-- entry of `ready` already counts the next delivery. So a notifier may add an entry to
+-- `ready` when it reads it: that is not a delivery.
 local GROUP, READY, LEASED = 'relq', 'ready', 'leased'
 
--- The streams by letter, the most urgent first.
+-- The letters of the streams, the most urgent first.
 local LEVELS = {'u', 'n', 'p'}
 
--- The field of an entry that is the payload; others travel as headers.
+-- The field of an entry that holds the payload. Other fields become headers.
 local PAYLOAD = 'job'
 
 local function pattern_keys(first)
@@ -19,27 +20,27 @@ local function pattern_keys(first)
   }
 end
 
--- A key of batches: of all of the queue, or of one. Which batch a script comes to is not
--- known before it runs, so these names are made here, of one that is declared. All are
--- in the slot of the queue.
+-- A key of batches, either the queue's or that of one batch. Scripts do not know in
+-- advance which batches they reach, so this function builds the names from the declared
+-- key `batches`. All are in the slot of the queue.
 local function batch_key(keys, what, id)
   local name = keys.batches .. ':' .. what
   return id and name .. ':' .. id or name
 end
 
--- Makes sure that a notifier notifies, or that the next one to listen does.
+-- Makes sure that a notifier wakes now, or that the next one to listen does.
 local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
--- Fails before the first write where a key has another type.
+-- Fails before the first write if a key has another type.
 local function check_ready(keys)
   for _, level in ipairs(LEVELS) do redis.call('XLEN', keys.streams[level]) end
   redis.call('ZCARD', keys.leased)
 end
 
--- Calls a command that needs the group of a stream. Where it is missing it is made, and
--- nothing is pending: it reads from the first entry on.
+-- Runs a command that needs the group of a stream. If the group is missing, it is
+-- created at the first entry, and nothing is pending yet.
 local function in_group(command, stream, ...)
   local answer = redis.pcall(command, stream, ...)
   if type(answer) ~= 'table' or not answer.err then return answer end
@@ -65,8 +66,8 @@ local function sized(text)
   return struct.pack('>I4', #text) .. text
 end
 
--- What any client has added, as an entry of a bare payload: its id is that in the
--- stream, and fields beside the payload are headers.
+-- Converts an entry that another client added into that of a bare payload. Its job id
+-- is the entry's id in the stream, and fields besides the payload are headers.
 local function bare_entry(sid, fields)
   local payload, headers = '', {}
   if #fields == 2 then
@@ -85,7 +86,7 @@ local function bare_entry(sid, fields)
   return header:sub(1, 4) .. flags .. header:sub(6) .. sized(table.concat(headers)) .. payload
 end
 
--- The entry of what is in a stream, and its job.
+-- The entry in relq's format and its job.
 local function entry_of(sid, fields)
   if #fields == 2 then
     local job = read_entry(fields[2])
@@ -95,16 +96,16 @@ local function entry_of(sid, fields)
   return entry, read_entry(entry)
 end
 
--- A stream by what stands for it in a lease: a letter, or `b:` and the id of a batch,
--- which is the second answer.
+-- The stream for its word in a lease: a letter, or `b:` and the id of a batch. Returns
+-- the batch's id as the second value.
 local function stream_by(keys, word)
   local batch = word:match('^b:(.*)$')
   if batch then return batch_key(keys, 'pieces', batch), batch end
   return keys.streams[word]
 end
 
--- Where a lease says that its job is: the stream and the id there, its attempt, and the
--- batch of a piece. Nothing where the name is no lease of relq's.
+-- Where the job of a lease is: its stream, the entry's id there, the attempt, and the
+-- batch of a piece. Returns nil if the name is not a lease of relq's.
 local function place_of(keys, lease)
   local attempt, word, sid =
     lease:match('^[^/]*/[^/]*/[^/]*/%a(%d+)%.%d+/([^/]*):([^/:]*)/')
@@ -117,28 +118,28 @@ local function job_of(lease)
   return lease:match('^[^/]*/[^/]*/[^/]*/[^/]*/[^/]*/(.*)$')
 end
 
--- What is in a stream by that id, as `entry_of` answers it; nil where somebody else has
--- deleted it.
+-- Reads the entry with this id in a stream, as `entry_of` returns it. Returns nil if
+-- the entry was deleted.
 local function read_at(stream, sid)
   local found = redis.call('XRANGE', stream, sid, sid)[1]
   if not found then return nil end
   return entry_of(sid, found[2])
 end
 
--- Buries what is left of a job whose entry somebody else has deleted: its id.
+-- Buries a job whose entry was deleted. Only its id is known.
 local function bury_deleted(keys, stream, sid, id)
   local entry = BARE_HEADER .. string.char(#id) .. id
   bury(keys, read_entry(entry), entry, 'mits entry was deleted from the stream', server_ms())
   redis.call('XACK', stream, GROUP, sid)
 end
 
--- Lets an entry that was delivered so often be claimed before all that come behind it.
+-- Makes a delivered entry ready again, before all entries that were never delivered.
 local function return_entry(stream, sid, deliveries)
   in_group('XCLAIM', stream, GROUP, READY, 0, sid, 'RETRYCOUNT', deliveries + 1, 'FORCE',
     'JUSTID')
 end
 
--- A leased job, which is the one that was found last, stays where it is in its stream.
+-- Makes the leased job ready that `find_leased` found last. Its entry stays in place.
 local function return_found(keys, entry)
   local found = keys.found
   local attempt = struct.unpack('>H', entry, 7)

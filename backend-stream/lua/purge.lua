@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Remove every job and batch and all that the queue remembers; it stays paused if it is.
+-- Remove every job, every batch and all side records. A paused queue stays paused.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns how many jobs there were.
+-- Returns how many jobs were removed.
 local keys = bind_keys()
 
 local jobs = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)

@@ -1,13 +1,12 @@
 #!lua flags=allow-oom
--- Make a page of jobs ready whose lease has expired; bury those on their last attempt,
--- and those whose entry somebody else has deleted. Pieces of a cancelled batch are
--- dropped.
+-- Make the jobs of a page of expired leases ready. Bury those on their last attempt,
+-- and those whose entry was deleted. Drop pieces of cancelled batches.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many at most
 --
--- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
--- ends or -1}.
+-- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
+-- ms until the next lease expires or -1}.
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

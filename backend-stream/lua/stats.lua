@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Count the jobs in each place, all at one instant.
+-- Count the jobs in each state, all at one instant.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns {ready, leased, overdue, then the bookkeeping's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's stats}.
 local keys = bind_keys()
 local now_ms = server_ms()
 
@@ -15,7 +15,7 @@ for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'running'), 0, -1)) do
   entries = entries + redis.call('XLEN', batch_key(keys, 'pieces', id))
 end
 return {
-  -- Less than nothing when somebody else has deleted entries of leased jobs.
+  -- The difference is negative if another client has deleted entries of leased jobs.
   math.max(0, entries - leased),
   leased,
   redis.call('ZCOUNT', keys.leased, '-inf', now_ms),

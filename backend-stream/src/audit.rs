@@ -1,4 +1,4 @@
-//! Proving that each job is in exactly one place (R23).
+//! Checks that each job is in exactly one place (R23).
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use relq_redis::bookkeeping::Seen;
 
 use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
 
-/// Batches read at once.
+/// How many batches are read together.
 const BATCHES: u32 = 500;
 
 /// Notes every ready and leased job.
@@ -21,7 +21,8 @@ pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     read_batches(store, seen).await
 }
 
-/// Each entry is one job. What was read and is pending nowhere, nobody would claim.
+/// Reads the jobs of a stream: each entry is one job. An entry that was read but is not
+/// pending would never be claimed, so it is reported.
 async fn read_stream(
     store: &Store,
     stream: &Stream,
@@ -52,7 +53,7 @@ async fn read_stream(
     }
 }
 
-/// Every lease has its entry, and every entry that is held its lease.
+/// Checks that every lease has its entry, and every held entry its lease.
 async fn read_leases(
     store: &Store,
     seen: &mut Seen,
@@ -72,7 +73,7 @@ async fn read_leases(
     Ok(())
 }
 
-/// What the pieces of a batch came to and those that live are all that it got (B2).
+/// Checks that the ended and the live pieces of a batch add up to all its pieces (B2).
 async fn read_batches(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut after: Option<BatchId> = None;
     loop {
@@ -96,7 +97,7 @@ fn place(stream: &Stream, id: &str) -> String {
     format!("{}:{id}", stream.word())
 }
 
-/// The two numbers of an id.
+/// The two numbers of an entry's id.
 fn order(id: &[u8]) -> (u64, u64) {
     let text = std::str::from_utf8(id).unwrap_or_default();
     let (ms, number) = text.split_once('-').unwrap_or_default();

@@ -1,17 +1,18 @@
 //! Batches: pieces in a stream of their own, in the slot of the queue (B1 to B10).
 //!
 //! ```text
-//!  record:ID   what the batch is, and what its pieces came to
-//!  pieces:ID   its pieces, ready and leased: claimed as jobs are
-//!  live:ID     ids of those that have not ended: a piece counts as it leaves this set
+//!  record:ID   the batch's fields, and counts of its ended pieces
+//!  pieces:ID   its ready and leased pieces, which are claimed like jobs
+//!  live:ID     ids of its pieces that have not ended
 //!  claimable   batches with a ready piece and a free slot, by rank
 //! ```
 //!
-//! All of it is in the queue's slot, so that ending a piece, freeing its slot, counting
-//! it, completing the batch and pushing the job that tells of it are one script. Slots
-//! in use are what the consumer `leased` of the batch's stream holds: there is nothing
-//! else that could be lost. Only a completion job for another queue is a second step:
-//! it lies in the outbox until it was pushed, by an id of its own.
+//! A piece is counted when it leaves `live:ID`. All these keys are in the queue's slot,
+//! so one script can end a piece, free its slot, count it, complete the batch and push
+//! the completion job. The slots in use are the entries that the consumer `leased` of
+//! the batch's stream holds; no other counter exists that could be lost. Only a
+//! completion job for another queue needs a second step: it stays in the outbox until
+//! it is pushed, with an id of its own.
 
 mod outbox;
 pub(crate) mod record;

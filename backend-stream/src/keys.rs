@@ -1,27 +1,27 @@
-//! The keys of a queue, and what is in them.
+//! The keys of a queue, and what each one holds.
 //!
 //! ```text
 //!  normal     STREAM  Q itself: jobs of normal priority, ready and leased
-//!  urgent     STREAM  the same of the priority above
-//!  patient    STREAM  the same of the priority below
-//!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
-//!  batch:…            what batches keep: `lua/batch/records.lua`
-//!  marker     STRING  which backend the queue is of: relq-redis's `marker.rs`
+//!  urgent     STREAM  the same for the priority above
+//!  patient    STREAM  the same for the priority below
+//!  leased     ZSET    lease -> end (ms): jobs that workers hold
+//!  batch:…            the keys of batches: see `lua/batch/records.lua`
+//!  marker     STRING  the queue's backend: see relq-redis's `marker.rs`
 //! ```
 //!
-//! An entry has one field, `job`. It stays where it is from its push until its job ends
-//! or fails; the group `relq` of each stream says how far it was read, and of what was
-//! read who holds it:
+//! An entry has one field, `job`. It stays in its place from its push until its job
+//! ends or fails. The group `relq` of each stream knows up to which entry the stream
+//! was read, and which consumer holds each entry that was read:
 //!
 //! ```text
-//!  after the last that was read   never delivered
-//!  pending, consumer `ready`      came back, or was heard by a notifier; its count of
-//!                                 deliveries is that of the next
-//!  pending, consumer `leased`     in the hands of a worker, with a lease in `leased`
+//!  after the last read entry      never delivered
+//!  pending, consumer `ready`      was returned, or was read by a notifier; its
+//!                                 delivery count already counts the next one
+//!  pending, consumer `leased`     held by a worker, with a lease in `leased`
 //! ```
 //!
-//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). The streams of other priorities are
-//! there only while something is in them.
+//! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]). The streams
+//! of other priorities exist only while they hold an entry.
 
 use relq_core::{BatchId, QueueName};
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
@@ -29,10 +29,10 @@ use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 /// The group that reads a queue's streams.
 pub(crate) const GROUP: &str = "relq";
 
-/// Its consumer of what is ready though it was read.
+/// The group's consumer of entries that were read and are ready.
 pub(crate) const READY: &str = "ready";
 
-/// Its consumer of what is leased.
+/// The group's consumer of leased entries.
 pub(crate) const LEASED: &str = "leased";
 
 /// A stream of a queue.
@@ -46,10 +46,11 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Those of jobs that are of no batch, in the order in which they are served.
+    /// The streams of jobs that belong to no batch, in the order in which they are
+    /// served.
     pub(crate) const OF_JOBS: [Self; 3] = [Self::Urgent, Self::Normal, Self::Patient];
 
-    /// What stands for it in a lease.
+    /// The word for the stream in the name of a lease.
     pub(crate) fn word(&self) -> String {
         match self {
             Self::Urgent => "u".to_owned(),
@@ -76,7 +77,7 @@ pub(crate) struct Keys {
     pub(crate) urgent: String,
     pub(crate) patient: String,
     pub(crate) leased: String,
-    /// What the names of all keys of batches begin with.
+    /// The prefix of all keys of batches.
     pub(crate) batches: String,
 }
 
@@ -94,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// Those that `pattern.lua` binds, in its order.
+    /// The keys that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.normal, &self.urgent, &self.patient, &self.leased, &self.batches]
             .map(String::clone)
@@ -110,12 +111,12 @@ impl Keys {
         }
     }
 
-    /// The batches whose completion is to be told to another queue.
+    /// The batches whose completion job must be pushed to another queue.
     pub(crate) fn outbox(&self) -> String {
         format!("{}:outbox", self.batches)
     }
 
-    /// The last completion of a batch, for who waits for one.
+    /// The last completion of any batch, for callers that wait for one.
     pub(crate) fn told(&self) -> String {
         format!("{}:told", self.batches)
     }

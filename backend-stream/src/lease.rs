@@ -5,13 +5,13 @@
 //!  \____________________ token of the receipt ____________________________/
 //! ```
 //!
-//! No two leases share a name (R7): the nonce is the claim call's own. The worker comes
-//! first, so that `release_worker` finds all that is its own by prefix. The kind is `t` for a job
-//! with something to clean up behind it (a unique key, an id of the client's, an
-//! earlier failure) or for a piece, and `p` for a plain one. The counts are its attempt
-//! and, behind a dot, how often this entry was delivered: a job that failed is pushed
-//! anew, and its entry says of how many attempts. The place is the letter of a stream,
-//! or `b:` and the id of a batch, and the id of the entry there.
+//! No two leases share a name (R7): each claim call has its own nonce. The worker comes
+//! first, so that `release_worker` finds all leases of the worker by prefix. The kind
+//! is `t` for a piece and for a job with side records (a unique key, an id of the
+//! client's, an earlier failure), and `p` for a plain job. The counts are the job's
+//! attempt and, after a dot, how often this entry was delivered: a job that failed is
+//! pushed as a new entry, which stores its earlier attempts. The stream is its letter,
+//! or `b:` and the id of a batch. The id after it is that of the entry there.
 
 use std::time::Duration;
 
@@ -20,26 +20,26 @@ use relq_core::{Receipt, Timestamp, WorkerId};
 
 use crate::keys::Stream;
 
-/// The member of the sorted set that a receipt stands for.
+/// The member of the sorted set that a receipt names.
 pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
     join(receipt.token(), receipt.job().as_str().as_bytes())
 }
 
-/// The member of a lease by its token and the id of its job.
+/// The member of a lease with this token and this job.
 pub(crate) fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
     [token, b"/", id].concat()
 }
 
-/// What a token says of its lease.
+/// The parts of a lease's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) worker: WorkerId,
     pub(crate) since: Timestamp,
-    /// Whether ending the job touches more than the job itself.
+    /// Whether settling the job touches more keys than the job's own.
     pub(crate) has_side_records: bool,
-    /// Which delivery it is, from 1.
+    /// The number of the delivery, from 1.
     pub(crate) attempt: u16,
-    /// Which delivery of the entry, from 1.
+    /// The number of the delivery of this entry, from 1.
     pub(crate) deliveries: u16,
     pub(crate) stream: Stream,
     /// The id of the entry in its stream.
@@ -47,7 +47,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Reads a token, or `None` when relq did not write it.
+    /// Parses a token. Returns `None` if relq did not write it.
     pub(crate) fn parse(token: &[u8]) -> Option<Self> {
         let parts: Vec<_> = std::str::from_utf8(token).ok()?.split('/').collect();
         let [worker, since_us, _call, count, place] = parts[..] else { return None };
@@ -71,7 +71,7 @@ impl Token {
     }
 }
 
-/// What a member of the sorted set says.
+/// The parts of a member of the sorted set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) token: Token,
@@ -80,7 +80,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Reads a member, or `None` when relq did not write it.
+    /// Parses a member. Returns `None` if relq did not write it.
     pub(crate) fn parse(member: &Bytes) -> Option<Self> {
         const PARTS: usize = 5;
         let slashes = member.iter().enumerate().filter(|(_, byte)| **byte == b'/');

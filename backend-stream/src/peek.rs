@@ -1,8 +1,8 @@
 //! Looking at jobs without touching them.
 //!
-//! Ready jobs are read from the streams in the order of their ids, passing over those
-//! that are leased: what came back was pushed before all that was never delivered, so
-//! that this is the order in which they are served.
+//! Ready jobs are read from the streams in the order of their ids, and leased ones are
+//! skipped. Returned jobs were pushed before all jobs that were never delivered, so
+//! this is also the order in which jobs are served.
 
 use bytes::Bytes;
 use futures_util::{FutureExt, future::try_join_all};
@@ -19,7 +19,8 @@ use crate::{
     streams::{Found, PAGE},
 };
 
-/// Jobs of one page at most, whatever is asked for: their payloads are read too.
+/// The most jobs on one page, whatever the request asks for: their payloads are read
+/// too.
 const MAX_PAGE: usize = 1000;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
@@ -29,7 +30,7 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
     bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
 }
 
-/// One page of what is ready. The cursor is the last entry that was looked at.
+/// One page of ready jobs. The cursor names the last entry that was read.
 async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let (first, mut after) = read_cursor(ask.after.as_ref());
@@ -63,7 +64,8 @@ async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     Ok(Page { jobs: views(store, jobs).await?, next: None })
 }
 
-/// Behind a batch that has completed meanwhile there is nothing more to be shown.
+/// The cursor after the entry `after` of a stream. If the stream's batch completes
+/// before the next request, the next page is empty.
 fn cursor(stream: &Stream, after: &Bytes) -> PageCursor {
     PageCursor([stream.word().as_bytes(), b"/", after].concat().into())
 }
@@ -103,9 +105,9 @@ async fn leased_one(
 /// A job as it is in a stream.
 struct Seen {
     element: Bytes,
-    /// The id of one that another client has added, once it was delivered.
+    /// The job id of an entry that another client added, once the entry was delivered.
     id: Option<Bytes>,
-    /// How often the entry was delivered, beside what it says itself.
+    /// How often the entry was delivered, in addition to the attempts that it stores.
     deliveries: u16,
     detail: StateDetail,
 }

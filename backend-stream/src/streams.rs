@@ -1,4 +1,4 @@
-//! Reading a queue's streams without touching them.
+//! Reads a queue's streams without changing them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::{
     scripts::Store,
 };
 
-/// Entries read at once.
+/// How many entries are read together.
 pub(crate) const PAGE: usize = 500;
 
-/// Pending entries read at once: beside those of a page there are only those that
-/// somebody else has deleted in between.
+/// How many pending entries are read together. Besides those of the page, a range of
+/// ids contains only pending entries that were deleted meanwhile.
 const PENDING_PAGE: usize = 4 * PAGE;
 
 /// One entry of a stream.
@@ -23,7 +23,7 @@ const PENDING_PAGE: usize = 4 * PAGE;
 pub(crate) struct Found {
     /// Its id in the stream.
     pub(crate) id: Bytes,
-    /// Its fields and values, one after the other.
+    /// Its fields and values, alternating.
     pub(crate) fields: Vec<Bytes>,
 }
 
@@ -36,7 +36,7 @@ impl Found {
         Ok(Self { id, fields })
     }
 
-    /// What was pushed: the only value, or that of the field `job`.
+    /// The pushed value: the only field's value, or that of the field `job`.
     pub(crate) fn element(&self) -> Bytes {
         if let [_, value] = &self.fields[..] {
             return value.clone();
@@ -46,8 +46,8 @@ impl Found {
         values.next_back().map_or_else(Bytes::new, |pair| pair[1].clone())
     }
 
-    /// Whether the job is of that id: its own, or that in the stream where another
-    /// client has added it.
+    /// Whether the job has this id. The id is the job's own, or the entry's id if
+    /// another client added the entry.
     pub(crate) fn is_of(&self, job: &[u8]) -> bool {
         let element = self.element();
         Entry::decode(&element)
@@ -55,7 +55,7 @@ impl Found {
     }
 }
 
-/// What the group knows of an entry that was read.
+/// What the group knows about an entry that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) is_leased: bool,
@@ -84,13 +84,13 @@ impl Pending {
 #[derive(Debug)]
 pub(crate) struct StreamPage {
     pub(crate) entries: Vec<Found>,
-    /// By id, those that were read.
+    /// The pending entries of the page, by id.
     pub(crate) pending: BTreeMap<Bytes, Pending>,
 }
 
 impl Store {
-    /// Up to `count` entries after the one of that id, from the first one on when it is
-    /// empty.
+    /// Reads up to `count` entries after the id `after`, or from the first entry if
+    /// `after` is empty.
     pub(crate) async fn read_stream(
         &self,
         operation: Operation,
@@ -125,15 +125,15 @@ impl Store {
             .arg(&last.id[..]);
         cmd.arg(PENDING_PAGE);
         let pending = match self.conn.call(operation, &cmd).await {
-            // Nothing was claimed yet.
+            // No claim has run yet, so the group does not exist.
             Err(error) if code_of(&error) == Some("NOGROUP") => Vec::new(),
             answer => answer?.list()?,
         };
         pending.into_iter().filter_map(|one| Pending::of(one).transpose()).collect()
     }
 
-    /// The streams of a queue, in the order in which they are served: those of jobs, and
-    /// then those of the batches that have not completed.
+    /// The streams of a queue, in the order in which they are served: first those of
+    /// jobs, then those of the batches that have not completed.
     pub(crate) async fn streams(
         &self,
         operation: Operation,
@@ -172,7 +172,7 @@ impl Store {
         Ok(Bytes::new())
     }
 
-    /// The entry of that id, unless somebody has deleted it.
+    /// The entry with this id, unless it was deleted.
     pub(crate) async fn read_entry(
         &self,
         operation: Operation,

@@ -1,4 +1,4 @@
-//! What a server may do to this backend, and to who waits at it.
+//! What a server may do to this backend and to the claims that wait on it.
 
 use relq_conformance::own::Stream;
 

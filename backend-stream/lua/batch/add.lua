@@ -7,8 +7,9 @@
 -- ARGV[3] how long tokens are remembered (ms)
 -- ARGV[4...] for each piece: id, entry, '1' if the client made the id else '0'
 --
--- Returns {'stored', position from 0 and id of a piece that exists, ...}, {'closed',
--- state} or {'unknown'}; or the error RELQTOKEN when the token is another call's.
+-- Returns {'stored', position from 0 and id of each piece that exists already, ...},
+-- {'closed', state} or {'unknown'}; or the error RELQTOKEN if another call used the
+-- token.
 local keys = bind_keys()
 local id, token, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local FIRST, FIELDS = 4, 3
@@ -66,7 +67,8 @@ refresh(keys, id)
 if token ~= '' then
   redis.call('ZADD', keys.calls, now_ms + window_ms, token)
   redis.call('HSET', keys.answers, token,
-    -- No push has so many jobs, so that none can take this for an answer of its own.
+    -- No push has -1 jobs, so a push with this token does not take this record for its
+    -- own.
     cmsgpack.pack({count = -1, pieces = count, batch = id, answer = answer}))
 end
 return answer

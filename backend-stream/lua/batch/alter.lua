@@ -6,7 +6,7 @@
 -- ARGV[2] new priority, or empty
 -- ARGV[3] new limit, 0 for none, or empty
 --
--- Returns what is known of it then, or false when there is none.
+-- Returns the new status of the batch, or false if there is no such batch.
 local keys = bind_keys()
 local id, priority, limit = ARGV[1], ARGV[2], ARGV[3]
 local record = batch_key(keys, 'record', id)

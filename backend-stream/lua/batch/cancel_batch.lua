@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Cancel a batch, and drop a page of its pieces that wait. From the first call on none
--- of them is claimed.
+-- Cancel a batch, and drop a page of its waiting pieces. After the first call, no piece
+-- of the batch is claimed any more.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 -- ARGV[2] how many pieces at most
 --
--- Returns {1 if there is more to be dropped else 0, what is known of it then}, or false
--- when there is none.
+-- Returns {1 if more pieces must be dropped else 0, the new status of the batch}, or
+-- false if there is no such batch.
 local keys = bind_keys()
 local id, page = ARGV[1], tonumber(ARGV[2])
 

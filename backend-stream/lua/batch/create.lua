@@ -1,19 +1,19 @@
 #!lua
--- Make an open batch without pieces.
+-- Create an open batch without pieces.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 -- ARGV[2] priority
 -- ARGV[3] limit, 0 for none
 -- ARGV[4] metadata
--- ARGV[5] how long it can be read after its completion (ms)
--- ARGV[6] where its completion is told: 'here', 'there' (another queue) or empty
--- ARGV[7] that other queue, or empty
--- ARGV[8] the entry of the job that tells it, of any id; or empty
--- ARGV[9] its delay (ms)
--- ARGV[10] its expiry (ms from the completion, 0 for none)
+-- ARGV[5] how long its record is kept after its completion (ms)
+-- ARGV[6] queue of its completion job: 'here', 'there' (another queue) or empty
+-- ARGV[7] name of that other queue, or empty
+-- ARGV[8] entry of the completion job, with any id; or empty
+-- ARGV[9] delay of the completion job (ms)
+-- ARGV[10] expiry of the completion job (ms from the completion, 0 for none)
 --
--- Returns 1 if it was made, 0 if there is one of that id.
+-- Returns 1 if the batch was created, 0 if a batch with this id exists.
 local keys = bind_keys()
 local id, priority, limit, metadata, retention_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local tells, queue, entry, delay_ms, expires_ms = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
@@ -29,8 +29,8 @@ redis.call('HSET', record, 'state', 'open', 'priority', priority, 'number', numb
   'limit', limit, 'metadata', metadata, 'retention_ms', retention_ms, 'total', 0, 'done', 0,
   'failed', 0, 'dropped', 0, 'created_ms', now_ms, 'tells', tells)
 if tells ~= '' then
-  -- The id says when the batch was made, so it is known only here. The flag says that it
-  -- is to be remembered like a client's own.
+  -- The id of the completion job contains the time of creation, so only this script can
+  -- make it. The flag marks the id as one of the client's, so that it is remembered.
   local told = with_id(entry, read_entry(entry), string.format('batch-%s-%.0f', id, now_ms))
   told = told:sub(1, 4) .. string.char(told:byte(5) + 1) .. told:sub(6)
   redis.call('HSET', record, 'completion', told, 'completion_delay_ms', delay_ms,

@@ -1,10 +1,10 @@
--- Reading entries of pieces: the batch is behind the unique key. Needs relq-redis's
--- entry.lua, which passes it over.
+-- Reads entries of pieces: the batch's id follows the unique key. Needs relq-redis's
+-- entry.lua, which skips the batch's id.
 local PIECE = 64
 
 local read_any = read_entry
 
--- As ever, with the id of the batch as `batch`.
+-- Like the plain `read_entry`, with the batch's id as `batch`.
 local function read_entry(entry)
   local job = read_any(entry)
   if not job or job.flags < PIECE then return job end
@@ -17,7 +17,7 @@ local function read_entry(entry)
   return job
 end
 
--- The entry as that of a plain job.
+-- The entry without its batch: that of a plain job.
 local function without_batch(entry, job)
   return entry:sub(1, 4) .. string.char(job.flags - PIECE)
     .. entry:sub(6, job.batch_offset - 1) .. entry:sub(job.batch_offset + 1 + #job.batch)

@@ -1,7 +1,7 @@
--- What a piece's moves on the bookkeeping mean for its batch. Needs relq-redis's moves.lua.
+-- What scheduling a piece does to its batch. Needs relq-redis's moves.lua.
 local schedule_any = schedule
 
--- Nothing waits for another try in a batch that is cancelled (B7).
+-- No piece of a cancelled batch is scheduled for a retry (B7).
 local function schedule(keys, job, entry, due_ms)
   if job.batch and state_of(keys, job.batch) == 'cancelling' then
     keys.outcome = 'cancelled'
@@ -11,7 +11,7 @@ local function schedule(keys, job, entry, due_ms)
   schedule_any(keys, job, entry, due_ms)
   if not job.batch then return end
   keys.outcome = 'later'
-  -- See `keep`: it may have got another id.
+  -- The job may have got another id: see `keep`.
   if job.id ~= id then
     redis.call('SREM', batch_key(keys, 'live', job.batch), id)
     redis.call('SADD', batch_key(keys, 'live', job.batch), job.id)

@@ -1,7 +1,7 @@
--- How a piece leaves its batch, or comes back to it. Needs side_records.lua.
+-- Moves pieces out of their batch and back into it. Needs side_records.lua.
 local close_any = close_side_records
 
--- Cleans up behind a piece that is dropped with its batch.
+-- Frees the side records of a piece that is dropped with its batch.
 local function cancel_piece(keys, id, job)
   close_any(keys, job, server_ms(), MEMORY_MS)
   redis.call('HINCRBY', keys.totals, 'cancelled', 1)
@@ -17,9 +17,9 @@ local function piece_left(keys, id, job_id, outcome)
   refresh(keys, id)
 end
 
--- Takes a lease out of its place, and the job, unless it stays there. `keys.outcome`
--- says what became of it: 'returned', 'later', 'failed', 'done', 'cancelled' with its
--- batch, or nothing when it was dropped.
+-- Removes a lease, and its job unless the job stays in the stream. `keys.outcome` says
+-- what happened to the job: 'returned', 'later', 'failed', 'done', 'cancelled' with its
+-- batch, or nil when it was dropped.
 local function drop_leased(keys, lease)
   local outcome = keys.outcome
   keys.outcome = nil
@@ -32,7 +32,7 @@ local function drop_leased(keys, lease)
   if batch then piece_left(keys, batch, job_of(lease), outcome or 'dropped') end
 end
 
--- What has no entry any more is buried here, and its lease is lost.
+-- A job whose entry was deleted is buried here, and its lease counts as lost.
 local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end
@@ -52,8 +52,8 @@ local function find_leased(keys, lease)
   return with_attempt(entry, attempt), end_ms
 end
 
--- A piece that was to be tried again goes to the back of its batch; one that is of no
--- batch any more, as after a redrive, is a plain job (B8).
+-- Appends a retried piece to its batch. A piece that is no longer in its batch, as
+-- after a redrive, becomes a plain job (B8).
 local function make_piece_ready(keys, job, entry)
   local id = job.batch
   if redis.call('SISMEMBER', batch_key(keys, 'live', id), job.id) == 0 then
@@ -66,8 +66,8 @@ local function make_piece_ready(keys, job, entry)
   end
 end
 
--- What comes back from a worker is at the front, where it was; any other job goes to the
--- back. Nothing comes back to a batch that is cancelled (B7).
+-- A job that a worker returns keeps its position at the front. Any other job is
+-- appended. Nothing returns to a cancelled batch (B7).
 local function make_ready(keys, job, entry, direction)
   if direction == 'front' then
     local batch = keys.found.batch
@@ -84,15 +84,15 @@ local function make_ready(keys, job, entry, direction)
   end
 end
 
--- What is buried has failed.
+-- A buried job counts as failed.
 local bury_any = bury
 local function bury(keys, job, entry, why, now_ms)
   bury_any(keys, job, entry, why, now_ms)
   keys.outcome = 'failed'
 end
 
--- A piece that an operator cancels while it is scheduled is dropped; of one that was
--- leased this has been counted.
+-- Drops a scheduled piece that an operator cancels. A leased piece has been counted
+-- already.
 local function close_side_records(keys, job, now_ms, window_ms)
   close_any(keys, job, now_ms, window_ms)
   if job.batch then end_piece(keys, job.batch, job.id, 'dropped') end

@@ -1,12 +1,12 @@
 #!lua flags=no-writes
--- Tell what is known of batches.
+-- Read the status of batches.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] 'one' for the batch of that id, 'after' for those behind it in their order
--- ARGV[2] id, or empty for those from the first one on
+-- ARGV[1] 'one' for the batch with this id, 'after' for the batches after it
+-- ARGV[2] id, or empty for the first batches
 -- ARGV[3] how many at most
 --
--- Returns {id of the last completion in `told`, what is known of each batch, ...}.
+-- Returns {id of the last completion in `told`, the status of each batch, ...}.
 local keys = bind_keys()
 local what, id, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

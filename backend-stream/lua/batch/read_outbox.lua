@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Read completions that are to be told to other queues.
+-- Read completions whose job must be pushed to another queue.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many at most
@@ -13,7 +13,7 @@ for _, id in ipairs(redis.call('SRANDMEMBER', batch_key(keys, 'outbox'), most)) 
   local letter = redis.call('HMGET', batch_key(keys, 'record', id), 'completion_queue',
     'completion', 'completion_delay_ms', 'completion_expires_ms')
   letters[#letters + 1] = id
-  -- One that is damaged holds up no other.
+  -- A damaged completion does not block the others.
   for i = 1, 4 do letters[#letters + 1] = letter[i] or (i > 2 and '0' or '') end
 end
 return letters

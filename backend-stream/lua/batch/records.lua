@@ -1,18 +1,18 @@
--- What batches keep. Needs pattern.lua.
+-- The keys of batches. Needs pattern.lua.
 --
--- Keys, all behind `batches`, those without an id of the whole queue:
---   running    ZSET    id -> rank: not completed
---   claimable  ZSET    the same, of those with a ready piece and a free slot
+-- The names of all keys begin with `batches`. Keys without an id belong to the queue:
+--   running    ZSET    id -> rank: batches that have not completed
+--   claimable  ZSET    id -> rank: batches with a ready piece and a free slot
 --   ids        ZSET    all ids, in their order
---   outbox     SET     ids whose completion is to be told to another queue
---   cancelling SET     ids of cancelled ones of which pieces are still to be dropped
---   told       STREAM  the last completion, for who waits for one
---   ended      ZSET    id -> when the record is to be removed (ms)
---   record:ID  HASH    what the batch is, and what its pieces came to
---   pieces:ID  STREAM  its pieces that are ready or leased, as `streams` keep jobs
---   live:ID    SET     ids of the jobs of its pieces that have not ended
+--   outbox     SET     ids whose completion job must be pushed to another queue
+--   cancelling SET     ids of cancelled batches that still have pieces to drop
+--   told       STREAM  the last completion, for callers that wait for one
+--   ended      ZSET    id -> when the record is removed (ms)
+--   record:ID  HASH    the batch's fields, and counts of its ended pieces
+--   pieces:ID  STREAM  its ready and leased pieces, stored like jobs in `streams`
+--   live:ID    SET     job ids of its pieces that have not ended
 
--- Fails before the first write where a key that all batches share has another type.
+-- Fails before the first write if a key that all batches share has another type.
 local function check_batches(keys)
   for _, what in ipairs({'running', 'claimable', 'ids', 'ended'}) do
     redis.call('ZCARD', batch_key(keys, what))
@@ -21,7 +21,7 @@ local function check_batches(keys)
   redis.call('XLEN', batch_key(keys, 'told'))
 end
 
--- The same of the keys of one batch, and of those that all share.
+-- The same for the keys of one batch, and for those that all batches share.
 local function check_batch(keys, id)
   check_batches(keys)
   redis.call('HLEN', batch_key(keys, 'record', id))
@@ -43,7 +43,7 @@ local function state_of(keys, id)
   return redis.call('HGET', batch_key(keys, 'record', id), 'state')
 end
 
--- How many pieces workers hold: the slots in use are those of the consumer `leased`.
+-- How many pieces workers hold. Each entry of the consumer `leased` uses a slot.
 local function count_leased(stream)
   local pending = redis.pcall('XPENDING', stream, GROUP)
   if pending.err then
@@ -56,14 +56,14 @@ local function count_leased(stream)
   return 0
 end
 
--- With more leases than these nobody looks for entries without one: all leases are read
--- for it, while the server does nothing else.
+-- With more leases than this, entries without a lease are not searched for: the search
+-- reads all leases, and the server runs nothing else meanwhile.
 local MOST_LEASES = 1000
 
--- Lets entries be claimed that workers hold without a lease, because somebody else has
--- deleted it: only where a stream has more that are held than there are leases at all.
--- Of what was deleted too nothing is held any more. Answers how many of a page came
--- back, and the ids of those that are gone.
+-- Makes entries ready that workers hold without a lease, because another client has
+-- deleted the lease. It searches only if the stream has more held entries than there
+-- are leases. It also releases held entries that were deleted. Returns how many entries
+-- of a page are ready again, and the ids of the deleted ones.
 local function return_unleased(keys, stream, page)
   local leases = redis.call('ZCARD', keys.leased)
   if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end
@@ -86,12 +86,12 @@ local function return_unleased(keys, stream, page)
   return returned, gone
 end
 
--- The place of a batch among all: the most urgent first, of equal ones the older.
+-- The rank of a batch: the most urgent first, and the older first among equals.
 local function rank_of(priority, number)
   return (99 - priority) * 2 ^ 40 + number
 end
 
--- Whether and when the batch can be claimed from, after any change that bears on it.
+-- Updates whether the batch is claimable. Called after every change that may affect it.
 local function refresh(keys, id)
   local stream = batch_key(keys, 'pieces', id)
   local record = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
@@ -109,14 +109,15 @@ local function refresh(keys, id)
   end
 end
 
--- Pushes the job that tells of a completion to the batch's own queue. Its id is like a
--- client's own, so that it would be found if it was there.
+-- Pushes the completion job to the batch's own queue. Its id is remembered like a
+-- client's own, so a second push of the job would be found.
 local function push_completion(keys, record, now_ms)
   local entry = redis.call('HGET', record, 'completion')
   local times = redis.call('HMGET', record, 'completion_delay_ms', 'completion_expires_ms')
   local delay_ms, expires_ms = tonumber(times[1]), tonumber(times[2])
   local job = read_entry(entry)
-  -- What cannot be read can be told to nobody; the record says that the batch is over.
+  -- A completion job that cannot be read is not pushed. The record still shows that the
+  -- batch has completed.
   if not job then return end
   local forget_at = redis.call('ZSCORE', keys.ids, job.id)
   if forget_at and tonumber(forget_at) > now_ms then return end
@@ -131,11 +132,12 @@ local function push_completion(keys, record, now_ms)
   notify(keys)
 end
 
--- Ends a batch: its record, and in the same step the job that tells of it or the note
--- that somebody has to tell another queue.
+-- Completes a batch: updates its record, and in the same step pushes the completion job
+-- or adds the batch to the outbox for another queue.
 local function complete(keys, id, now_ms)
   local record = batch_key(keys, 'record', id)
-  -- Keys of another type fail here, before the first write; `tend` completes it then.
+  -- Keys of another type fail here, before the first write; `tend` completes the batch
+  -- later.
   redis.call('XLEN', batch_key(keys, 'told'))
   redis.call('ZCARD', batch_key(keys, 'ended'))
   for _, key in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, key)) end
@@ -155,22 +157,22 @@ local function complete(keys, id, now_ms)
   redis.call('XADD', batch_key(keys, 'told'), 'MAXLEN', 1, '*', 'batch', id)
 end
 
--- Completes a batch that takes no more pieces and has none that lives.
+-- Completes a batch that accepts no more pieces and has no live piece.
 local function complete_if_over(keys, id, now_ms)
   local state = state_of(keys, id)
   if state ~= 'sealed' and state ~= 'cancelling' then return end
   if redis.call('EXISTS', batch_key(keys, 'live', id)) == 0 then complete(keys, id, now_ms) end
 end
 
--- Counts a piece that has ended, as it is taken out of those that live: so it is counted
--- once, whoever comes again (B2). `how` is a field of the record.
+-- Counts a piece that has ended, and removes it from the live ones. The removal ensures
+-- that it is counted only once (B2). `how` is a field of the record.
 local function end_piece(keys, id, job_id, how)
   if redis.call('SREM', batch_key(keys, 'live', id), job_id) == 0 then return end
   redis.call('HINCRBY', batch_key(keys, 'record', id), how, 1)
   complete_if_over(keys, id, server_ms())
 end
 
--- What is known of a batch, or false: see record.rs.
+-- The status of a batch, or false if there is none: see record.rs.
 local function status_of(keys, id)
   local known = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
     'limit', 'metadata', 'total', 'done', 'failed', 'dropped', 'created_ms', 'sealed_ms',

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Say that a batch gets no more pieces; one whose pieces have all ended completes.
+-- Seal a batch: it gets no more pieces. If all its pieces have ended, it completes.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 --
--- Returns what is known of it then, or false when there is none.
+-- Returns the new status of the batch, or false if there is no such batch.
 local keys = bind_keys()
 local id = ARGV[1]
 local now_ms = server_ms()

@@ -1,6 +1,6 @@
--- Ending pieces that nobody holds. Needs pieces.lua.
+-- Ends pieces that no worker holds. Needs pieces.lua.
 
--- Drops up to a page of a cancelled batch's pieces that are ready; answers how many.
+-- Drops up to a page of a cancelled batch's ready pieces. Returns how many.
 local function drop_ready(keys, id, page)
   local stream, dropped = batch_key(keys, 'pieces', id), 0
   local function drop(sid)
@@ -21,15 +21,15 @@ local function drop_ready(keys, id, page)
   return dropped
 end
 
--- The piece of that batch and id that waits for another try, if it does. What waits
--- under the id may be somebody else's: a plain job, or a piece of another batch.
+-- The scheduled piece with this batch and id, or nil. Another job may be scheduled
+-- under the id: a plain job, or a piece of another batch.
 local function read_later(keys, id, job_id)
   if not redis.call('ZSCORE', keys.later, job_id) then return nil end
   local job = read_entry(redis.call('HGET', keys.jobs, job_id) or '')
   return job and job.batch == id and job or nil
 end
 
--- Drops up to a page of its pieces that wait for another try; answers how many.
+-- Drops up to a page of the batch's scheduled pieces. Returns how many.
 local function drop_later(keys, id, page)
   local live, dropped, cursor = batch_key(keys, 'live', id), 0, '0'
   repeat
@@ -48,9 +48,9 @@ local function drop_later(keys, id, page)
   return dropped
 end
 
--- Buries pieces that are nowhere, because somebody else has deleted their entries: none
--- of the batch is in its stream, and some are not scheduled either. Looks at a few, and
--- answers whether it found any.
+-- Buries pieces whose entries another client has deleted: the batch's stream is empty,
+-- and these pieces are not scheduled either. Checks a few pieces, and returns whether
+-- it found a deleted one.
 local function bury_lost_pieces(keys, id, few)
   local stream, live = batch_key(keys, 'pieces', id), batch_key(keys, 'live', id)
   if redis.call('XLEN', stream) > 0 or count_leased(stream) > 0 then return false end
@@ -65,9 +65,9 @@ local function bury_lost_pieces(keys, id, few)
   return has_found
 end
 
--- Goes on with a cancel; answers whether there is more to be dropped. It completes with
--- the last piece, or here if it has none. The set of those to go on with is a hint: what
--- counts is the state.
+-- Continues a cancel. Returns whether more pieces must be dropped. The batch completes
+-- with its last piece, or here if it has none. The set `cancelling` is only a hint: the
+-- state in the record decides.
 local function cancel_page(keys, id, page)
   if state_of(keys, id) ~= 'cancelling' then
     redis.call('SREM', batch_key(keys, 'cancelling'), id)

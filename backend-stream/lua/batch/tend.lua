@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Go on with cancels that were left undone, bury pieces that somebody else has deleted,
--- free those that are held without a lease, complete what could not be completed when
--- its last piece ended, and remove a page of batches that have been completed for long
--- enough. One whose completion is still to be told stays.
+-- Continue unfinished cancels, bury pieces that another client has deleted, release
+-- pieces that are held without a lease, complete batches that could not complete when
+-- their last piece ended, and remove a page of batches whose retention has passed. A
+-- batch that is still in the outbox stays.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many pieces and batches at most
 --
--- Returns 1 if there is more else 0.
+-- Returns 1 if there is more work else 0.
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
@@ -15,7 +15,7 @@ local now_ms = server_ms()
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
 check_batches(keys)
--- Looked at by chance: whatever is not found now is found by a later call.
+-- Batches are chosen at random. A later call finds those that this call misses.
 local FEW, has_lost = 10, false
 local some = redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)
 local id = redis.call('SRANDMEMBER', batch_key(keys, 'cancelling'))
@@ -28,7 +28,7 @@ for _, running in ipairs(some) do
   local stream = batch_key(keys, 'pieces', running)
   local returned, gone = return_unleased(keys, stream, page)
   if returned + #gone > 0 then refresh(keys, running) end
-  -- What came back to a cancelled batch is dropped by the next call.
+  -- The next call drops the pieces that came back to a cancelled batch.
   if returned > 0 and state_of(keys, running) == 'cancelling' then
     redis.call('SADD', batch_key(keys, 'cancelling'), running)
   end
@@ -45,7 +45,7 @@ for _, one in ipairs(old) do
     redis.call('ZREM', batch_key(keys, 'ended'), one)
   end
 end
--- Whoever waits for a batch finds by itself that there is none.
+-- A caller that waits for a batch reads its record again and finds that it is gone.
 if redis.call('EXISTS', batch_key(keys, 'ids')) == 0 then
   redis.call('UNLINK', batch_key(keys, 'told'))
 end

@@ -1,9 +1,9 @@
-//! Telling other queues of completions.
+//! Pushes completion jobs to other queues.
 //!
-//! A completion that goes to another queue is noted in the outbox in the step that
-//! completes the batch. It is taken out after the push, which has an id of its own: so
-//! whoever forwards it, and however often, the job is there once (B5), for as long as the
-//! id is known there: until five minutes after that job's end.
+//! A completion job for another queue is stored in the outbox in the step that
+//! completes the batch. It is removed after the push. Its id is fixed, so however often
+//! workers push it, the queue stores it once (B5). That holds as long as the other
+//! queue remembers the id: until five minutes after the job's end.
 
 use std::time::Duration;
 
@@ -17,29 +17,29 @@ use crate::{
     scripts::{Letter, Store},
 };
 
-/// Completions forwarded together. A call that may have made some forwards no more than
-/// these behind it, because its caller waits.
+/// How many completions are forwarded at the same time. A call that may complete a
+/// batch forwards at most this many afterwards, because its caller waits.
 const HANDFUL: u32 = 10;
 
-/// Completions forwarded by one recovery at most.
+/// How many completions one recovery forwards at most.
 const PAGE: u32 = 100;
 
-/// Forwards a handful of what is in the outbox. The rest, and what cannot be forwarded
-/// now, stays for `recover`.
+/// Forwards a few completions of the outbox. The others, and those that fail now, stay
+/// there for `recover`.
 pub(crate) async fn forward(store: &Store, operation: Operation) {
     if let Err(error) = forward_some(store, operation, HANDFUL).await {
         tracing::debug!(%error, "completions are left to the next recovery");
     }
 }
 
-/// Forwards a page of the outbox; answers whether there may be more.
+/// Forwards a page of the outbox. Returns whether there may be more.
 pub(crate) async fn forward_page(store: &Store, page: u32) -> Result<bool, Error> {
     let page = page.min(PAGE);
     Ok(forward_some(store, Operation::Recover, page).await? == page as usize)
 }
 
-/// Forwards up to `most`, and answers how many. One that cannot be forwarded keeps no
-/// other back, unless the server is out of reach.
+/// Forwards up to `most` completions, and returns how many. One that fails does not
+/// block the others, unless the server cannot be reached.
 async fn forward_some(
     store: &Store,
     operation: Operation,

@@ -1,11 +1,11 @@
-//! What scripts tell of a batch: `status_of` in `lua/batch/records.lua`.
+//! Parses the status of a batch: `status_of` in `lua/batch/records.lua`.
 
 use std::num::NonZeroU32;
 
 use relq_core::{BatchId, BatchPriority, BatchState, BatchStatus, Error, Timestamp};
 use relq_redis::Reply;
 
-/// What is known of a batch; `None` when there is none.
+/// The status of a batch, or `None` if there is no such batch.
 pub(crate) fn status(reply: Reply) -> Result<Option<BatchStatus>, Error> {
     let mut fields = StatusFields(reply.list()?.into_iter());
     let Some(id) = fields.text()?.and_then(|id| BatchId::new(id).ok()) else {
@@ -29,7 +29,7 @@ pub(crate) fn status(reply: Reply) -> Result<Option<BatchStatus>, Error> {
     Ok(Some(status))
 }
 
-/// A state, by its word.
+/// The state with this name.
 pub(crate) fn state(reply: Reply) -> Result<Option<BatchState>, Error> {
     Ok(BatchState::from_word(&reply.text()?))
 }
@@ -61,7 +61,7 @@ impl StatusFields {
         Ok(counts)
     }
 
-    /// `-1` stands for none.
+    /// A time, or `None` for `-1`.
     fn time(&mut self) -> Result<Option<Timestamp>, Error> {
         let ms = self.next().map_or(Ok(-1), Reply::number)?;
         Ok((ms >= 0).then(|| Timestamp::from_unix_ms(ms)))

@@ -1,13 +1,13 @@
 //! Waiting for the completion of a batch.
 //!
 //! ```text
-//!  read the record, and the last completion that was told
-//!  XREAD BLOCK … STREAMS {Q}:batch:told LAST    any completion after that, at once
-//!  read the record again, right behind it, in the same round trip
+//!  read the record, and the id of the last completion of any batch
+//!  XREAD BLOCK … STREAMS {Q}:batch:told LAST    wakes at any later completion
+//!  read the record again right after it, in the same round trip
 //! ```
 //!
-//! What is told is a hint: the record is what counts (B5). Nothing is taken from the
-//! stream, which has one entry at most, so that all who wait hear of it.
+//! The stream only gives a hint: the record decides (B5). It holds one entry at most,
+//! and reading does not remove it, so every waiter sees it.
 
 use std::time::Duration;
 
@@ -16,14 +16,15 @@ use relq_redis::{Cmd, WaitingConn, command};
 
 use crate::scripts::{BatchSnapshot, Store};
 
-/// How long the server holds the command at most; after that the record is read again,
-/// whatever was heard.
+/// How long the server holds the command at most. After that the record is read again,
+/// with or without a completion.
 const BLOCK: Duration = Duration::from_secs(2);
 
-/// How long a waiter that cannot listen waits before it reads the record again.
+/// How long a waiter without a connection to listen on waits before it reads the record
+/// again.
 const DEAF: Duration = Duration::from_millis(500);
 
-/// Waits up to `timeout`, and answers what is known of the batch then.
+/// Waits up to `timeout`, and returns the status of the batch then.
 pub(crate) async fn until_completed(
     store: &Store,
     batch: &BatchId,
@@ -52,7 +53,7 @@ pub(crate) async fn until_completed(
     }
 }
 
-/// What is known of the batch once something was told, or a while is over.
+/// The status of the batch after some batch has completed, or after `BLOCK`.
 async fn listen(
     store: &Store,
     batch: &BatchId,
@@ -72,7 +73,7 @@ async fn listen(
 
 fn told_after(store: &Store, last: &str, block: Duration) -> Cmd {
     let mut cmd = command("XREAD");
-    // Never zero, which would be for ever.
+    // Never zero: a block of zero never ends.
     cmd.arg("COUNT").arg(1).arg("BLOCK").arg(block.as_millis().to_string());
     cmd.arg("STREAMS").arg(store.keys.told()).arg(last);
     cmd

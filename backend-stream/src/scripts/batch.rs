@@ -1,4 +1,4 @@
-//! The calls of batches.
+//! The script calls of batches.
 
 use bytes::Bytes;
 use relq_core::{
@@ -15,22 +15,22 @@ use relq_redis::{
 use super::{BATCH_SCRIPTS, Store};
 use crate::batch::record;
 
-/// A completion that is to be told to another queue.
+/// A completion job for another queue.
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) batch: Bytes,
     pub(crate) queue: String,
     pub(crate) entry: Bytes,
     pub(crate) delay_ms: u64,
-    /// From the push on, 0 for none.
+    /// Counted from the push, 0 for none.
     pub(crate) expires_ms: u64,
 }
 
-/// A batch, and what was told last of all batches of the queue.
+/// The status of a batch, and the last completion of any batch of the queue.
 #[derive(Debug)]
 pub(crate) struct BatchSnapshot {
     pub(crate) status: Option<BatchStatus>,
-    /// The id in the stream of completions.
+    /// The id of that completion in the stream `told`.
     pub(crate) last_told: String,
 }
 
@@ -43,7 +43,7 @@ impl BatchSnapshot {
     }
 }
 
-/// What stands for no limit.
+/// The number that scripts use for no limit.
 const UNLIMITED: u32 = 0;
 
 impl Store {
@@ -123,8 +123,8 @@ impl Store {
         record::status(call.run(&self.conn, Operation::SealBatch).await?)
     }
 
-    /// Cancels a batch and drops a page of its pieces; says whether there is more to be
-    /// dropped.
+    /// Cancels a batch and drops a page of its pieces. Returns whether more pieces must
+    /// be dropped.
     pub(crate) async fn cancel_batch(
         &self,
         batch: &BatchId,
@@ -162,7 +162,7 @@ impl Store {
         BatchSnapshot::of(self.reading_batch(batch).run(&self.conn, operation).await?)
     }
 
-    /// The call of [`read_batch`](Self::read_batch), to be sent behind another.
+    /// The call of [`read_batch`](Self::read_batch), for use after another call.
     pub(crate) fn reading_batch(&self, batch: &BatchId) -> Call<'static> {
         let call = self.bookkeeping.call(&BATCH_SCRIPTS.read_batches);
         call.arg("one").arg(batch.as_str()).arg(1)
@@ -180,7 +180,7 @@ impl Store {
         known.filter_map(|one| record::status(one).transpose()).collect()
     }
 
-    /// Does a page of what is left to be done for batches.
+    /// Runs a page of the maintenance of batches.
     pub(crate) async fn tend(&self, page: u32) -> Result<Recovered, Error> {
         let call = self.bookkeeping.call(&BATCH_SCRIPTS.tend).arg(page);
         let more = call.run(&self.conn, Operation::Recover).await?.number()? == 1;
@@ -210,7 +210,7 @@ impl Store {
     }
 }
 
-/// What the positions and ids of the duplicates say of each piece.
+/// Converts the positions and ids of the duplicates into one result for each piece.
 fn pushed(
     ids: Vec<JobId>,
     mut duplicates: impl Iterator<Item = Reply>,

@@ -1,4 +1,4 @@
-//! Every script, and a typed function to call it by.
+//! Every script, and a typed function to call it.
 
 mod batch;
 mod operator;
@@ -25,7 +25,7 @@ relq_redis::scripts! {
 }
 
 relq_redis::scripts! {
-    /// Those of batches.
+    /// The scripts of batches.
     struct BatchScripts in "../../lua/batch/";
     add, alter, cancel_batch, create, read_batches, read_outbox, seal, tend,
 }
@@ -48,8 +48,8 @@ static BATCH_SCRIPTS: LazyLock<BatchScripts> =
 static BOOKKEEPING_SCRIPTS: LazyLock<BookkeepingScripts> =
     LazyLock::new(|| BookkeepingScripts::new(&LIBRARY));
 
-/// What scripts know from here: what stands before the id and the payload that another
-/// client has added, and how long ids are remembered.
+/// The constants that scripts get from Rust: the header that an entry of another client
+/// gets before its id and payload, and how long ids are remembered.
 fn constants() -> String {
     let byte = |byte: u8| format!("\\{byte:03}");
     let bytes: String = entry::uncounted_bare_header().into_iter().map(byte).collect();
@@ -57,8 +57,8 @@ fn constants() -> String {
     format!("local BARE_HEADER, MEMORY_MS = '{bytes}', {memory_ms}")
 }
 
-/// The names of all scripts that a queue of this backend sends, for who watches the
-/// server or judges the backend.
+/// The names of all scripts that a queue of this backend sends. For tools that monitor
+/// the server or judge the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
@@ -69,7 +69,7 @@ pub(crate) fn all_scripts() -> impl Iterator<Item = &'static Script> {
     own.chain(BOOKKEEPING_SCRIPTS.all())
 }
 
-/// A queue's keys on a connection: what the scripts are called on.
+/// The keys of a queue and a connection, on which the scripts are called.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,

@@ -1,4 +1,4 @@
-//! The calls of operators.
+//! The script calls of operators.
 
 use bytes::Bytes;
 use relq_core::{Error, Operation, Stats};
@@ -13,8 +13,8 @@ impl Store {
         Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
-    /// Ends a job that is ready in a stream, by the id of its entry there; answers
-    /// whether it still was.
+    /// Ends a ready job in a stream, by the id of its entry there. Returns whether it
+    /// was still ready.
     pub(crate) async fn cancel_ready(
         &self,
         stream: &Stream,

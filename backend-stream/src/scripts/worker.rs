@@ -1,4 +1,4 @@
-//! The calls of producers, workers and reapers.
+//! The script calls of producers, workers and reapers.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use relq_redis::{
 use super::{SCRIPTS, Store};
 use crate::lease::{self, Token};
 
-/// How long another consumer of the group may hold entries, which have no lease.
+/// How long a foreign consumer of the group may hold entries. They have no lease.
 const FOREIGN_KEY_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
 
 impl Store {
-    /// Appends plain entries: one as any client would.
+    /// Appends plain entries. A single one is sent as XADD, as any client sends it.
     pub(crate) async fn append(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
         let stream = &self.keys.normal;
         if let [entry] = entries {
@@ -64,7 +64,7 @@ impl Store {
         })
     }
 
-    /// Ends jobs; answers the positions of the leases that were lost.
+    /// Ends jobs. Returns the positions of the lost leases.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -75,7 +75,7 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// As `finish`, for jobs with something to clean up behind them.
+    /// Like `finish`, for jobs with side records.
     pub(crate) async fn finish_with_side_records(
         &self,
         receipts: &[&Receipt],
@@ -105,7 +105,7 @@ impl Store {
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Takes back what consumers that are not relq's hold for too long.
+    /// Takes back entries that foreign consumers hold for too long.
     pub(crate) async fn adopt(&self, page: u32) -> Result<Recovered, Error> {
         let call = self.bookkeeping.call(&SCRIPTS.adopt);
         let call = call.arg(page).arg(millis(FOREIGN_KEY_MAY_HOLD));

@@ -1,4 +1,5 @@
-//! What is special to batches here: the streams of their pieces, and hands in them.
+//! What is special to batches here: the streams of their pieces, and changes by other
+//! clients.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +13,7 @@ fn id() -> BatchId {
     BatchId::new("b").unwrap()
 }
 
-/// A sealed batch of so many pieces.
+/// A sealed batch of `count` pieces.
 async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
     assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);
     let pieces: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
@@ -21,14 +22,14 @@ async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
     queue.seal(&batch.id).await.unwrap().unwrap();
 }
 
-/// A batch whose completion is told to that queue, by a job that has its name.
+/// A batch that pushes its completion job to that queue. The job has the batch's name.
 fn tell(batch: &str, name: &str) -> NewBatch {
     let on_complete = OnComplete::new(NewJob::new(batch.to_owned()));
     let on_complete = on_complete.queue(QueueName::new(name).unwrap());
     NewBatch::new(BatchId::new(batch).unwrap()).on_complete(on_complete)
 }
 
-/// Completes so many batches while the queue that they tell cannot be pushed to.
+/// Completes `letters` batches while the queue for their completions refuses pushes.
 async fn fill_outbox(server: &Server, queue: &StreamQueue, letters: u32) {
     say(server, "SET there foreign");
     for number in 0..letters {
@@ -49,7 +50,7 @@ async fn status(queue: &StreamQueue) -> BatchStatus {
     queue.batch(&id()).await.unwrap().unwrap()
 }
 
-/// B3: the slots in use are what the server says that the consumer `leased` holds.
+/// B3: the slots in use are the entries that the consumer `leased` holds.
 #[tokio::test]
 async fn slots_are_pending_entries() {
     let server = Server::start();
@@ -64,7 +65,7 @@ async fn slots_are_pending_entries() {
     assert_sound(&queue).await;
 }
 
-/// B6: nothing of a completed batch is kept but its record, and that goes in its time.
+/// B6: only the record of a completed batch is kept, and it is removed in time.
 #[tokio::test]
 async fn a_completed_batch_is_its_record() {
     let server = Server::start();
@@ -91,7 +92,7 @@ async fn a_completed_batch_is_its_record() {
     assert_eq!(of_batches(), [""; 0]);
 }
 
-/// B5, B8: pieces that somebody else deletes are dead letters, and the batch ends.
+/// B5, B8: pieces that another client deletes are dead letters, and the batch ends.
 #[tokio::test]
 async fn deleted_pieces_have_failed_and_the_batch_ends() {
     let server = Server::start();
@@ -114,7 +115,7 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     assert_sound(&queue).await;
 }
 
-/// B4: a piece that came back and was deleted keeps its batch from nobody.
+/// B4: a returned piece that was deleted does not block the other pieces of its batch.
 #[tokio::test]
 async fn a_deleted_piece_that_came_back_hides_no_other() {
     let server = Server::start();
@@ -129,7 +130,7 @@ async fn a_deleted_piece_that_came_back_hides_no_other() {
     assert_eq!(next.expect("the other is claimable").payload, "1");
 }
 
-/// B5: a completion that cannot be read any more holds up no other.
+/// B5: a completion that cannot be read does not block the others.
 #[tokio::test]
 async fn a_damaged_completion_holds_up_no_other() {
     let server = Server::start();
@@ -144,7 +145,8 @@ async fn a_damaged_completion_holds_up_no_other() {
     assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 2);
 }
 
-/// R1, B3: pieces that are held without a lease come back, with their slots.
+/// R1, B3: pieces that are held without a lease become ready again, and free their
+/// slots.
 #[tokio::test]
 async fn pieces_held_without_a_lease_come_back() {
     let server = Server::start();
@@ -164,8 +166,8 @@ async fn pieces_held_without_a_lease_come_back() {
     assert_sound(&queue).await;
 }
 
-/// B3, B8: entries that are deleted while they are held without a lease free their slots,
-/// and have failed in the end.
+/// B3, B8: entries that are deleted while they are held without a lease free their
+/// slots, and their pieces fail in the end.
 #[tokio::test]
 async fn entries_deleted_with_their_leases_free_their_slots() {
     let server = Server::start();
@@ -185,7 +187,7 @@ async fn entries_deleted_with_their_leases_free_their_slots() {
     assert_sound(&queue).await;
 }
 
-/// B7: a cancelled batch whose leases somebody else has deleted ends all the same.
+/// B7: a cancelled batch whose leases another client has deleted ends all the same.
 #[tokio::test]
 async fn a_cancelled_batch_without_its_leases_ends() {
     let server = Server::start();
@@ -202,7 +204,7 @@ async fn a_cancelled_batch_without_its_leases_ends() {
     assert_sound(&queue).await;
 }
 
-/// R1, B7: what is left of a cancel drops nothing of a batch that is open.
+/// R1, B7: a batch that is listed in `cancelling` but open keeps its pieces.
 #[tokio::test]
 async fn a_batch_that_is_open_is_not_swept() {
     let server = Server::start();
@@ -215,7 +217,7 @@ async fn a_batch_that_is_open_is_not_swept() {
     assert_eq!((status(&queue).await.waiting, served(&queue).await.len()), (3, 3));
 }
 
-/// B7: the last piece to end leaves nothing of the cancel.
+/// B7: a batch that completes is removed from `cancelling`.
 #[tokio::test]
 async fn a_batch_that_completes_is_swept_no_more() {
     let server = Server::start();
@@ -231,7 +233,7 @@ async fn a_batch_that_completes_is_swept_no_more() {
     assert!(!keys(&server).contains(&"{q}:batch:cancelling".to_owned()));
 }
 
-/// B2: an operator's cancel of a piece drops it, wherever it is, and counts it once.
+/// B2: an operator's cancel drops a piece in any state, and counts it once.
 #[tokio::test]
 async fn a_cancelled_piece_is_dropped_wherever_it_is() {
     let server = Server::start();
@@ -254,7 +256,7 @@ async fn a_cancelled_piece_is_dropped_wherever_it_is() {
     assert_sound(&queue).await;
 }
 
-/// B8: a redriven piece is a plain job, and the record stays as it is.
+/// B8: a redriven piece is a plain job, and the batch's record does not change.
 #[tokio::test]
 async fn a_redriven_piece_is_a_plain_job() {
     let server = Server::start();
@@ -275,7 +277,8 @@ async fn a_redriven_piece_is_a_plain_job() {
     assert_sound(&queue).await;
 }
 
-/// A claim looks at the batch that it takes from, and at no other of thousands.
+/// A claim reads the batch that it takes a piece from, and none of the thousands of
+/// others.
 #[tokio::test]
 async fn a_claim_looks_at_no_batch_in_vain() {
     let server = Server::start();
@@ -297,7 +300,7 @@ async fn a_claim_looks_at_no_batch_in_vain() {
     assert!(calls(&server, "xreadgroup") < 5);
 }
 
-/// B5: all who wait are told at once, however many, and sleep until then.
+/// B5: every waiter is woken at once, however many there are, and sleeps until then.
 #[tokio::test]
 async fn all_who_wait_are_told_at_once() {
     let server = Server::start();
@@ -330,7 +333,7 @@ async fn all_who_wait_are_told_at_once() {
     );
 }
 
-/// R4: a token of pieces is none of a push, nor the other way round.
+/// R4: a token of pieces is not accepted for a push, nor the other way round.
 #[tokio::test]
 async fn a_token_belongs_to_its_call() {
     let server = Server::start();
@@ -349,8 +352,8 @@ async fn a_token_belongs_to_its_call() {
     }
 }
 
-/// B5: a completion that another queue does not take keeps no other back, is told by
-/// `recover`, and gets there once it can.
+/// B5: a completion that another queue refuses does not block the others, is reported
+/// by `recover`, and arrives once the queue accepts it.
 #[tokio::test]
 async fn a_completion_that_is_refused_waits_in_the_outbox() {
     let server = Server::start();
@@ -372,8 +375,8 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
 }
 
-/// B5: who settles a piece waits for a handful of completions, and not for all that
-/// others have left to `recover`.
+/// B5: a settlement of a piece waits for a few completions, and not for all that are
+/// left to `recover`.
 #[tokio::test]
 async fn a_settlement_forwards_a_handful() {
     let server = Server::start();
@@ -387,7 +390,7 @@ async fn a_settlement_forwards_a_handful() {
     assert_eq!(in_outbox(&server), 20);
 }
 
-/// B5: recovery goes on while there are completions to be told.
+/// B5: recovery continues while there are completions to forward.
 #[tokio::test]
 async fn recovery_empties_the_outbox() {
     let server = Server::start();
@@ -400,7 +403,7 @@ async fn recovery_empties_the_outbox() {
     assert_eq!(served(&open(&server, "there").await).await.len(), 120);
 }
 
-/// R19: all that batches keep is in the slot of the queue.
+/// R19: all keys of batches are in the slot of the queue.
 #[tokio::test]
 async fn batches_live_in_the_slot_of_their_queue() {
     let server = Server::start();

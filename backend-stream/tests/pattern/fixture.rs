@@ -11,7 +11,7 @@ use relq_stream::{StreamConfig, StreamQueue};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// A lease that ends while a test waits for it.
+/// A lease that expires while a test waits for it.
 pub(crate) const BRIEF: Duration = Duration::from_millis(50);
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -38,7 +38,7 @@ pub(crate) async fn push(queue: &StreamQueue, payload: &'static str) {
     queue.push_one(NewJob::new(payload)).await.unwrap();
 }
 
-/// Pushes so many numbered jobs.
+/// Pushes `count` numbered jobs.
 pub(crate) async fn push_many(queue: &StreamQueue, count: u32) {
     let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
     for page in jobs.chunks(1000) {
@@ -65,7 +65,8 @@ pub(crate) async fn finish(queue: &StreamQueue, held: Vec<Delivery>) {
     assert!(settled.iter().all(|answer| *answer == Settled::Applied));
 }
 
-/// Leases a job to a worker that is never heard of again, until the lease is over.
+/// Leases a job to a worker that never reports again, and waits until the lease has
+/// expired.
 pub(crate) async fn abandon(queue: &StreamQueue) -> Delivery {
     let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
     let held = queue.claim_one(&brief).await.unwrap().unwrap();
@@ -73,7 +74,7 @@ pub(crate) async fn abandon(queue: &StreamQueue) -> Delivery {
     held
 }
 
-/// Completes once the figures are as asked.
+/// Waits until the stats satisfy the condition.
 pub(crate) async fn until(queue: &StreamQueue, is_so: impl Fn(&Stats) -> bool) {
     let start = Instant::now();
     while !is_so(&queue.stats().await.unwrap()) {
@@ -81,7 +82,8 @@ pub(crate) async fn until(queue: &StreamQueue, is_so: impl Fn(&Stats) -> bool) {
     }
 }
 
-/// What is delivered, one by one and kept, until there is nothing more.
+/// Claims jobs one by one until none is ready, and returns their payloads. Keeps the
+/// leases.
 pub(crate) async fn served(queue: &StreamQueue) -> Vec<String> {
     let mut payloads = Vec::new();
     while let Some(one) = queue.claim_one(&ask("w")).await.unwrap() {
@@ -90,7 +92,7 @@ pub(crate) async fn served(queue: &StreamQueue) -> Vec<String> {
     payloads
 }
 
-/// The dead letters, each by its id and why it died.
+/// The dead letters, each with its id and its reason.
 pub(crate) async fn dead(queue: &StreamQueue) -> Vec<(String, String)> {
     let ask = PeekRequest::new(JobState::Dead, many(100));
     let words = |job: JobView| {
@@ -108,7 +110,7 @@ pub(crate) async fn assert_sound(queue: &StreamQueue) {
     assert_eq!(problems(queue).await, Vec::<String>::new());
 }
 
-/// Says a command, word by word, and answers what the server did.
+/// Sends a command, whose words are separated by spaces. Returns the server's reply.
 pub(crate) fn say(server: &Server, words: &str) -> String {
     let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
     let answer = String::from_utf8_lossy(&server.command(&words)).into_owned();
@@ -125,7 +127,7 @@ pub(crate) fn entries(server: &Server) -> Vec<String> {
     answer.lines().filter(is_id).map(str::to_owned).collect()
 }
 
-/// The id of the only one.
+/// The id of the only entry.
 pub(crate) fn only_entry(server: &Server) -> String {
     let [id] = <[String; 1]>::try_from(entries(server)).unwrap();
     id
@@ -138,7 +140,7 @@ pub(crate) fn info(server: &Server, section: &str, field: &str) -> u64 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// How often a command was run since the statistics were reset, by scripts too.
+/// How often a command ran since the statistics were reset. Calls by scripts count too.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let text = say(server, "INFO commandstats");
     let prefix = format!("cmdstat_{command}:calls=");

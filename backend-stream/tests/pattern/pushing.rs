@@ -1,4 +1,4 @@
-//! What other clients add to the stream (R20).
+//! Entries that other clients add to the stream (R20).
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// Completes once a notifier waits at the server.
+/// Waits until a notifier waits at the server.
 async fn until_held(server: &Server) {
     let start = Instant::now();
     while !say(server, "CLIENT LIST").contains("cmd=xreadgroup") {
@@ -16,7 +16,7 @@ async fn until_held(server: &Server) {
     }
 }
 
-/// R20: what any client adds wakes a claim that waits, as a first delivery.
+/// R20: an entry that any client adds wakes a waiting claim, as a first delivery.
 #[tokio::test]
 async fn a_bare_push_wakes_a_waiting_claim_at_once() {
     let server = Server::start();
@@ -40,7 +40,7 @@ async fn a_bare_push_wakes_a_waiting_claim_at_once() {
     assert_sound(&queue).await;
 }
 
-/// What is handed to a waiter that is gone by then is ready, and not yet delivered.
+/// A job that was handed to a waiter that has gone is ready, and not yet delivered.
 #[tokio::test]
 async fn a_dead_waiter_has_taken_nothing() {
     let server = Server::start();
@@ -60,7 +60,7 @@ async fn a_dead_waiter_has_taken_nothing() {
     assert_sound(&queue).await;
 }
 
-/// R20, R2: the field `job` is the payload, and others come along as headers.
+/// R20, R2: the field `job` is the payload, and other fields arrive as headers.
 #[tokio::test]
 async fn fields_beside_the_payload_are_headers() {
     let server = Server::start();
@@ -79,8 +79,8 @@ async fn fields_beside_the_payload_are_headers() {
     }
 }
 
-/// R20: a single field is the payload, whatever it is called; several without the field
-/// `job` are headers alone.
+/// R20: a single field is the payload, whatever its name. Several fields without the
+/// field `job` are only headers.
 #[tokio::test]
 async fn a_single_field_may_have_any_name() {
     let server = Server::start();
@@ -98,7 +98,7 @@ async fn a_single_field_may_have_any_name() {
     finish(&queue, held).await;
 }
 
-/// R3: fields that are no text end as a dead letter, with all their bytes.
+/// R3: an entry whose fields are not text becomes a dead letter, with all its bytes.
 #[tokio::test]
 async fn headers_that_are_no_text_are_buried_with_their_bytes() {
     let server = Server::start();
@@ -114,8 +114,7 @@ async fn headers_that_are_no_text_are_buried_with_their_bytes() {
     assert_sound(&queue).await;
 }
 
-/// A bare job that comes back has the id that it has in the stream, and shows its
-/// attempts.
+/// A returned job of another client keeps the id of its entry, and shows its attempts.
 #[tokio::test]
 async fn what_came_back_shows_its_id_and_attempts() {
     let server = Server::start();

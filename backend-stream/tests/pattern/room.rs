@@ -1,4 +1,4 @@
-//! What the streams hold, and how much room that takes.
+//! What the streams hold, and how much memory it takes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// The whole life of a job with every option.
+/// A job with every option goes through its whole life.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();
@@ -32,8 +32,8 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert!(say(&server, "XLEN q").starts_with(":0"));
 }
 
-/// R1: what is finished takes no room, and what waits or is held is never dropped for
-/// it, however much comes and goes beside it.
+/// R1: a finished job takes no memory, and a ready or leased job is never dropped,
+/// however many others come and go.
 #[tokio::test]
 async fn finished_jobs_take_no_room_and_waiting_ones_stay() {
     let server = Server::start();
@@ -82,7 +82,7 @@ async fn workers_are_no_consumers() {
     assert!(say(&server, "XINFO CONSUMERS q relq").starts_with("*1\r\n"));
 }
 
-/// R13: what came back is served before what is new, and keeps its order.
+/// R13: returned jobs are served before new ones, and keep their order.
 #[tokio::test]
 async fn what_comes_back_is_where_it_was() {
     let server = Server::start();
@@ -97,7 +97,7 @@ async fn what_comes_back_is_where_it_was() {
     assert_eq!(served(&queue).await, ["0", "1", "2", "3", "4"]);
 }
 
-/// A job that waits is one entry, with 29 bytes of header before its payload.
+/// A ready job is one entry, with 29 bytes of header before its payload.
 #[tokio::test]
 async fn a_waiting_job_costs_little_more_than_an_entry() {
     let server = Server::start();
@@ -119,7 +119,7 @@ async fn a_waiting_job_costs_little_more_than_an_entry() {
     assert!(ours * 100 <= plain * 120, "{ours} bytes against {plain}");
 }
 
-/// Idle workers leave the server alone.
+/// Idle workers send few commands.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     let server = Server::start();
@@ -131,12 +131,12 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     queue.claim_one(&ask("w").wait(wait)).await.unwrap();
 
     let scripts = calls(&server, "evalsha");
-    // A claim reads the stream once by itself; what goes beyond that are the notifiers.
+    // Each claim reads the stream once. All other reads are the notifiers'.
     let notifiers = calls(&server, "xreadgroup") - scripts + calls(&server, "blpop");
     assert!(
         (1..=2 * wait.as_secs()).contains(&(scripts + notifiers)),
         "{scripts} {notifiers}"
     );
-    // The connection that waits reads the marker when it is opened (R25).
+    // The waiting connection reads the marker when it is opened (R25).
     assert!(calls(&server, "eval") <= 1, "{} looks", calls(&server, "eval"));
 }

@@ -1,4 +1,4 @@
-//! What others may do to the stream, and how the queue comes to itself again.
+//! How other clients may change the stream, and how the queue recovers.
 
 use relq_conformance::server::Server;
 use relq_core::*;
@@ -27,7 +27,7 @@ async fn a_deleted_entry_ends_as_a_dead_letter_and_not_as_a_loop() {
     assert_sound(&queue).await;
 }
 
-/// A worker that holds a deleted job may finish it, and nothing is left behind.
+/// A worker that holds a deleted job may finish it, and no key is left behind.
 #[tokio::test]
 async fn a_deleted_job_may_be_finished() {
     let server = Server::start();
@@ -44,7 +44,7 @@ async fn a_deleted_job_may_be_finished() {
     assert!(say(&server, "XPENDING q relq").starts_with("*4\r\n:0"));
 }
 
-/// A deleted job that fails is a dead letter: there is nothing to try again.
+/// A deleted job that fails becomes a dead letter: nothing is left to retry.
 #[tokio::test]
 async fn a_deleted_job_that_fails_is_buried() {
     let server = Server::start();
@@ -67,8 +67,7 @@ async fn a_deleted_job_that_fails_is_buried() {
     }
 }
 
-/// A job that came back and was deleted is a dead letter for the claim that comes to
-/// it, which goes on to the next.
+/// A claim that finds a returned job deleted buries it, and leases the next job.
 #[tokio::test]
 async fn a_deleted_job_that_came_back_is_buried_by_a_claim() {
     let server = Server::start();
@@ -85,7 +84,7 @@ async fn a_deleted_job_that_came_back_is_buried_by_a_claim() {
     assert_sound(&queue).await;
 }
 
-/// R7, R8: acknowledging what a worker holds is nobody's business but the worker's.
+/// R7, R8: an XACK by another client does not end a worker's lease.
 #[tokio::test]
 async fn an_acknowledgement_by_others_changes_nothing() {
     let server = Server::start();
@@ -103,8 +102,8 @@ async fn an_acknowledgement_by_others_changes_nothing() {
     assert_sound(&queue).await;
 }
 
-/// What another consumer of the group holds comes back once it is idle for long, and
-/// the consumer goes.
+/// Entries that a foreign consumer of the group holds come back once it is idle for
+/// long, and the consumer is deleted.
 #[tokio::test]
 async fn what_foreign_keys_hold_is_taken_back() {
     let server = Server::start();
@@ -125,8 +124,8 @@ async fn what_foreign_keys_hold_is_taken_back() {
     assert_sound(&queue).await;
 }
 
-/// A stream that somebody deleted takes and gives out what is pushed next, and what was
-/// in the hands of workers ends as dead letters.
+/// A stream that another client deleted accepts and serves new jobs. The jobs that
+/// workers held become dead letters.
 #[tokio::test]
 async fn a_deleted_stream_begins_anew() {
     let server = Server::start();
@@ -143,7 +142,7 @@ async fn a_deleted_stream_begins_anew() {
     assert_sound(&queue).await;
 }
 
-/// A group that somebody destroyed is made again, and no job is lost.
+/// A group that another client destroyed is created again, and no job is lost.
 #[tokio::test]
 async fn a_destroyed_group_is_made_again() {
     let server = Server::start();
@@ -159,7 +158,7 @@ async fn a_destroyed_group_is_made_again() {
     assert_sound(&queue).await;
 }
 
-/// R1: what is held without a lease does not stay so for ever.
+/// R1: an entry that is held without a lease becomes ready again.
 #[tokio::test]
 async fn what_is_held_without_a_lease_comes_back() {
     let server = Server::start();
@@ -179,7 +178,7 @@ async fn what_is_held_without_a_lease_comes_back() {
     assert_sound(&queue).await;
 }
 
-/// R3: jobs that are deleted with their leases are dead letters.
+/// R3: jobs that are deleted together with their leases become dead letters.
 #[tokio::test]
 async fn jobs_deleted_with_their_leases_are_dead() {
     let server = Server::start();
@@ -196,7 +195,7 @@ async fn jobs_deleted_with_their_leases_are_dead() {
     assert_sound(&queue).await;
 }
 
-/// R23: what nobody would ever claim is found by an audit.
+/// R23: an audit reports an entry that would never be claimed.
 #[tokio::test]
 async fn an_audit_finds_what_is_lost_in_the_stream() {
     let server = Server::start();
