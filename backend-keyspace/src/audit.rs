@@ -37,7 +37,7 @@ pub(crate) async fn read(
     }
     if foreign_keys == ForeignKeys::Refused {
         for key in &shown.foreign_keys {
-            seen.problem(format!("the key {} is none of the queue's", text(key)));
+            seen.problem(format!("the key {} does not belong to the queue", text(key)));
         }
     }
     Ok(())
@@ -62,7 +62,7 @@ async fn read_leased(store: &Store, seen: &mut Seen) -> Result<(), Error> {
         for (lease, is_there) in page.iter().zip(store.are_there(page).await?) {
             seen.job(lease::id_of(lease));
             if !is_there {
-                seen.problem(format!("the lease {} is of no job", text(lease)));
+                seen.problem(format!("the lease {} has no job", text(lease)));
             }
         }
     }

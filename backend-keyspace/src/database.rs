@@ -10,9 +10,9 @@ use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 /// misses all of them once in twenty thousand times.
 const PAGES: usize = 10;
 
-const OF_A_CLUSTER: &str = "it is a node of a Redis Cluster, and this pattern needs a whole \
-                            database on one server: RANDOMKEY and SCAN see the keys of \
-                            one node";
+const OF_A_CLUSTER: &str = "the server is a node of a Redis Cluster, and this pattern needs \
+                            a whole database on one server: RANDOMKEY and SCAN return \
+                            the keys of one node";
 
 /// Fails with the reason if the queue cannot use the database. Whether another queue
 /// owns it is checked with the marker: `relq_redis::Owner`.
@@ -63,9 +63,9 @@ async fn refuse_foreign_keys(store: &Store) -> Result<(), Error> {
         if let Some(key) = page.named.first() {
             let key = String::from_utf8_lossy(key);
             let why = format!(
-                "the database at {} holds keys that are none of the queue's, such as \
-                 {key:?}: give the queue a database of its own, or say that foreign \
-                 keys are tolerated",
+                "the database at {} holds keys that do not belong to the queue, such as \
+                 {key:?}: give the queue a database of its own, or tolerate foreign \
+                 keys with `?foreign=tolerate` in the URL",
                 store.conn
             );
             return Err(unusable(store, why));

@@ -47,7 +47,7 @@ impl Adoption {
         let (adopted, next) = store.adopt(&self.cursor(), ADOPTED_FOR).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
         if adopted > 0 {
-            tracing::info!(adopted, "some other client renamed jobs without a lease");
+            tracing::info!(adopted, "another client renamed jobs without a lease");
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Freeing {
         let (freed, next) = store.free_deleted(&self.cursors()).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
         if freed > 0 {
-            tracing::info!(freed, "some other client deleted jobs");
+            tracing::info!(freed, "another client deleted jobs");
         }
         Ok(())
     }

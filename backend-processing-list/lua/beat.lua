@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
--- A worker's heartbeat: its jobs that are named are leased from now on. What is in its
--- list and is not named keeps the end that it had (R10), and what a move has put there
--- that nobody has seen goes back.
+-- A worker's heartbeat: extends its named jobs from now on. A job in its list that is
+-- not named keeps its old lease end (R10). A job that a blocking move put there and no
+-- claim has stamped goes back.
 --
--- KEYS[1] ready      LIST  Q itself
+-- KEYS[1] ready      LIST  Q itself, oldest on the right
 -- KEYS[2] leased     ZSET  lease -> end (ms), of those with an end of their own
 -- KEYS[3] workers    ZSET  session -> end of its heartbeat (ms)
 -- KEYS[4] cancelled  ZSET  lease of a cancelled job -> when it may be forgotten (ms)
--- KEYS[5] list       LIST  the session's own
+-- KEYS[5] list       LIST  the session's own list
 -- ARGV[1] session
 -- ARGV[2] lease (ms)
 -- ARGV[3...] names of leases
 --
--- Returns {new end (ms), {positions from 0 of the lost}, {those of the cancelled}}.
+-- Returns {new end (ms), {positions of the lost from 0}, {positions of the cancelled}}.
 local ready, leased, workers, cancelled, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local session = ARGV[1]
 local end_ms = server_ms() + tonumber(ARGV[2])

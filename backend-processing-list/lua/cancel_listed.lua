@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 -- End a job that is an element of a list, ready or leased.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's, then
--- KEYS[last] list  LIST  the one that it was seen in
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then
+-- KEYS[last] list  LIST  the list that holds the element
 -- ARGV[1] the element
--- ARGV[2] the session whose list it is, or empty
--- ARGV[3] how long ids are remembered after their job (ms)
+-- ARGV[2] the session that owns the list, or empty
+-- ARGV[3] how long an id is remembered after its job has ended (ms)
 -- ARGV[4] how long a cancelled lease is remembered after its end (ms)
 --
--- Returns 1 if it was there, else 0.
+-- Returns 1 if the element was there, else 0.
 local keys = bind_keys()
 local list = KEYS[#KEYS]
 local element, session = ARGV[1], ARGV[2]

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- End jobs of one processing list: removing the element decides.
+-- End jobs of one processing list. A job counts as ended if its element was removed.
 --
 -- KEYS[1] list    LIST  the processing list
 -- KEYS[2] leased  ZSET  lease -> end (ms), of those with an end of their own
@@ -7,9 +7,9 @@
 -- KEYS[4] unique  HASH  unique key -> holder
 -- KEYS[5] ids     ZSET  client-made id -> when it may be forgotten (ms)
 -- KEYS[6] errors  HASH  id -> last error
--- ARGV[1] the total to add to
--- ARGV[2] how long ids are remembered after their job (ms), or 0 if there is nothing to
---         clean up behind the jobs
+-- ARGV[1] name of the total to increase
+-- ARGV[2] how long an id is remembered after its job has ended (ms); 0 if the jobs
+--         have no side records
 -- ARGV[3...] leases: elements of the list
 --
 -- Returns the positions, from 0, of the leases that were lost.
@@ -21,7 +21,7 @@ local now_ms = window_ms > 0 and server_ms()
 
 local names = {}
 for i = FIRST, #ARGV do names[#names + 1] = read_element(list, ARGV[i]) end
--- Keys of another type fail here, before the first write. What is lost has no end.
+-- Keys of another type fail here, before the first write. A lost lease has no end left.
 redis.call('HLEN', totals)
 redis.call('LLEN', list)
 if window_ms > 0 then check_side_records(side_records) end

@@ -1,12 +1,12 @@
--- How this pattern keeps ready and leased jobs. Needs relq-redis's side_records.lua.
+-- How this pattern stores ready and leased jobs. Needs relq-redis's side_records.lua.
 --
 -- A processing list holds stamped elements: STAMP, the length of the lease's name, the
--- name, the entry. In a worker's own list there may also be bare ones at its left end,
--- as a blocking move has put them there: nobody has seen those yet.
+-- name, the entry. A worker's own list may also hold bare elements at its left end. A
+-- blocking move put them there, and no claim has stamped them yet.
 local STAMP = '\245RQ\1\255'
 local PATTERN_KEYS = 4
 
--- Elements of a list that are looked at in one reading.
+-- How many elements of a list are read together.
 local WALK = 100
 
 local function pattern_keys(first)
@@ -16,12 +16,12 @@ local function pattern_keys(first)
   }
 end
 
--- Makes sure that a notifier notifies, or that the next one to listen does.
+-- Makes sure that a notifier wakes now, or that the next one to listen does.
 local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
--- Fails before the first write where a key has another type.
+-- Fails before the first write if a key has another type.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)
   for _, key in ipairs({keys.leased, keys.workers, keys.retired}) do redis.call('ZCARD', key) end
@@ -39,9 +39,9 @@ local function stamped(name, entry)
   return STAMP .. string.char(#name) .. name .. entry
 end
 
--- The name of an element's lease and its entry; an element without a name is as it
--- was pushed. What a client pushes is no stamp, however it looks: a stamp names the
--- session whose list it is in.
+-- The name of an element's lease and its entry. An element without a stamp is returned
+-- as it was pushed. A client may push a payload that looks like a stamp; it is
+-- recognised because a real stamp names the session that owns the list.
 local function read_element(list, element)
   if element:sub(1, #STAMP) ~= STAMP or #element < 7 then return nil, element end
   local name = element:sub(7, 6 + element:byte(6))
@@ -50,7 +50,7 @@ local function read_element(list, element)
   return name, element:sub(7 + #name)
 end
 
--- The elements at the left end of a list that nobody has seen, oldest first.
+-- The elements at the left end of a list that no claim has stamped, oldest first.
 local function unseen(list, most)
   local found = {}
   while #found < most do
@@ -61,7 +61,7 @@ local function unseen(list, most)
   return found
 end
 
--- Puts elements back that nobody has seen, as they came.
+-- Puts unstamped elements back into the ready list, unchanged.
 local function put_back(keys, list, elements)
   for i = #elements, 1, -1 do
     redis.call('RPUSH', keys.ready, elements[i])
@@ -69,7 +69,8 @@ local function put_back(keys, list, elements)
   end
 end
 
--- The elements of a list by the names of their leases, looked for from its old end on.
+-- Finds elements of a list by the names of their leases. It starts at the oldest
+-- element.
 local function find_elements(list, is_wanted, count)
   local found, last = {}, -1
   while count > 0 do
@@ -87,8 +88,8 @@ local function find_elements(list, is_wanted, count)
   return found
 end
 
--- A lease is an element of the list at its position, and its own fence: no two leases
--- have one name.
+-- A lease is an element of the list at its position. The element is also the fence,
+-- because no two leases have the same name.
 local function list_of(position)
   return KEYS[BOOKKEEPING_KEYS + PATTERN_KEYS + position]
 end

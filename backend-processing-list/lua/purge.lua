@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- Remove every job and all that the queue remembers; it stays paused if it is.
+-- Remove every job and all side records. A paused queue stays paused.
 --
 -- KEYS[1] workers  ZSET  sessions
 -- KEYS[2] retired  ZSET  sessions that ended
 -- KEYS[3] later    ZSET  scheduled jobs
 -- KEYS[4] dead     ZSET  dead jobs
 -- KEYS[5...]       lists of ready and leased jobs, then all other keys of the queue
---                  but `paused`
--- ARGV[1] how many of them are lists
+--                  except `paused`
+-- ARGV[1] how many of these keys are lists
 -- ARGV[2...] the sessions whose lists are among them
 --
--- Returns how many jobs there were, or false when there is a session that is not
--- among them: then nothing was done.
+-- Returns how many jobs were removed, or false if another session exists: then nothing
+-- was removed.
 local workers, retired, later, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local FIRST_LIST, lists = 5, tonumber(ARGV[1])
 

@@ -1,16 +1,18 @@
 #!lua flags=no-writes
--- Count the jobs in each place, all at one instant.
+-- Count the jobs in each state, all at one instant.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's, then
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then
 -- KEYS[...]  handed LIST, then processing lists LIST
--- ARGV[1...] for each processing list its session, or empty for the shared one
+-- ARGV[1...] for each processing list the session that owns it, or empty for the shared
+-- one
 --
--- Returns {ready, leased, overdue, then the bookkeeping's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's stats}.
 local keys = bind_keys()
 local handed = list_of(1)
 local now_ms = server_ms()
 
--- What is over of the list of a worker whose heartbeat is.
+-- Counts the overdue jobs in the list of a worker whose heartbeat has expired. Jobs
+-- with a lease end of their own are counted elsewhere.
 local function over_of(list)
   local over, first = 0, 0
   repeat

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Name what may have to be taken back.
+-- List the leases and sessions that recovery must check.
 --
 -- KEYS[1] leased   ZSET  lease -> end (ms), of those with an end of their own
 -- KEYS[2] workers  ZSET  session -> end of its heartbeat (ms)
@@ -7,8 +7,8 @@
 -- ARGV[1] how many leases at most
 -- ARGV[2] how many sessions of each kind at most
 --
--- Returns {{leases that are over, the last first}, {sessions, the first to end first},
--- {sessions that ended}}.
+-- Returns {{expired leases, the latest end first}, {active sessions, the earliest end
+-- first}, {retired sessions, the earliest end first}}.
 local leased, workers, retired = KEYS[1], KEYS[2], KEYS[3]
 local page, sessions = tonumber(ARGV[1]), tonumber(ARGV[2])
 

@@ -1,19 +1,18 @@
 #!lua flags=allow-oom
--- Take jobs back: a page of those whose lease is over, or of those of a worker that
--- leaves.
+-- Take jobs back: a page of the expired ones, or of those of a worker that is released.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's, then
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then
 -- KEYS[...]  lists  LIST  processing lists: those of the sessions, those of the leases
--- ARGV[1] 'over' to take what is over, counted; 'left' to take all that is named here,
---         uncounted
+-- ARGV[1] 'over' to take expired jobs and count their attempt; 'left' to take all named
+--         jobs without counting it
 -- ARGV[2] how many at most
--- ARGV[3] for how long the list of a session that ended is watched (ms)
--- ARGV[4] how many leases are named
--- ARGV[5...] for each of them: its name, the number of its list; the first is to be
---            foremost. Then the sessions, the first to end first.
+-- ARGV[3] for how long the list of a retired session is watched (ms)
+-- ARGV[4] how many leases follow
+-- ARGV[5...] for each lease: its name, the number of its list; the first becomes the next
+--            ready job. Then the sessions, the earliest end first.
 --
--- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
--- ends or -1}.
+-- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
+-- ms until the next lease expires or -1}.
 local keys = bind_keys()
 local how, page, watch_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local leases = tonumber(ARGV[4])
@@ -47,14 +46,14 @@ local function bring_back(name, entry)
   counts[outcome] = counts[outcome] + 1
 end
 
--- Whether the list of a lease is looked through anyway, in its order.
+-- Whether the lease belongs to a session whose list is searched anyway, in its order.
 local function is_of_ended_session(name)
   local session = name:match('^[^/]*/[^/]+')
   local end_ms = session and redis.call('ZSCORE', keys.workers, session)
   return end_ms and is_over(end_ms)
 end
 
--- Which of the named leases are to be taken from which list.
+-- The named leases to take, grouped by their list.
 local function named_by_list()
   local by_list = {}
   for i = 1, leases do
@@ -82,7 +81,8 @@ local function take_named(list, names, is_wanted)
   end
 end
 
--- From then on its list is only watched: a move that was waiting may still fill it.
+-- Retires a session. Its list is only watched from now on, because a waiting move may
+-- still fill it.
 local function retire(session, end_ms)
   if end_ms then
     redis.call('ZADD', keys.retired, now_ms + watch_ms, session)
@@ -92,7 +92,8 @@ local function retire(session, end_ms)
   end
 end
 
--- What is over of a list, from the newest on, and one more than there is room for.
+-- The elements of a list that must be taken back, newest first: at most one page of the
+-- list more than there is room for.
 local function over_of(list, session_is_over)
   local found, first = {}, 0
   repeat
@@ -109,7 +110,7 @@ local function over_of(list, session_is_over)
   return found
 end
 
--- From the newest on, so that the oldest is at the very front in the end.
+-- Takes the newest first, so that the oldest job is at the very front in the end.
 local function adopt(list, session, end_ms)
   local elements = over_of(list, is_over(end_ms))
   if #elements > room then has_more = 1 end

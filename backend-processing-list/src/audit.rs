@@ -1,4 +1,4 @@
-//! Proving that each job is in exactly one place (R23).
+//! Checks that each job is in exactly one place (R23).
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ async fn read(store: &Store) -> Result<Seen, Error> {
     Ok(seen)
 }
 
-/// Reads a processing list; answers the names of its leases.
+/// Reads a processing list. Returns the names of its leases.
 async fn read_leased(
     store: &Store,
     site: &Site,
@@ -45,7 +45,8 @@ async fn read_leased(
     Ok(names)
 }
 
-/// Every end belongs to a lease, and every lease of the shared list has its end.
+/// Checks that every lease end belongs to a lease, and that every lease of the shared
+/// list has an end.
 async fn read_ends(
     store: &Store,
     leases: &BTreeSet<Bytes>,
@@ -54,7 +55,7 @@ async fn read_ends(
     let ends = store.bookkeeping.scan("ZSCAN", &store.keys.leased).await?;
     let ends: BTreeSet<_> = ends.into_iter().map(|(name, _)| name).collect();
     for name in ends.difference(leases) {
-        seen.problem(format!("an end of no lease: {}", name.escape_ascii()));
+        seen.problem(format!("a lease end without a lease: {}", name.escape_ascii()));
     }
     let is_shared = |name: &&Bytes| {
         Lease::of_name(name).is_some_and(|lease| lease.site == Site::Shared)

@@ -1,8 +1,8 @@
-//! Ending a job that may be anywhere.
+//! Cancels a job in any state.
 //!
 //! A scheduled job is found by its id. All others are elements of lists, and no index
-//! of them is kept: a job is looked for from the newest on, page by page, so cancelling
-//! it costs a reading of the lists.
+//! of them is kept. A job is searched for from the newest element on, page by page, so
+//! cancelling it costs a read of the lists.
 
 use bytes::Bytes;
 use relq_core::{Cancelled, Error, JobId, JobState, Operation};
@@ -14,14 +14,14 @@ use crate::{lease::Lease, scripts::Store, session::Site};
 /// to be searched to one that was.
 const ROUNDS: usize = 2;
 
-/// A list, and whose it is.
+/// A list, and the state of the jobs in it.
 struct SearchedList {
     list: String,
     state: JobState,
     site: Site,
 }
 
-/// Ends the job wherever it is.
+/// Cancels the job in any state.
 pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<Cancelled, Error> {
     for _ in 0..ROUNDS {
         if store.bookkeeping.cancel(job, None).await?.is_some() {
@@ -66,7 +66,8 @@ async fn cancel_in(
     Ok(false)
 }
 
-/// What looks like a stamp and is in no processing list is some client's payload.
+/// In a list that is not a processing list, an element that looks like a stamp is the
+/// payload of a client.
 fn is_it(searched: &SearchedList, element: &Bytes, job: &JobId) -> bool {
     let lease = Lease::parse(element).filter(|_| searched.state == JobState::Leased);
     let entry = lease.map_or_else(|| element.clone(), |lease| lease.entry);

@@ -1,4 +1,4 @@
-//! From what is ready to deliveries.
+//! Turns ready jobs into deliveries.
 
 use async_trait::async_trait;
 use relq_core::{ClaimRequest, Delivery, Error, MAX_JOBS_PER_CALL, Operation};
@@ -54,8 +54,8 @@ impl ProcessingListQueue {
         Asked { session, site, lease: ask.lease, max, nonce, how }
     }
 
-    /// Ends a claim's move. What came in the same moment is the claim's if it has
-    /// nothing else, and goes back if it has.
+    /// Ends a claim's blocking move. If the move brings a job at that moment, the claim
+    /// takes the job if it has no other, and puts it back if it has.
     pub(crate) async fn stop_waiting(
         &self,
         ask: &ClaimRequest,
@@ -72,8 +72,8 @@ impl ProcessingListQueue {
         Ok(deliveries)
     }
 
-    /// Turns leased elements into deliveries. What has expired or cannot be read is
-    /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
+    /// Turns leased elements into deliveries. Jobs that have expired or cannot be read
+    /// are leased by now, so none is lost on its way to the dead letters (R3, R17).
     pub(crate) async fn deliver(
         &self,
         ask: &ClaimRequest,

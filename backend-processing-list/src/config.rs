@@ -1,4 +1,4 @@
-//! How a queue of this backend is set up.
+//! Configuration of a queue of this backend.
 
 use relq_core::{Environment, QueueName};
 use relq_redis::{Owner, pattern::PatternConfig};
@@ -7,19 +7,18 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::queue::PER_WORKER;
 
-/// Where a worker's jobs are, and what its leases are bound to. Both modes may be used
-/// on one queue at once.
+/// The lists that hold leased jobs, and the kind of lease. Workers of both modes may
+/// use one queue at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Each worker has a list of its own, and its heartbeat is the lease of all that is
-    /// in it.
+    /// Each worker has a list of its own. Its heartbeat is the lease of all jobs in it.
     #[default]
     PerWorker,
     /// All workers share one list, and each job has a lease of its own.
     Shared,
 }
 
-/// Where the server is, how jobs are kept there, and what the queue runs on.
+/// The Redis server, the mode, and the environment of a queue.
 #[derive(Debug, Clone)]
 pub struct ProcessingListConfig {
     pub(crate) redis: RedisConfig,
@@ -35,7 +34,7 @@ impl ProcessingListConfig {
         RedisConfig::new(url).map(Self::from)
     }
 
-    /// Sets where a worker's jobs are.
+    /// Sets the mode: which lists hold leased jobs.
     #[must_use]
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }

@@ -1,20 +1,21 @@
-//! The keys of a queue, and what is in them.
+//! The keys of a queue, and what each one holds.
 //!
 //! ```text
 //!  ready        LIST  Q itself: oldest on the right
-//!  handed       LIST  the few that a waiting claim of the shared mode has moved; older
-//!  w:SESSION    LIST  what one worker works on, oldest on the right
-//!  processing   LIST  what workers of the shared mode work on, oldest on the right
+//!  handed       LIST  jobs that a waiting claim of the shared mode has moved; they
+//!                     are older than those in Q
+//!  w:SESSION    LIST  jobs that one worker holds, oldest on the right
+//!  processing   LIST  jobs of workers of the shared mode, oldest on the right
 //!  leased       ZSET  lease -> end (ms): every lease of the shared mode, and those that
 //!                     their worker's last heartbeat did not name
 //!  workers      ZSET  session -> end of its heartbeat (ms)
 //!  retired      ZSET  session that ended -> until when its list is watched (ms)
-//!  marker     STRING  which backend the queue is of: relq-redis's `marker.rs`
+//!  marker       STRING  the queue's backend: see relq-redis's `marker.rs`
 //! ```
 //!
-//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). A key is there only while
-//! something is in it. A ready job costs one list element and nothing else, and so does
-//! a leased one of a worker.
+//! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]). A key exists
+//! only while it holds something. A ready job costs one list element and nothing else,
+//! and so does a job that a worker holds.
 
 use relq_core::QueueName;
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys, escape_glob};
@@ -51,14 +52,14 @@ impl Keys {
         }
     }
 
-    /// Those that `pattern.lua` binds, in its order.
+    /// The keys that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.ready, &self.leased, &self.workers, &self.retired]
             .map(String::clone)
             .into()
     }
 
-    /// The list in which a lease's element is.
+    /// The list that holds the elements of a site.
     pub(crate) fn list(&self, site: &Site) -> String {
         match site {
             Site::Shared => self.processing.clone(),
@@ -71,12 +72,12 @@ impl Keys {
         self.prefix.part(&format!("w:{session}"))
     }
 
-    /// What matches every worker's own list, whether or not it is registered.
+    /// A pattern that matches every worker's own list, registered or not.
     pub(crate) fn every_own_list(&self) -> String {
         escape_glob(&self.prefix.part("w:")) + "*"
     }
 
-    /// The session whose list this key is.
+    /// The session that owns the list with this key.
     pub(crate) fn session_of(&self, list: &[u8]) -> Option<Session> {
         Session::parse(list.strip_prefix(self.prefix.part("w:").as_bytes())?)
     }

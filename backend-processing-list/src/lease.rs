@@ -7,11 +7,11 @@
 //!         \________ session ________/
 //! ```
 //!
-//! The pattern's author removes a job by its value, which removes the next equal one
-//! when it comes late. No two leases share a name, so that no two elements are equal
-//! and removal by value is a fence (R7). The kind is `t` for a job with something to
-//! clean up behind it (a unique key, an id of the client's, an earlier failure) and `p`
-//! for a plain one. A job of the shared list has no nonce of a queue in its name.
+//! The original pattern removes a job by its value. A late removal then removes the
+//! next job that is equal. Here no two leases share a name, so no two elements are
+//! equal, and removal by value is a fence (R7). The kind is `t` for a job with side
+//! records (a unique key, an id of the client's, an earlier failure) and `p` for a
+//! plain one. The name of a job in the shared list contains no nonce of a queue.
 
 use std::time::Duration;
 
@@ -20,25 +20,25 @@ use relq_core::{Receipt, Timestamp, WorkerId};
 
 use crate::session::{Session, Site};
 
-/// What a stamp begins with: the mark of an entry, with flags that no entry has.
+/// The prefix of a stamp: the mark of an entry, with flags that no entry has.
 const STAMP: [u8; 5] = [0xF5, b'R', b'Q', 1, 0xFF];
 
-/// What an element of a processing list says.
+/// The parts of an element of a processing list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// How the sorted sets call it.
+    /// The lease's name, as the sorted sets store it.
     pub(crate) name: Bytes,
     pub(crate) site: Site,
     pub(crate) worker: WorkerId,
     pub(crate) since: Timestamp,
-    /// What sorts leases of one worker by their age.
+    /// The key that sorts leases of one worker by age.
     pub(crate) order: String,
-    /// The job as it is leased.
+    /// The entry of the job as it is leased.
     pub(crate) entry: Bytes,
 }
 
 impl Lease {
-    /// Reads an element, or `None` when it has no stamp.
+    /// Parses an element. Returns `None` if it has no stamp.
     pub(crate) fn parse(element: &Bytes) -> Option<Self> {
         let rest = element.strip_prefix(&STAMP)?;
         let (length, rest) = rest.split_first()?;
@@ -46,7 +46,7 @@ impl Lease {
         Self::named(&element.slice_ref(name), element.slice_ref(entry))
     }
 
-    /// Reads a lease's name alone.
+    /// Parses only the name of a lease.
     pub(crate) fn of_name(name: &Bytes) -> Option<Self> {
         Self::named(name, Bytes::new())
     }
@@ -72,12 +72,12 @@ impl Lease {
         })
     }
 
-    /// What the token of a receipt says, if this backend gave it out.
+    /// Parses the token of a receipt. Returns `None` if this backend did not issue it.
     pub(crate) fn of(receipt: &Receipt) -> Option<Self> {
         Self::parse(receipt.token())
     }
 
-    /// Whether ending the job touches more than the job itself.
+    /// Whether settling the job touches more keys than the job's own.
     pub(crate) fn has_side_records(&self) -> bool {
         self.name.ends_with(b"t")
     }

@@ -18,7 +18,7 @@ mod wait;
 pub use config::{InvalidUrl, Mode, ProcessingListConfig, RedisConfig};
 pub use queue::ProcessingListQueue;
 
-/// What the conformance suite has to know of the inside. No part of the API.
+/// The internals that the conformance suite needs. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::scripts::script_names;

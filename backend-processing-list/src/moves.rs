@@ -1,4 +1,4 @@
-//! A blocking move for one claim, and its orderly end.
+//! A blocking move for one claim, and how it ends.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,27 +17,29 @@ use crate::{
     session::Site,
 };
 
-/// How long the server holds a blocking command. Never zero, which would be for ever.
+/// How long the server holds a blocking command. It must not be zero, which means
+/// forever.
 pub(crate) const BLOCK: Duration = Duration::from_secs(5);
 
-/// The pause before a move is sent again that was refused, or whose connection was lost.
+/// The pause before the next move after the server refused one, or after its connection
+/// was lost.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause before the server is told again to let go of a move: it may not have got
-/// the move by the first time.
+/// The pause before the server is asked again to release a move: at the first request
+/// the move may not have reached it yet.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What the moves of one opened queue share.
+/// The state that the moves of one opened queue share.
 #[derive(Debug)]
 pub(crate) struct Movers {
     store: Store,
-    /// Connections on which nobody waits now.
+    /// Connections that no move uses now.
     idle: Mutex<Vec<WaitingConn>>,
-    /// Moves that come to their end behind a claim that was dropped.
+    /// Tasks that end the moves of dropped claims.
     ending: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A move that waits for one claim. Dropped, it is called off.
+/// A move that waits for one claim. Dropping it cancels the move.
 #[derive(Debug)]
 pub(crate) struct Move {
     arrived: oneshot::Receiver<Option<Claimed>>,
@@ -46,24 +48,24 @@ pub(crate) struct Move {
     movers: Arc<Movers>,
 }
 
-/// What became of one move.
+/// The result of one move.
 enum Moved {
-    /// Its time was over.
+    /// The move timed out.
     Nothing,
-    /// What came is leased.
+    /// The moved job is leased.
     Claimed(Claimed),
-    /// What came is not leased, or was put back.
+    /// The moved job is not leased, or was put back.
     LookAgain,
 }
 
 impl Move {
-    /// Waits for what it brings; nothing when the claim has to look by itself.
+    /// Waits for a moved job. Returns `None` if the claim must look by itself.
     pub(crate) async fn arrival(&mut self) -> Option<Claimed> {
-        // A task that ended without a word has nothing.
+        // A task that panicked has no result.
         (&mut self.arrived).await.ok().flatten()
     }
 
-    /// Calls it off, and answers what came in the same moment.
+    /// Cancels the move. Returns the job that it brought at that moment.
     pub(crate) async fn end(mut self) -> Option<Claimed> {
         self.wanted = None;
         self.arrival().await
@@ -71,7 +73,7 @@ impl Move {
 }
 
 impl Drop for Move {
-    /// What came while the claim turned away goes back.
+    /// A job that the move brings after the claim was dropped goes back.
     fn drop(&mut self) {
         self.wanted = None;
         self.arrived.close();
@@ -92,8 +94,8 @@ impl Movers {
         Self { store, idle: Mutex::default(), ending: Mutex::default() }
     }
 
-    /// Begins a move for one claim, on a task of its own: it has to end well although
-    /// the claim may be dropped.
+    /// Begins a move for one claim, on a task of its own: the move must end properly
+    /// even if the claim is dropped.
     pub(crate) fn begin(this: &Arc<Self>, asked: Asked) -> Move {
         let (arrive, arrived) = oneshot::channel();
         let (wanted, unwanted) = oneshot::channel();
@@ -108,23 +110,23 @@ impl Movers {
         Move { arrived, wanted: Some(wanted), task: Some(task), movers }
     }
 
-    /// Completes when nothing is left of moves whose claims were dropped.
+    /// Waits until all moves of dropped claims have ended.
     pub(crate) async fn all_ended(&self) {
         let ending = std::mem::take(&mut *lock(&self.ending));
         for task in ending {
             if let Err(panic) = task.await {
-                tracing::error!(%panic, "a move ended badly");
+                tracing::error!(%panic, "the task of a move failed");
             }
         }
     }
 
-    /// Puts back what came for nobody.
+    /// Puts back a moved job that no claim takes.
     pub(crate) async fn give_back(&self, claimed: Claimed) {
         let leases = claimed.elements.iter().map(|element| element.to_vec());
         let leases: Vec<_> = leases.collect();
         let given = self.store.give_back(Operation::Claim, &leases).await;
         if let Err(error) = given {
-            tracing::debug!(%error, "what came for nobody waits for its lease");
+            tracing::debug!(%error, "cannot put a job back: it stays leased until its lease expires");
         }
     }
 
@@ -144,7 +146,8 @@ impl Movers {
                 Ok(Moved::LookAgain) => return None,
                 Err(error) => {
                     tracing::debug!(%error, "cannot wait for a move");
-                    // Who was told once must not be asked again by polling.
+                    // `unwanted` has completed in this branch, and it must not be
+                    // polled again.
                     if !is_wanted(&mut unwanted) {
                         return None;
                     }
@@ -168,7 +171,7 @@ impl Movers {
             None => WaitingConn::open(&self.store.conn).await?,
         };
         let moved = self.wait_on(&mut conn, asked, unwanted).await;
-        // A server without memory refuses moves; the connection is as good as before.
+        // A server without free memory refuses moves, but the connection stays usable.
         if matches!(moved, Ok(_) | Err(Error::Full { .. })) {
             lock(&self.idle).push(conn);
         }
@@ -181,7 +184,7 @@ impl Movers {
         Some(idle.swap_remove(at))
     }
 
-    /// One move, and what the script behind it says.
+    /// Runs one move, and the claim script after it.
     async fn wait_on(
         &self,
         conn: &mut WaitingConn,
@@ -217,8 +220,8 @@ impl Movers {
         }
     }
 
-    /// Tells the server to let go of a move until it has one to let go. If it cannot be
-    /// told, the move ends by itself when its time is over.
+    /// Asks the server to release the move until it has one to release. If the request
+    /// fails, the move ends by its own timeout.
     async fn let_go(&self, let_go: &Cmd) {
         loop {
             let told = self.store.conn.call(Operation::Claim, let_go).await;
@@ -226,7 +229,7 @@ impl Movers {
                 Ok(0) => self.sleep(AGAIN).await,
                 Ok(_) => return,
                 Err(error) => {
-                    tracing::debug!(%error, "a move is left to its time");
+                    tracing::debug!(%error, "cannot release a move: it ends by its timeout");
                     return;
                 }
             }
@@ -249,7 +252,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether somebody still waits for what a move brings.
+/// Whether a claim still waits for the move's result.
 fn is_wanted(unwanted: &mut oneshot::Receiver<()>) -> bool {
     matches!(unwanted.try_recv(), Err(TryRecvError::Empty))
 }

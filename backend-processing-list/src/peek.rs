@@ -13,7 +13,8 @@ use relq_redis::{
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
-/// One place where jobs of a state are, in the order in which they are served.
+/// One list of jobs of a state. A state's lists are in the order in which they are
+/// served.
 #[derive(Debug, Clone, Copy)]
 enum Section<'a> {
     Handed,
@@ -55,7 +56,7 @@ async fn look_at(
     }
 }
 
-/// From the right end, where the oldest are.
+/// Reads from the right end, where the oldest jobs are.
 async fn leased(store: &Store, site: &Site, look: Look) -> Result<Vec<JobView>, Error> {
     let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let Look { offset, count } = look;
@@ -81,8 +82,8 @@ async fn leased(store: &Store, site: &Site, look: Look) -> Result<Vec<JobView>, 
     store.bookkeeping.views_of(views.collect()).await
 }
 
-/// What is known of an element that a move has put there and that nobody has seen: a
-/// move leaves no time behind.
+/// The detail of an element that a move has put into a list and no claim has stamped. A
+/// move stores no time.
 fn moved(site: &Site, until: Timestamp) -> StateDetail {
     match site {
         Site::Own(session) => {
@@ -92,7 +93,7 @@ fn moved(site: &Site, until: Timestamp) -> StateDetail {
     }
 }
 
-/// The end of the heartbeat of the worker whose list it is.
+/// The heartbeat's end of the worker that owns the list.
 async fn beats_until(store: &Store, site: &Site) -> Result<Timestamp, Error> {
     let mut cmd = command("ZSCORE");
     cmd.arg(&store.keys.workers).arg(site.session());
@@ -100,7 +101,7 @@ async fn beats_until(store: &Store, site: &Site) -> Result<Timestamp, Error> {
     Ok(Timestamp::from_unix_ms(end.unwrap_or(0)))
 }
 
-/// The ends of those leases that have their own.
+/// The lease ends of those leases that have their own.
 async fn ends(store: &Store, names: &[Bytes]) -> Result<Vec<Option<Timestamp>>, Error> {
     if names.is_empty() {
         return Ok(Vec::new());

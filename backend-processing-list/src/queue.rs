@@ -1,4 +1,4 @@
-//! The worker's side.
+//! The worker's methods.
 
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,7 @@ pub struct ProcessingListQueue {
     pub(crate) nonce: Nonce,
     pub(crate) waits: WaitingPattern,
     pushes: PushBatcher,
-    /// Where the search for lists of no session goes on.
+    /// The position of the scan for lists without a registered session.
     scan: AtomicU64,
 }
 
@@ -163,8 +163,8 @@ impl ReliableQueue for ProcessingListQueue {
         bookkeeping::settle_and_claim(self, done, ask).await
     }
 
-    /// Where the lease is the worker's, also what is not named here keeps the end that
-    /// it had, and no longer (R10).
+    /// With a lease per worker, jobs that are not named here keep their old lease end
+    /// (R10).
     async fn extend(
         &self,
         worker: &WorkerId,
@@ -196,7 +196,8 @@ impl ReliableQueue for ProcessingListQueue {
     }
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
-        // A move that is not called off yet would take what is given back here.
+        // A move that is not cancelled yet would take the jobs that are given back
+        // here.
         self.waits.movers.all_ended().await;
         let (leases, sessions) = tokio::try_join!(
             self.store.leases_of(worker),
@@ -204,7 +205,7 @@ impl ReliableQueue for ProcessingListQueue {
         )?;
         let (mut released, mut partial) =
             (Released::default(), PartialEffect::default());
-        // The last page first, so that the job held longest is foremost in the end.
+        // The last page first, so that the job held longest is at the front in the end.
         for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
             let taken =
                 Taken { leases: page, sessions: &[], from: From::AReleasedWorker };
@@ -250,8 +251,8 @@ impl fmt::Debug for ProcessingListQueue {
 }
 
 impl ProcessingListQueue {
-    /// One heartbeat for the leases of one list; answers for each, by its position in
-    /// the call.
+    /// Sends one heartbeat for the leases of one list. Returns the result for each
+    /// lease, with its position in the call.
     async fn beat(
         &self,
         site: Site,
@@ -271,7 +272,8 @@ impl ProcessingListQueue {
         Ok(positions.into_iter().zip(answers).collect())
     }
 
-    /// What may have to be recovered, and a page of lists that may belong to nobody.
+    /// The leases and sessions that may need recovery, with a page of lists whose
+    /// session may not be registered.
     async fn suspects(&self, page: u32) -> Result<(Vec<Lease>, Vec<Session>), Error> {
         let ((leases, mut sessions), found) =
             tokio::try_join!(self.store.suspects(page), self.scan_lists())?;
@@ -283,7 +285,7 @@ impl ProcessingListQueue {
         Ok((leases, sessions))
     }
 
-    /// A page of the sessions whose lists are there, whether or not they are known.
+    /// A page of the sessions whose lists exist, registered or not.
     async fn scan_lists(&self) -> Result<Vec<Session>, Error> {
         let keys = &self.store.keys;
         let mut cmd = command("SCAN");

@@ -1,15 +1,17 @@
-//! Who holds jobs: a worker by one opened queue.
+//! A session: one worker as it claims through one opened queue.
 //!
-//! Names of workers are used again: by a process that comes back, by two connections of
-//! one process, by mistake. A session is a worker's name and a nonce of the queue that
-//! it claims by, so that nobody takes another's list for its own. An opened queue and
-//! its other handles share the nonce: the heartbeat's connection speaks for the worker's.
+//! The name of a worker may be used again: by a restarted process, by two connections
+//! of one process, or by mistake. A session is a worker's name and a nonce of the
+//! opened queue, so no worker takes another worker's list for its own. An opened queue
+//! and its other handles share the nonce: a heartbeat on one handle extends the leases
+//! of another.
 
 use std::{fmt, sync::Arc};
 
 use relq_core::{Randomness, WorkerId};
 
-/// What an opened queue and its other handles add to the names of their workers.
+/// The suffix that an opened queue and its other handles add to the names of their
+/// workers.
 #[derive(Debug, Clone)]
 pub(crate) struct Nonce(Arc<str>);
 
@@ -19,23 +21,23 @@ impl Nonce {
     }
 }
 
-/// The name of a worker's list, `worker/nonce`, or of its share of the common one,
-/// `worker/`. Every name of a lease begins with it.
+/// The name of a worker's own list, `worker/nonce`, or of its part of the shared list,
+/// `worker/`. Every lease's name begins with it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Session(Arc<str>);
 
 impl Session {
-    /// With a list of its own.
+    /// The session of a worker with its own list.
     pub(crate) fn own(worker: &WorkerId, nonce: &Nonce) -> Self {
         Self(format!("{worker}/{}", nonce.0).into())
     }
 
-    /// Without one.
+    /// The session of a worker in the shared list.
     pub(crate) fn shared(worker: &WorkerId) -> Self {
         Self(format!("{worker}/").into())
     }
 
-    /// Reads a session that has a list of its own, or `None` when relq did not write it.
+    /// Parses a session with its own list. Returns `None` if relq did not write it.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (worker, nonce) = text.split_once('/')?;
@@ -49,7 +51,7 @@ impl Session {
         &self.0
     }
 
-    /// Whose it is.
+    /// The worker of this session.
     pub(crate) fn worker(&self) -> WorkerId {
         let (worker, _) = self.0.split_once('/').expect("a session has a slash");
         WorkerId::new(worker).expect("a session begins with a worker's name")
@@ -62,17 +64,17 @@ impl fmt::Display for Session {
     }
 }
 
-/// In which list a leased job is.
+/// The list that holds a leased job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Site {
-    /// The common one.
+    /// The shared list.
     Shared,
-    /// A worker's own.
+    /// A worker's own list.
     Own(Session),
 }
 
 impl Site {
-    /// The session whose list it is, or nothing, as scripts take it.
+    /// The session that owns the list, or empty for the shared one, as scripts take it.
     pub(crate) fn session(&self) -> &str {
         match self {
             Self::Shared => "",

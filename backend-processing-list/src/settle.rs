@@ -1,4 +1,4 @@
-//! Carrying out settlements.
+//! Settles jobs.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Settles for Store {
         receipt.token().to_vec()
     }
 
-    /// One call for each list in which they are, nearly always one.
+    /// Makes one call for each list that holds a job of the batch: nearly always one.
     async fn finish(
         &self,
         finish: Finish,
@@ -51,8 +51,8 @@ impl Settles for Store {
     }
 }
 
-/// The positions of receipts by where their jobs are, and of those that nobody gave
-/// out.
+/// The positions of the receipts, grouped by the list of their jobs, and the positions
+/// of receipts that this backend did not issue.
 fn by_site(receipts: &[&Receipt]) -> (BTreeMap<Site, Vec<usize>>, Vec<usize>) {
     let (mut by_site, mut lost) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
     for (at, receipt) in receipts.iter().enumerate() {

@@ -3,20 +3,21 @@
 //! ```text
 //!  per worker  BLMOVE Q {Q}:w:SESSION RIGHT LEFT   any client's LPUSH, at once
 //!  shared      BLMOVE Q {Q}:handed RIGHT LEFT      the same
-//!              EVALSHA claim … moved               right behind it
-//!  signals     BLPOP {Q}:wake                      what is not pushed onto Q: an
+//!              EVALSHA claim … moved               right after it
+//!  signals     BLPOP {Q}:wake                      all that is not pushed onto Q: an
 //!                                                  earlier due time, resume
 //! ```
 //!
-//! The server holds the move; the claim script that was sent behind it runs in the
-//! moment in which the move is answered. It stamps what came, or puts it back when the
-//! queue is paused by then. So a job reaches an idle worker in one hop, and no handler
-//! ever sees a job without a stamp.
+//! The server holds the move. The claim script is sent after it on the same connection,
+//! so it runs as soon as the move returns. The script stamps the moved job, or puts it
+//! back if the queue is paused by then. So a job reaches an idle worker in one round
+//! trip, and no handler ever sees a job without a stamp.
 //!
-//! A claim whose time is over has the server let go of the move, and takes what came in
-//! the same moment. One that is dropped does so too, and what came goes back uncounted.
-//! One that dies leaves the move to the server, which forgets it with the connection;
-//! one that freezes leaves a job in a list that is watched.
+//! A claim that times out asks the server to release the move, and takes a job that the
+//! move brings at that moment. A dropped claim does the same, and the job goes back
+//! uncounted. If the process dies, the server drops the move with the connection. If
+//! the process freezes, the move may leave a job in the worker's list, and recovery
+//! watches this list.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,11 +30,11 @@ use crate::{
     session::Site,
 };
 
-/// How long a waiting claim sleeps at most before it looks again, whatever comes. It
-/// bounds what a waiter's death at the wrong instant can cost.
+/// How long a waiting claim sleeps at most before it looks again, with or without a
+/// notification. It bounds the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// What the claims of one opened queue wait by.
+/// The state with which the claims of one opened queue wait.
 #[derive(Debug)]
 pub(crate) struct WaitingPattern {
     signals: Notifier,
@@ -54,8 +55,8 @@ impl WaitingPattern {
         }
     }
 
-    /// Waits until there may be something to claim, or `limit` is over; answers what a
-    /// move has brought. The move goes on from one wait of a claim to the next.
+    /// Waits until a job may be ready, or until `limit` has passed. Returns a job that
+    /// the move has brought. The move continues from one wait of a claim to the next.
     pub(crate) async fn wait(
         &self,
         moving: &mut Option<Move>,
@@ -63,7 +64,7 @@ impl WaitingPattern {
         hint: WaitHint,
         limit: Duration,
     ) -> Option<Claimed> {
-        // While the queue is paused, what is pushed is no reason to look.
+        // While the queue is paused, a push is no reason to claim.
         if hint.is_paused {
             *moving = None;
         } else if moving.is_none() {
@@ -83,8 +84,8 @@ impl WaitingPattern {
     }
 }
 
-/// The worker is known at the store until its lease from the last look is over, so it
-/// looks again in time.
+/// The longest sleep between two looks. A worker's registration lasts as long as the
+/// lease of its last look, so the worker must look again before it expires.
 fn patience(asked: &Asked) -> Duration {
     match asked.site {
         Site::Own(_) => RECHECK.min((asked.lease / 3).max(Duration::from_millis(1))),
@@ -99,7 +100,8 @@ async fn arrival(moving: &mut Option<Move>) -> Option<Claimed> {
     }
 }
 
-/// Notifies another worker, because nobody heard this one.
+/// Stores the wake-up token, so that another notifier wakes: this one has no waiting
+/// claim.
 async fn pass_on(store: Store) -> Result<(), Error> {
     let mut cmd = command("LPUSH");
     cmd.arg(&store.keys.bookkeeping.wake).arg(1);

@@ -1,4 +1,5 @@
-//! What a server may do to this backend, and to who waits at it, in each of its modes.
+//! What a server may do to this backend and to the claims that wait on it, in each of
+//! its modes.
 
 mod per_worker {
     relq_conformance::server_faults!(relq_conformance::own::ProcessingList);

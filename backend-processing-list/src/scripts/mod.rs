@@ -1,4 +1,4 @@
-//! Every script, and a typed function to call it by.
+//! Every script, and a typed function to call it.
 
 mod operator;
 mod worker;
@@ -19,7 +19,7 @@ relq_redis::pattern_scripts! {
     beat, cancel_listed, claim, finish, purge, stats, suspects, take_back,
 }
 
-/// The scripts that a queue of that mode sends.
+/// The scripts that a queue in this mode sends.
 fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
     let others = match mode {
         Mode::PerWorker => "extend",
@@ -28,13 +28,13 @@ fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
     all_scripts().filter(move |script| script.name() != others)
 }
 
-/// The names of all scripts that a queue of this backend sends, for who watches the
-/// server or judges the backend.
+/// The names of all scripts that a queue of this backend sends. For tools that monitor
+/// the server or judge the backend.
 pub fn script_names(mode: Mode) -> impl Iterator<Item = &'static str> {
     scripts(mode).map(Script::name)
 }
 
-/// A queue's keys on a connection: what the scripts are called on.
+/// The keys of a queue and a connection, on which the scripts are called.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,
@@ -58,8 +58,8 @@ impl Store {
         Script::load_all(scripts(mode), &self.conn).await
     }
 
-    /// Where leased jobs are: the shared list, and those of all sessions that are
-    /// known.
+    /// The lists that hold leased jobs: the shared one, and those of all registered
+    /// sessions.
     pub(crate) async fn sites(&self, operation: Operation) -> Result<Vec<Site>, Error> {
         let sessions = |set| self.sessions(operation, set);
         let (working, retired) = tokio::try_join!(
@@ -80,13 +80,13 @@ impl Store {
         sessions(self.conn.call(operation, &cmd).await?)
     }
 
-    /// The lists of these sites, as scripts take them behind the pattern's keys.
+    /// The lists of these sites. Scripts take them after the pattern keys.
     fn lists(&self, sites: &[Site]) -> Vec<String> {
         sites.iter().map(|site| self.keys.list(site)).collect()
     }
 }
 
-/// Reads a list of sessions.
+/// Parses a list of sessions.
 fn sessions(reply: Reply) -> Result<Vec<Session>, Error> {
     let members = reply.list()?.into_iter().map(Reply::bytes);
     let members = members.collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! The calls of operators.
+//! The script calls of operators.
 
 use bytes::Bytes;
 use relq_core::{Error, Operation, Stats};
@@ -7,8 +7,8 @@ use relq_redis::bookkeeping::Bookkeeping;
 use super::{SCRIPTS, Store};
 use crate::session::Site;
 
-/// How often a purge looks for the sessions that there are: more often than workers come
-/// in between.
+/// How often a purge reads the sessions again. New workers do not arrive this often in
+/// between.
 const PURGES: usize = 100;
 
 impl Store {
@@ -20,7 +20,7 @@ impl Store {
         Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
-    /// Ends a job that is an element of `list`; answers whether it still was.
+    /// Ends a job that is an element of `list`. Returns whether it was still there.
     pub(crate) async fn cancel_listed(
         &self,
         list: &str,
@@ -38,7 +38,8 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    /// Removes all jobs. A worker that came meanwhile is looked for again.
+    /// Removes all jobs. If a worker has registered meanwhile, the sessions are read
+    /// again.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
         for _ in 0..PURGES {
             let sites = self.sites(Operation::Purge).await?;
@@ -47,12 +48,12 @@ impl Store {
             }
         }
         let (workers, retired) = (&self.keys.workers, &self.keys.retired);
-        let source = format!("something in {workers} or {retired} is no session");
+        let source = format!("a member of {workers} or {retired} is not a session: remove it");
         let at = self.conn.at(Operation::Purge);
         Err(Error::Unusable { at, source: source.into() })
     }
 
-    /// Removes all jobs if the sessions are these; answers how many there were.
+    /// Removes all jobs if no other sessions exist. Returns how many there were.
     async fn purge_sites(&self, sites: &[Site]) -> Result<Option<u64>, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let lists = self.lists(sites);

@@ -1,4 +1,4 @@
-//! The calls of producers, workers and reapers.
+//! The script calls of producers, workers and reapers.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::{
     session::{Session, Site},
 };
 
-/// For how long the list of a session that ended is watched: by far longer than a
-/// command of its may still be on its way, or wait at the server.
+/// For how long the list of a retired session is watched: far longer than one of its
+/// commands may be in transit or wait at the server.
 const WATCH: Duration = Duration::from_secs(60);
 
-/// Sessions of each kind that one recovery looks at.
+/// How many sessions of each kind one recovery reads.
 const SESSIONS: u32 = 1000;
 
-/// Who claims, and where the jobs go.
+/// The session that claims, and the list that gets the jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) session: Session,
@@ -37,15 +37,15 @@ pub(crate) struct Asked {
     pub(crate) how: How,
 }
 
-/// What a claim takes.
+/// Which jobs a claim takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum How {
-    /// What is ready.
+    /// Ready jobs.
     #[default]
     Now,
-    /// What is ready; and if nothing is, the worker waits, and has to be known by then.
+    /// Ready jobs. If none is ready, the worker is registered, because it waits next.
     Waiting,
-    /// What a blocking move has brought.
+    /// A job that a blocking move has brought.
     Moved,
 }
 
@@ -59,7 +59,7 @@ impl How {
     }
 }
 
-/// What the claim script found.
+/// The result of the claim script.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     pub(crate) now: Timestamp,
@@ -68,23 +68,23 @@ pub(crate) struct Claimed {
     pub(crate) elements: Vec<Bytes>,
 }
 
-/// What is to be taken back from whom.
+/// The jobs to take back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken<'a> {
-    /// Leases by name, the one that is to be foremost first.
+    /// Leases by name. The first becomes the next ready job.
     pub(crate) leases: &'a [Lease],
-    /// Sessions whose lists are looked through.
+    /// Sessions whose lists are searched.
     pub(crate) sessions: &'a [Session],
-    /// Whether only what is over is meant.
+    /// Which of their jobs are taken.
     pub(crate) from: From,
 }
 
-/// Whose jobs are taken back.
+/// Why jobs are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// Those whose lease is over; the attempt counts.
+    /// Their lease has expired. The attempt counts.
     TheDead,
-    /// All that is named: their worker leaves. The attempt does not count.
+    /// Their worker is released: all named jobs are taken. The attempt does not count.
     AReleasedWorker,
 }
 
@@ -94,7 +94,7 @@ impl Store {
         self.claimed(reply)
     }
 
-    /// The claim as it is sent, by the queue's connection or by one that waits.
+    /// The call of a claim, for the queue's connection or for a waiting one.
     pub(crate) fn claim_call(&self, asked: &Asked) -> Call<'static> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let is_own = asked.site != Site::Shared;
@@ -121,7 +121,7 @@ impl Store {
             .arg(ClaimRequest::MAX_BYTES)
     }
 
-    /// Reads what the claim script answers.
+    /// Parses the reply of the claim script.
     pub(crate) fn claimed(&self, reply: Reply) -> Result<Claimed, Error> {
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
@@ -133,7 +133,7 @@ impl Store {
         Ok(Claimed { now, is_paused, due_in, elements })
     }
 
-    /// Ends jobs of one list; answers the positions of the leases that were lost.
+    /// Ends jobs of one list. Returns the positions of the lost leases.
     pub(crate) async fn finish(
         &self,
         finish: Finish,
@@ -159,7 +159,7 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    /// Schedules or buries failed jobs. Returns the positions of the lost leases.
     pub(crate) async fn fail(
         &self,
         operation: Operation,
@@ -169,7 +169,7 @@ impl Store {
         self.bookkeeping.with_keys(lists).fail(operation, failures).await
     }
 
-    /// Puts jobs back uncounted; answers the positions of the lost leases.
+    /// Puts jobs back uncounted. Returns the positions of the lost leases.
     pub(crate) async fn give_back(
         &self,
         operation: Operation,
@@ -179,14 +179,14 @@ impl Store {
         self.bookkeeping.with_keys(lists).give_back(operation, leases).await
     }
 
-    /// The list in which an element is. One that nobody gave out is in none, and so
-    /// not in the shared one either.
+    /// The list that holds an element. An element without a valid lease name is in no
+    /// list; for it the shared list is searched and the lease is lost.
     fn list_of(&self, element: &[u8]) -> String {
         let lease = Lease::parse(&Bytes::copy_from_slice(element));
         self.keys.list(&lease.map_or(Site::Shared, |lease| lease.site))
     }
 
-    /// Lets a worker's heartbeat run on, and what is named of its list with it.
+    /// Extends a worker's heartbeat, and the named leases in its list.
     pub(crate) async fn beat(
         &self,
         session: &Session,
@@ -235,13 +235,13 @@ impl Store {
         Bookkeeping::recovered(call.run(&self.conn, operation).await?)
     }
 
-    /// Takes a page of a leaving worker's jobs back.
+    /// Takes back a page of a released worker's jobs.
     pub(crate) async fn release(&self, taken: Taken<'_>) -> Result<Recovered, Error> {
         self.take_back(Operation::ReleaseWorker, taken, MAX_JOBS_PER_CALL.get()).await
     }
 
-    /// What may have to be taken back: leases that are over, the first to end first,
-    /// and the sessions that end first or have ended lately.
+    /// The leases and sessions to check: expired leases, the earliest end first, then
+    /// the sessions that end first, then retired ones.
     pub(crate) async fn suspects(
         &self,
         page: u32,
@@ -282,7 +282,7 @@ impl Store {
         Ok(leases)
     }
 
-    /// All sessions of a worker, also those that ended lately.
+    /// All sessions of a worker, including recently retired ones.
     pub(crate) async fn sessions_of(
         &self,
         worker: &WorkerId,

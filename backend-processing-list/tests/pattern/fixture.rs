@@ -1,4 +1,4 @@
-//! A server of the test's own, and queues on it.
+//! A private server, and queues on it.
 
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
@@ -18,20 +18,20 @@ pub(crate) const MODES: [Mode; 2] = [Mode::PerWorker, Mode::Shared];
 /// A lease that outlives every test.
 pub(crate) const LEASE: Duration = Duration::from_secs(300);
 
-/// A lease that a test means to lose.
+/// A lease that expires during a test.
 pub(crate) const BRIEF: Duration = Duration::from_millis(300);
 
-/// Longer than anything takes that is to come about.
+/// Longer than anything that a test waits for.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// Recoveries that find everything there is to be found.
+/// How many recoveries find every job.
 const PAGES: usize = 50;
 
-/// In the script of that name, the one place that reads so is to read otherwise.
+/// A patch: in the script of this name, the one occurrence of this text is replaced.
 pub(crate) type Patch = (&'static str, &'static str, &'static str);
 
-/// A server, and how queues reach it: as it is, or by a proxy that changes scripts on
-/// their way and keeps the time.
+/// A server, and how queues reach it: directly, or by a proxy that changes scripts in
+/// transit and keeps the time.
 pub(crate) struct PatchedServer {
     server: Server,
     proxy: Option<(FaultProxy, VirtualClock, Vec<Fitted>)>,
@@ -111,7 +111,7 @@ pub(crate) async fn assert_sound(queue: &ProcessingListQueue) {
     assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
 }
 
-/// Lets brief leases end, and recovers so many jobs.
+/// Lets brief leases expire, and recovers `wanted` jobs.
 pub(crate) async fn recover(
     patched_server: &PatchedServer,
     queue: &ProcessingListQueue,
@@ -119,7 +119,7 @@ pub(crate) async fn recover(
 ) {
     patched_server.pass(BRIEF).await;
     let mut back = 0;
-    // The search for lists of no session takes one page of keys with each call.
+    // Each call scans one page of keys for lists without a registered session.
     for _ in 0..PAGES {
         if back < wanted {
             back += queue.recover(many(100)).await.unwrap().requeued;
@@ -128,7 +128,7 @@ pub(crate) async fn recover(
     assert_eq!(back, wanted, "so many came back");
 }
 
-/// Waits until the server is as it should be.
+/// Waits until the condition holds at the server.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let give_up = Instant::now() + LONG;
     while !is_so() {
@@ -137,7 +137,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Says a plain client's command; answers the words of its answer.
+/// Sends a plain client's command. Returns the words of the reply.
 pub(crate) fn say(server: &Server, words: &[&[u8]]) -> Vec<String> {
     let answer = server.command(words);
     let text = String::from_utf8_lossy(&answer).into_owned();
@@ -152,19 +152,19 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys
 }
 
-/// The lists that workers have of their own.
+/// The workers' own lists.
 pub(crate) fn own_lists(server: &Server) -> Vec<String> {
     keys(server).into_iter().filter(|key| key.starts_with("{q}:w:")).collect()
 }
 
-/// Where the one known worker has its list, whether or not there is anything in it.
+/// The list of the only registered worker. It may be empty.
 pub(crate) fn list_of_the_worker(server: &Server) -> String {
     let sessions = say(server, &[b"ZRANGE", b"{q}:workers", b"0", b"-1"]);
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     format!("{{q}}:w:{}", sessions[0])
 }
 
-/// What a blocking move does at the server, at a moment of the test's choice.
+/// Does what a blocking move does at the server, at a moment that the test chooses.
 pub(crate) fn move_to(server: &Server, list: &str) {
     say(server, &[b"LMOVE", b"q", list.as_bytes(), b"RIGHT", b"LEFT"]);
 }
@@ -178,7 +178,7 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// Whether so many claims wait for a move.
+/// How many claims wait for a move.
 pub(crate) fn waiting(server: &Server) -> usize {
     let clients = say(server, &[b"CLIENT", b"LIST"]);
     clients.iter().filter(|line| line.contains("cmd=blmove")).count()

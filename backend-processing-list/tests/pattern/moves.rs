@@ -1,4 +1,4 @@
-//! Claims that wait by a move into a list.
+//! Claims that wait by a blocking move into a list.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use crate::fixture::*;
 
-/// R20: what any client pushes by the pattern's own command reaches an idle worker at
-/// once, in one hop: from then on the server runs the script behind the move and nothing
-/// else.
+/// R20: a job that any client pushes with the pattern's own command reaches an idle
+/// worker at once. After the push, the server runs only the claim script that follows
+/// the move.
 #[tokio::test]
 async fn a_bare_push_reaches_a_waiting_worker_in_one_hop() {
     for mode in MODES {
@@ -31,7 +31,7 @@ async fn a_bare_push_reaches_a_waiting_worker_in_one_hop() {
     }
 }
 
-/// R22: a claim that gives up calls its move off, so that what is pushed then is for
+/// R22: a claim that times out cancels its move, so jobs that are pushed later go to
 /// others.
 #[tokio::test]
 async fn a_claim_that_gives_up_calls_its_move_off() {
@@ -49,7 +49,7 @@ async fn a_claim_that_gives_up_calls_its_move_off() {
     }
 }
 
-/// R22: what comes in the moment in which a claim gives up goes back uncounted.
+/// R22: a job that arrives while a claim times out goes back uncounted.
 #[tokio::test]
 async fn what_comes_for_a_claim_that_gave_up_goes_back() {
     for mode in MODES {
@@ -73,8 +73,8 @@ async fn what_comes_for_a_claim_that_gave_up_goes_back() {
     }
 }
 
-/// R21: a server that forgot its scripts while a move waits has lost nothing: what was
-/// moved is found by the next look.
+/// R21: if the server loses its scripts while a move waits, no job is lost: the next
+/// look finds the moved job.
 #[tokio::test]
 async fn a_move_survives_forgotten_scripts() {
     for mode in MODES {
@@ -91,7 +91,7 @@ async fn a_move_survives_forgotten_scripts() {
     }
 }
 
-/// R21: idle workers leave the server alone.
+/// R21: idle workers send few commands.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     for mode in MODES {
@@ -105,7 +105,7 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
 
         let sent = ["evalsha", "eval", "blmove", "blpop", "client|unblock"];
         let sent: u64 = sent.iter().map(|name| calls(&server, name)).sum();
-        // The connection that waits reads the marker when it is opened (R25).
+        // The waiting connection reads the marker when it is opened (R25).
         let most = 2 * wait.as_secs() + 1;
         assert!((1..=most).contains(&sent), "{sent} commands");
     }

@@ -1,6 +1,6 @@
-//! What is proved is proved: each of these broken backends, this one with a script
-//! changed on its way to the server, is caught by a case of the suite or by a trap of
-//! the pattern's own.
+//! Each of these broken backends is caught by a case of the suite or by a trap of the
+//! pattern's own. A broken backend is this one with a script changed on its way to the
+//! server.
 
 use std::{
     io,
@@ -52,14 +52,14 @@ impl Subject for Mutated {
     }
 }
 
-/// The case fails, and in these words.
+/// Asserts that the case fails with these words.
 fn is_caught(mode: Mode, patches: &'static [Patch], case: &str, words: &str) {
     let mutant = Mutated { mode, patches, fitted: Mutex::default() };
     let said = judge_case(mutant, Profile::Redis, case).expect_err("the mutant lives");
     assert!(said.contains(words) && !said.contains("PATCH"), "{said}");
 }
 
-/// The mutant falls into the trap.
+/// Asserts that the mutant fails in the trap.
 macro_rules! falls {
     ($patches:expr, $trap:ident, $words:literal) => {{
         let patches: &'static [Patch] = $patches;
@@ -153,8 +153,8 @@ fn a_heartbeat_that_keeps_what_it_does_not_name() {
     );
 }
 
-/// It gives back at once what it does not name, and so what a claim beside it has just
-/// leased.
+/// A heartbeat that at once returns each job that it does not name, also a job that a
+/// concurrent claim has just leased.
 #[tokio::test]
 async fn a_reconciliation_that_steals_from_itself() {
     falls!(
@@ -244,6 +244,6 @@ async fn a_stamp_believed_whoever_wrote_it() {
             "if false then",
         )],
         a_forged_stamp_is_buried_and_never_delivered,
-        "an end of no lease"
+        "a lease end without a lease"
     );
 }

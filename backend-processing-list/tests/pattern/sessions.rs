@@ -1,4 +1,4 @@
-//! Workers that die, freeze, come back, and bear each other's names.
+//! Workers that die, freeze, come back, or share a name.
 
 use relq_conformance::server::Server;
 use relq_core::*;
@@ -6,8 +6,8 @@ use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
-/// R9: the search for such lists goes on over a server full of other keys, one page with
-/// each recovery, and comes around.
+/// R9: the scan for lists without a session covers a server full of other keys, one
+/// page with each recovery, and starts again at the end.
 #[tokio::test]
 async fn the_search_for_lists_comes_around() {
     let patched_server = PatchedServer::healthy();
@@ -31,7 +31,7 @@ async fn the_search_for_lists_comes_around() {
     }
 }
 
-/// R23: a purge takes any number of sessions, more than Lua takes arguments.
+/// R23: a purge handles any number of sessions, more than Lua takes arguments.
 #[tokio::test]
 async fn a_purge_takes_thousands_of_sessions() {
     let server = Server::start();
@@ -45,7 +45,8 @@ async fn a_purge_takes_thousands_of_sessions() {
     assert_eq!(purged.expect("it ends").unwrap(), 2);
 }
 
-/// R21: a purge ends that somebody else's hands keep from knowing the sessions.
+/// R21: a purge ends with an error if the registry holds a member that is not a
+/// session.
 #[tokio::test]
 async fn a_purge_beside_what_is_no_session_is_refused() {
     let server = Server::start();
@@ -60,7 +61,7 @@ async fn a_purge_beside_what_is_no_session_is_refused() {
     assert_eq!(queue.stats().await.unwrap().ready, 1);
 }
 
-/// R24: who leaves by name leaves for all processes of that name.
+/// R24: a release by name releases the workers of all processes with that name.
 #[tokio::test]
 async fn release_gives_back_by_name() {
     for mode in MODES {
@@ -78,8 +79,8 @@ async fn release_gives_back_by_name() {
     }
 }
 
-/// R7: a worker that was frozen, given up and wakes up finds its job gone, also when
-/// it claims the same job once more, into the same list.
+/// R7: a worker that froze and whose job was recovered finds its lease lost, also when
+/// it claims the same job again into the same list.
 #[tokio::test]
 async fn a_worker_that_wakes_up_finds_its_leases_lost() {
     for mode in MODES {
@@ -104,8 +105,8 @@ async fn a_worker_that_wakes_up_finds_its_leases_lost() {
     }
 }
 
-/// R6, R23: workers of both modes work on one queue: each job has one holder, and each
-/// recovers what the other lost.
+/// R6, R23: workers of both modes work on one queue. Each job has one holder, and
+/// workers of each mode recover the jobs that workers of the other lost.
 #[tokio::test]
 async fn both_modes_share_a_queue() {
     let patched_server = PatchedServer::healthy();
@@ -129,7 +130,7 @@ async fn both_modes_share_a_queue() {
     assert_eq!(own.stats().await.unwrap().finished, 4);
 }
 
-/// R11: being given up counts, also when the worker died before it could begin.
+/// R11: a recovered delivery counts, even if the worker died before it began.
 #[tokio::test]
 async fn a_job_that_kills_every_worker_is_buried() {
     for mode in MODES {

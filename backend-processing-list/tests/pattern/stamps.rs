@@ -1,4 +1,4 @@
-//! Elements that are told apart: equal ones, and those that look like others.
+//! Stamps distinguish equal elements, and elements that look like stamped ones.
 
 use relq_conformance::server::Server;
 use relq_core::*;
@@ -6,8 +6,8 @@ use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
-/// R7, R20: `LREM` by value, sent late, would remove the next equal job. Stamped
-/// elements are never equal.
+/// R7, R20: a late `LREM` by value would remove the next equal job. Stamped elements
+/// are never equal.
 #[tokio::test]
 async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
     for mode in MODES {
@@ -29,7 +29,7 @@ async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
     }
 }
 
-/// The whole life of a job with every option.
+/// A job with every option goes through its whole life.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     for (mode, left) in [
@@ -59,7 +59,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     }
 }
 
-/// One element of the list is all that a plain job costs, waiting or leased.
+/// A plain job costs one element of a list, both ready and leased.
 #[tokio::test]
 async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
     for mode in MODES {

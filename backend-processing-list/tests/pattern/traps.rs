@@ -1,5 +1,5 @@
-//! The traps of this pattern that the suite does not reach. Each is a function of its
-//! own, so that mutants fall into it too.
+//! Hazards of this pattern that the suite does not cover. Each is a function of its
+//! own, so that mutants can be run against it too.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ traps! {
     a_forged_stamp_is_buried_and_never_delivered
 }
 
-/// R23: a pause cannot stop a move that waits already; what it brings goes back to
-/// where it was, and to no worker.
+/// R23: a pause cannot stop a waiting move. A job that the move brings goes back to its
+/// position, and to no worker.
 pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(
     patched_server: &PatchedServer,
 ) {
@@ -53,8 +53,8 @@ pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(
     assert_sound(&queue).await;
 }
 
-/// R10: the answer of a move is lost while its worker lives. Nobody has seen the job,
-/// so that the next heartbeat puts it back, uncounted and in its place.
+/// R10: the reply to a move is lost while its worker lives. No claim has returned the
+/// job, so the next heartbeat puts it back, uncounted and in its position.
 pub(crate) async fn a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw(
     patched_server: &PatchedServer,
 ) {
@@ -80,9 +80,9 @@ pub(crate) async fn a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw(
     assert_sound(&queue).await;
 }
 
-/// R6, R10: a heartbeat that was on its way when a claim was answered does not name its
-/// job. The job keeps the end that it had, and the next heartbeat takes it up: a worker
-/// never steals from itself.
+/// R6, R10: a heartbeat that was sent before a claim returned does not name the claim's
+/// job. The job keeps its lease end, and the next heartbeat names it: a worker never
+/// takes jobs from itself.
 pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(
     patched_server: &PatchedServer,
 ) {
@@ -101,7 +101,8 @@ pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(
     assert_sound(&queue).await;
 }
 
-/// R10: and when it is named by none, it comes back at that end, although the worker
+/// R10: a job that no heartbeat names comes back at its lease end, although the worker
+/// lives on.
 /// lives on.
 pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(
     patched_server: &PatchedServer,
@@ -121,8 +122,8 @@ pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(
     assert_sound(&queue).await;
 }
 
-/// R10: a worker whose heartbeats do not get through goes on claiming. What it held and
-/// gave up by its own clock is not kept for that, and what it claims is kept in full.
+/// R10: a worker whose heartbeats do not arrive continues to claim. The claims do not
+/// extend the jobs that it gave up by its own clock, and new jobs get their full lease.
 pub(crate) async fn a_claim_prolongs_nothing_that_is_held(
     patched_server: &PatchedServer,
 ) {
@@ -138,8 +139,8 @@ pub(crate) async fn a_claim_prolongs_nothing_that_is_held(
     assert_sound(&queue).await;
 }
 
-/// R13: of two jobs of one claim a heartbeat named the second; when both are over, they
-/// come back in the order in which they were pushed.
+/// R13: one claim leases two jobs, and a heartbeat names the second. When both leases
+/// have expired, the jobs come back in the order in which they were pushed.
 pub(crate) async fn half_named_jobs_come_back_in_their_order(
     patched_server: &PatchedServer,
 ) {
@@ -156,9 +157,9 @@ pub(crate) async fn half_named_jobs_come_back_in_their_order(
     assert_sound(&queue).await;
 }
 
-/// R9: a worker froze while its move waited and was given up; then the move fills its
-/// list. The list is watched, so that the job is back at once, and not counted: nobody
-/// saw it.
+/// R9: a worker freezes while its move waits, and is retired; then the move fills its
+/// list. The list is watched, so the job comes back at once, and uncounted, because no
+/// handler saw it.
 pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(
     patched_server: &PatchedServer,
 ) {
@@ -185,8 +186,8 @@ pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(
     assert_sound(&other).await;
 }
 
-/// R9: a list that has lost its entry in the registry is found all the same, and its
-/// jobs are counted as delivered.
+/// R9: a list without an entry in the registry is found all the same, and its jobs
+/// count as delivered.
 pub(crate) async fn a_list_of_no_session_is_found(patched_server: &PatchedServer) {
     let queue = patched_server.open(Mode::PerWorker).await;
     queue.push(&["1".into(), "2".into()], None).await.unwrap();
@@ -202,8 +203,8 @@ pub(crate) async fn a_list_of_no_session_is_found(patched_server: &PatchedServer
     assert_sound(&queue).await;
 }
 
-/// R6, R9: two processes bear one name. Neither takes the other's list for its own, and
-/// the heartbeat of the one does not keep what the other left behind.
+/// R6, R9: two processes share a name. Neither takes the other's list for its own, and
+/// the heartbeat of one does not extend the jobs that the other left.
 pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(
     patched_server: &PatchedServer,
 ) {
@@ -225,8 +226,8 @@ pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(
     assert_sound(&reborn).await;
 }
 
-/// R3: what looks like a stamp and was pushed by somebody is malformed, wherever it is
-/// found: behind a claim, or in a list where a move has put it.
+/// R3: a pushed payload that looks like a stamp is malformed, wherever it is found: by
+/// a claim, or in a list that a move filled.
 pub(crate) async fn a_forged_stamp_is_buried_and_never_delivered(
     patched_server: &PatchedServer,
 ) {

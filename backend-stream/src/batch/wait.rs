@@ -44,7 +44,7 @@ pub(crate) async fn until_completed(
         snapshot = match listen(store, batch, &mut conn, (&snapshot, left)).await {
             Ok(heard) => heard,
             Err(error) => {
-                tracing::debug!(%batch, %error, "cannot listen for its completion");
+                tracing::debug!(%batch, %error, "cannot listen for a batch's completion");
                 conn = None;
                 clock.sleep(DEAF.min(left)).await;
                 store.read_batch(Operation::WaitBatch, batch).await?
