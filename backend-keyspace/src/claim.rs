@@ -136,7 +136,7 @@ impl Keyspace {
             Ok(()) => Ok(hunt),
             // Jobs are already leased: deliver them instead of failing the call.
             Err(error) if !hunt.deliveries.is_empty() => {
-                tracing::debug!(%error, "a claim returns fewer jobs than it could: a later step failed");
+                tracing::debug!(%error, "a claim returns fewer jobs: a later step failed");
                 Ok(hunt)
             }
             Err(error) => Err(hunt.partial.whole(error)),

@@ -126,7 +126,7 @@ impl Movers {
         let leases: Vec<_> = leases.collect();
         let given = self.store.give_back(Operation::Claim, &leases).await;
         if let Err(error) = given {
-            tracing::debug!(%error, "cannot put a job back: it stays leased until its lease expires");
+            tracing::debug!(%error, "cannot put a job back: its lease must expire");
         }
     }
 

@@ -64,7 +64,10 @@ async fn read_leases(
         let place =
             Lease::parse(&member).map(|it| place(&it.token.stream, &it.token.entry_id));
         if !places.insert(place.unwrap_or_else(|| text(&member))) {
-            seen.problem(format!("the job of lease {} has another lease", text(&member)));
+            seen.problem(format!(
+                "the job of lease {} has another lease",
+                text(&member)
+            ));
         }
     }
     for place in places.symmetric_difference(&leased) {

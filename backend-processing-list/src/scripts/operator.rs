@@ -48,7 +48,8 @@ impl Store {
             }
         }
         let (workers, retired) = (&self.keys.workers, &self.keys.retired);
-        let source = format!("a member of {workers} or {retired} is not a session: remove it");
+        let source =
+            format!("a member of {workers} or {retired} is not a session: remove it");
         let at = self.conn.at(Operation::Purge);
         Err(Error::Unusable { at, source: source.into() })
     }
