@@ -69,7 +69,7 @@ impl Finder {
         self.foreign_keys.load(Ordering::Relaxed)
     }
 
-    /// Lowers the known number of foreign keys to `at_most`.
+    /// Caps the known number of foreign keys at `at_most`.
     pub(crate) fn know(&self, at_most: u64) {
         self.foreign_keys.fetch_min(at_most, Ordering::Relaxed);
     }

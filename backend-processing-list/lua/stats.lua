@@ -3,8 +3,7 @@
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then
 -- KEYS[...]  handed LIST, then processing lists LIST
--- ARGV[1...] for each processing list the session that owns it, or empty for the shared
--- one
+-- ARGV[1...] for each processing list its session, or empty for the shared list
 --
 -- Returns {ready, leased, overdue, then the bookkeeping's stats}.
 local keys = bind_keys()

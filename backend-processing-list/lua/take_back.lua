@@ -92,8 +92,8 @@ local function retire(session, end_ms)
   end
 end
 
--- The elements of a list that must be taken back, newest first: at most one page of the
--- list more than there is room for.
+-- The elements of a list that must be taken back, newest first. The search stops once it
+-- has found more than there is room for.
 local function over_of(list, session_is_over)
   local found, first = {}, 0
   repeat

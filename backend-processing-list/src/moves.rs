@@ -61,7 +61,7 @@ enum Moved {
 impl Move {
     /// Waits for a moved job. Returns `None` if the claim must look by itself.
     pub(crate) async fn arrival(&mut self) -> Option<Claimed> {
-        // A task that panicked has no result.
+        // A task that ended without a result has brought no job.
         (&mut self.arrived).await.ok().flatten()
     }
 

@@ -2,15 +2,14 @@
 //!
 //! ```text
 //!  arrivals  XREADGROUP … ready … STREAMS Q >   any client's XADD, at once
-//!  signals   BLPOP {Q}:wake                     what is not added to Q: other
 //!  signals   BLPOP {Q}:wake                     jobs of other priorities,
 //!                                               returned jobs, resume
+//! ```
 //!
 //! The first notifier reads the new entry for the consumer `ready`, and any claim of
 //! any worker takes entries of `ready` first. So one push wakes one worker, and if the
 //! waiter dies after the read, the job is still ready. If all other workers sleep at
 //! that moment, the first recheck finds it.
-//! others sleep just then, the first recheck finds it.
 
 use std::time::Duration;
 

@@ -179,8 +179,8 @@ impl Store {
         self.bookkeeping.with_keys(lists).give_back(operation, leases).await
     }
 
-    /// The list that holds an element. An element without a valid lease name is in no
-    /// list; for it the shared list is searched and the lease is lost.
+    /// The list that holds an element. An element without a valid stamp is in no list.
+    /// For it this returns the shared list, where the script does not find it.
     fn list_of(&self, element: &[u8]) -> String {
         let lease = Lease::parse(&Bytes::copy_from_slice(element));
         self.keys.list(&lease.map_or(Site::Shared, |lease| lease.site))

@@ -125,14 +125,14 @@ pub(crate) async fn recover(
             back += queue.recover(many(100)).await.unwrap().requeued;
         }
     }
-    assert_eq!(back, wanted, "so many came back");
+    assert_eq!(back, wanted, "the number of recovered jobs");
 }
 
 /// Waits until the condition holds at the server.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let give_up = Instant::now() + LONG;
     while !is_so() {
-        assert!(Instant::now() < give_up, "{what} did not come about");
+        assert!(Instant::now() < give_up, "did not happen in time: {what}");
         sleep(Duration::from_millis(2)).await;
     }
 }

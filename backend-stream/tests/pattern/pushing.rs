@@ -11,7 +11,7 @@ use crate::fixture::*;
 async fn until_held(server: &Server) {
     let start = Instant::now();
     while !say(server, "CLIENT LIST").contains("cmd=xreadgroup") {
-        assert!(start.elapsed() < LONG, "nobody waits");
+        assert!(start.elapsed() < LONG, "no notifier waits");
         tokio::task::yield_now().await;
     }
 }
