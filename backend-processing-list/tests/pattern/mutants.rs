@@ -178,7 +178,7 @@ async fn a_claim_for_a_heartbeat() {
             "local holds_nothing = true or",
         )],
         a_claim_prolongs_nothing_that_is_held,
-        "so many came back"
+        "the number of recovered jobs"
     );
 }
 
@@ -205,7 +205,7 @@ async fn a_heartbeat_for_all_of_a_name() {
              redis.call('ZADD', workers, 'XX', end_ms, one) end",
         )],
         a_name_used_again_hides_nothing_and_takes_nothing,
-        "so many came back"
+        "the number of recovered jobs"
     );
 }
 
