@@ -10,9 +10,9 @@
 //!         |                       commands as one (R21), waiting, recovery of the bookkeeping
 //!     P: Pattern                  where ready and leased jobs are
 //!         |
-//!       Bookkeeping                     scheduled and dead jobs, unique keys, ids, tokens
+//!     Bookkeeping                 scheduled and dead jobs, unique keys, ids, tokens
 //!         |
-//!       Conn                      a connection that heals
+//!     Conn                        a connection that heals
 //! ```
 //!
 //! # What a pattern supplies
