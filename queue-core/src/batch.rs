@@ -28,33 +28,35 @@ pub use status::{BatchOutcome, BatchState, BatchStatus};
 /// ```
 ///
 /// A piece is a job: [`claim`](ReliableQueue::claim) gives it out with
-/// [`Delivery::batch`](crate::Delivery::batch) set, and settle, turn, extend, leave and
-/// recover do with it what they do with any job. Only what is special to batches is
-/// here. [`ReliableQueue::batch_queue`] leads here from a queue of any type.
+/// [`Delivery::batch`](crate::Delivery::batch) set, and the calls for settling,
+/// extending, releasing and recovering treat it like any job. This trait holds only the
+/// calls that are specific to batches. [`ReliableQueue::batch_queue`] returns it for a
+/// queue of any type.
 #[async_trait]
 pub trait BatchQueue: ReliableQueue {
-    /// Makes an open batch without pieces. The id is known before the call is sent, so
-    /// that a call whose answer was lost can be made again: it then answers
+    /// Creates an open batch without pieces. The caller chooses the id before the call,
+    /// so that it can repeat a call whose reply was lost. The second call returns
     /// [`Created::Exists`] and changes nothing.
     ///
     /// # Errors
     /// [`Error::Invalid`] for too much metadata, for a retention that is too short or
-    /// too long, and for a completion job with an id or a unique key of its own or for
-    /// a queue that the store cannot have; [`Error::Unsupported`] for an option of that
-    /// job that is not supported. Nothing was sent then.
+    /// too long, and for a completion job with an id or a unique key of its own, or for
+    /// a queue name that the store cannot use; [`Error::Unsupported`] for an option of
+    /// that job that is not supported. In both cases nothing was sent.
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error>;
 
     /// Adds all of `pieces` to an open batch, or none (B1).
     ///
     /// With a `token` the call can be repeated within five minutes of the first: it
-    /// then stores nothing and gives the first answer, also when the batch was sealed
-    /// or removed meanwhile (R4). A client-made id that the batch knows is answered
+    /// then stores nothing and returns the first result, even when the batch was sealed
+    /// or removed in between (R4). A client-made id that the batch knows returns
     /// `Duplicate` and adds no piece.
     ///
     /// # Errors
-    /// Those of [`ReliableQueue::push`], and [`Error::Invalid`] for a piece with a
-    /// delay, an expiry, a unique key or a priority of its own: a batch is served as
-    /// its own priority says, and ends only when all of its pieces have.
+    /// The errors of [`ReliableQueue::push`], and [`Error::Invalid`] for a piece with a
+    /// delay, an expiry, a unique key or a priority of its own. The priority of the
+    /// batch applies to all of its pieces, and the batch ends only when all of its
+    /// pieces have ended.
     async fn add(
         &self,
         batch: &BatchId,
@@ -62,42 +64,42 @@ pub trait BatchQueue: ReliableQueue {
         token: Option<&PushToken>,
     ) -> Result<Added, Error>;
 
-    /// Says that there will be no more pieces, so that the batch can complete (B1). A
-    /// batch whose pieces have all ended completes in this step. Sealing a sealed or
-    /// completed batch changes nothing. `None` when there is no such batch.
+    /// Declares that there will be no more pieces, so that the batch can complete (B1).
+    /// A batch whose pieces have all ended completes in this step. Sealing a sealed or
+    /// completed batch changes nothing. Returns `None` when there is no such batch.
     async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error>;
 
-    /// What is known of a batch; `None` when there is no such batch (B6).
+    /// The status of a batch; `None` when there is no such batch (B6).
     async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error>;
 
     /// Up to `limit` batches of the queue, in the order of their ids, that come after
-    /// `after`. An answer of fewer is the last page.
+    /// `after`. A list shorter than `limit` is the last page.
     async fn list_batches(
         &self,
         after: Option<&BatchId>,
         limit: NonZeroU32,
     ) -> Result<Vec<BatchStatus>, Error>;
 
-    /// Drops the pieces that are not started and tells the workers that hold the others
-    /// (B7). Cancelling a cancelled or completed batch changes nothing. `None` when
-    /// there is no such batch.
+    /// Drops the pieces that are not leased and notifies the workers that hold the
+    /// others (B7). Cancelling a cancelled or completed batch changes nothing. Returns
+    /// `None` when there is no such batch.
     async fn cancel_batch(&self, batch: &BatchId)
     -> Result<Option<BatchStatus>, Error>;
 
-    /// Changes the priority or the limit of a batch that has not completed. `None` when
-    /// there is no such batch.
+    /// Changes the priority or the limit of a batch that has not completed. Returns
+    /// `None` when there is no such batch.
     async fn alter(
         &self,
         batch: &BatchId,
         change: &Change,
     ) -> Result<Option<BatchStatus>, Error>;
 
-    /// Waits up to `timeout` until the batch has completed, and answers what is known
-    /// of it then: of a batch that is still running after that time, too. `None` at once
-    /// when there is no such batch.
+    /// Waits up to `timeout` until the batch has completed, and returns its status.
+    /// After the timeout it returns the status of the batch that is still running.
+    /// Returns `None` at once when there is no such batch.
     ///
-    /// It reads the durable record, so that it does not matter whether it was called
-    /// before the completion or after it (B5).
+    /// The call reads the durable record, so it works before and after the completion
+    /// (B5).
     ///
     /// # Errors
     /// [`Error::Invalid`] for a timeout above [`MAX_DURATION`](crate::MAX_DURATION).
@@ -108,22 +110,22 @@ pub trait BatchQueue: ReliableQueue {
     ) -> Result<Option<BatchStatus>, Error>;
 }
 
-/// What became of a batch that was to be made.
+/// The result of creating a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// It is in the store.
+    /// The batch is in the store.
     Stored,
-    /// A batch of this id exists, of whoever made it; it stays as it is.
+    /// A batch of this id exists already, created by any client. It was not changed.
     Exists,
 }
 
-/// What became of pieces that were to be added.
+/// The result of adding pieces to a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Added {
-    /// They are in the store; an answer for each, in order.
+    /// The pieces are in the store; one result for each, in order.
     Stored(Vec<Pushed>),
-    /// None was stored: the batch is no longer open.
+    /// No piece was stored: the batch is no longer open.
     Closed(BatchState),
-    /// None was stored: there is no such batch.
+    /// No piece was stored: there is no such batch.
     Unknown,
 }

@@ -6,7 +6,7 @@ use crate::{
     ClaimRequest, Error, ErrorContext, MAX_DURATION, NewJob, Operation, Priority,
 };
 
-/// An option of the contract: supported and proved, or refused.
+/// An option of the contract. A backend either supports and proves it, or refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
@@ -26,36 +26,37 @@ pub enum Capability {
     BlockingWait,
     /// Works on Redis Cluster: all keys of a queue share one slot.
     Cluster,
-    /// Batches (B1 to B10): [`ReliableQueue::batch_queue`] leads to them.
+    /// Batches (B1 to B10), through [`ReliableQueue::batch_queue`].
     ///
     /// [`ReliableQueue::batch_queue`]: crate::ReliableQueue::batch_queue
     Batches,
 }
 
-/// In which order ready jobs of one priority are delivered (R13).
+/// The order in which ready jobs of one priority are delivered (R13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
     /// By the time they became ready; a recovered or given-back job goes to the
     /// front.
     Fifo,
-    /// First deliveries by the time of the push. What comes back waits its turn:
-    /// behind what was ready when it was claimed, before what is pushed after it came
-    /// back. Of several priorities all but the lowest are last in, first out.
+    /// First deliveries by the time of the push. A job that comes back is delivered
+    /// after the jobs that were ready when it was claimed, and before jobs that are
+    /// pushed after it came back. With several priorities, all but the lowest are last
+    /// in, first out.
     Rotating,
-    /// None.
+    /// No order is promised.
     Unordered,
 }
 
-/// What a lease is bound to.
+/// The scope of a lease: one job, or all jobs of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeaseScope {
-    /// Each job has its own, so that what a heartbeat does not name runs out.
+    /// Each job has its own lease, so that a lease that no heartbeat names expires.
     Job,
-    /// All jobs of a worker live by its heartbeat: a worker asks for leases of one
-    /// length, what an extension does not name is given back or runs out (R10), and no
-    /// job has a lease of its own.
+    /// One heartbeat keeps all jobs of a worker. A worker asks for leases of one
+    /// length. A job that an extension does not name is given back, or its lease
+    /// expires (R10). No job has a lease length of its own.
     Worker,
 }
 
@@ -63,68 +64,56 @@ pub enum LeaseScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecoveryBound {
-    /// Its lease and one interval of the reaper.
+    /// After its lease and one interval of the reaper.
     LeaseAndReaper,
-    /// As `LeaseAndReaper`, and one turn of the ring: before a job is claimed that is
-    /// ready, no more claims may find less than they ask for than there are jobs.
+    /// As `LeaseAndReaper`, and one full turn of the ring. Before a ready job is
+    /// claimed, the number of claims that return fewer jobs than they asked for is at
+    /// most the number of jobs.
     OneTurn,
 }
 
-/// What a backend takes at most.
+/// The limits of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a payload.
+    /// The most bytes of a payload.
     pub max_payload: usize,
-    /// Bytes of all header names and values of a job.
+    /// The most bytes of all header names and values of a job.
     pub max_headers: usize,
-    /// Jobs of one push, claim, settlement or extension.
+    /// The most jobs of one push, claim, settlement or extension.
     pub max_jobs_per_call: NonZeroU32,
 }
 
-/// The most jobs of one call, in every backend of this repository. A call of so many
-/// holds others up for some milliseconds, and a Lua script can take their arguments
-/// apart: it can unpack about 8,000 values.
-pub const MAX_JOBS_PER_CALL: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
-
-impl Limits {
-    /// The limits of a backend that has no reason for others.
-    pub const DEFAULT: Self = Self {
-        max_payload: 16 * 1024 * 1024,
-        max_headers: 64 * 1024,
-        max_jobs_per_call: MAX_JOBS_PER_CALL,
-    };
-}
-
-/// What a backend supports, declares and takes.
+/// The options, declarations and limits of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The backend's name, as in its URL.
     pub backend: &'static str,
-    /// The options that it has.
+    /// The options that the backend supports.
     pub supported: &'static [Capability],
-    /// The priorities that it tells apart.
+    /// The priorities that the backend distinguishes.
     pub priorities: RangeInclusive<Priority>,
     /// How late a delayed job may be while a worker is idle (R14).
     pub lateness: Duration,
     /// The order of delivery.
     pub order: Order,
-    /// What a lease is bound to.
+    /// The scope of a lease: one job, or all jobs of a worker.
     pub lease_scope: LeaseScope,
     /// When a dead worker's job comes back.
     pub recovery: RecoveryBound,
-    /// What it takes at most.
+    /// Its limits.
     pub limits: Limits,
 }
 
 impl Capabilities {
-    /// Whether the backend has this option.
+    /// Whether the backend supports this option.
     pub fn supports(&self, option: Capability) -> bool {
         self.supported.contains(&option)
     }
 
-    /// Refuses what the backend cannot carry, before anything is written (R5).
+    /// Refuses jobs that the backend cannot store, before anything is written (R5).
     ///
-    /// Every backend calls this first in `push`, so that all refuse alike.
+    /// Every backend calls this first in `push`, so that all backends refuse the same
+    /// requests.
     ///
     /// # Errors
     /// [`Error::Invalid`] or [`Error::Unsupported`], for the first job that is
@@ -135,7 +124,7 @@ impl Capabilities {
         self.check_jobs(Operation::Push, jobs)
     }
 
-    /// Refuses a claim that makes no sense.
+    /// Refuses an invalid claim.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a lease of zero or one too long to add to a time.

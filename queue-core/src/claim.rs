@@ -1,4 +1,4 @@
-//! What a worker asks for and gets.
+//! What a worker sends with a claim, and what it receives.
 
 use std::{
     fmt,
@@ -18,8 +18,8 @@ checked_text! {
     /// The identity of one run of a worker: 1 to 128 characters of
     /// `A-Z a-z 0-9 . : _ -`. Not used again after the run ends.
     ///
-    /// [`WorkerId::of_this_process`] names host and process, which is what an
-    /// operator wants to see.
+    /// [`WorkerId::of_this_process`] contains the host and the process id, so that an
+    /// operator can find the worker.
     WorkerId, "the worker id", 128, |text| {
         if text.bytes().all(|b| b.is_ascii_alphanumeric() || b".:_-".contains(&b)) {
             Ok(())
@@ -30,8 +30,8 @@ checked_text! {
 }
 
 impl WorkerId {
-    /// `host:pid:nonce`, the nonce being 40 random bits, so that a process id that
-    /// comes again names another worker.
+    /// `host:pid:nonce`. The nonce has 40 random bits, so that a reused process id does
+    /// not name the same worker.
     pub fn of_this_process(randomness: &dyn Randomness) -> Self {
         let host: String = gethostname::gethostname()
             .to_string_lossy()
@@ -44,7 +44,7 @@ impl WorkerId {
     }
 }
 
-/// Proof of one lease: what a settlement or extension must show (R7).
+/// Proof of one lease. A settlement or extension must present it (R7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Receipt {
     job: JobId,
@@ -53,7 +53,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// A receipt as a backend gives it out. `token` is unlike that of any other
+    /// A receipt that a backend issues. `token` differs from the token of every other
     /// lease, of this job or another.
     pub fn new(job: JobId, attempt: u32, token: impl Into<Bytes>) -> Self {
         Self { job, attempt, token: token.into() }
@@ -64,34 +64,34 @@ impl Receipt {
         &self.job
     }
 
-    /// Which delivery of the job this is, from 1.
+    /// The number of this delivery of the job, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// What tells this lease from all others, in the backend's own form.
+    /// The token that identifies this lease, in the backend's own form.
     pub fn token(&self) -> &Bytes {
         &self.token
     }
 }
 
-/// What a worker asks for.
+/// A worker's request for jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClaimRequest {
-    /// Who asks.
+    /// The worker that claims.
     pub worker: WorkerId,
-    /// How many jobs at most.
+    /// The most jobs to return.
     pub max: NonZeroU32,
     /// How long each is leased, unless the job has a lease of its own.
     pub lease: Duration,
-    /// How long to wait when nothing is ready. Zero answers at once.
+    /// How long to wait when nothing is ready. With zero the claim returns at once.
     pub wait: Duration,
 }
 
 impl ClaimRequest {
-    /// A claim takes jobs of up to so many bytes in all, as they are stored, or one job
-    /// of any size (R6): 1 MiB. An answer of more would keep the store and the connection
+    /// The most bytes of all jobs of a claim, as they are stored: 1 MiB. A single job
+    /// may have any size (R6). A larger reply would keep the store and the connection
     /// busy while leases run.
     pub const MAX_BYTES: usize = 1024 * 1024;
 
@@ -124,8 +124,9 @@ pub struct ClaimBytes {
 }
 
 impl ClaimBytes {
-    /// Counts a job of so many bytes and says whether the claim may take it. The first one
-    /// it may take whatever its size; after one that it may not take, it is full.
+    /// Counts a job of `bytes` bytes and returns whether the claim may take it. The
+    /// claim may take the first job whatever its size. After the first refused job the
+    /// budget is full.
     pub fn take(&mut self, bytes: usize) -> bool {
         let taken = self.taken.saturating_add(bytes);
         self.is_full |= self.taken > 0 && taken > ClaimRequest::MAX_BYTES;
@@ -135,13 +136,13 @@ impl ClaimBytes {
         !self.is_full
     }
 
-    /// Whether a job was too large for what was left.
+    /// Whether a job was too large for the remaining bytes.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 }
 
-/// A job in the hands of a worker.
+/// A job that a worker has claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivery {
@@ -153,16 +154,16 @@ pub struct Delivery {
     pub lease: Duration,
     /// Deliveries before the job is buried.
     pub max_attempts: NonZeroU16,
-    /// How soon it was wanted.
+    /// Its priority.
     pub priority: Priority,
-    /// What travels with it.
+    /// Its headers.
     pub headers: Headers,
     /// The batch that it is a piece of, if it is one.
     pub batch: Option<BatchId>,
 }
 
 impl Delivery {
-    /// A delivery with default options, as a backend gives it out.
+    /// A delivery with default options, for a backend to complete.
     pub fn new(receipt: Receipt, payload: impl Into<Bytes>, lease: Duration) -> Self {
         Self {
             receipt,
@@ -175,21 +176,21 @@ impl Delivery {
         }
     }
 
-    /// Sets how often the job is delivered at most.
+    /// Sets the most deliveries of the job.
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {
         self.max_attempts = max_attempts;
         self
     }
 
-    /// Sets how soon it was wanted.
+    /// Sets its priority.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Sets what travels with it.
+    /// Sets its headers.
     #[must_use]
     pub fn headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
@@ -208,7 +209,7 @@ impl Delivery {
         self.receipt.job()
     }
 
-    /// Which delivery of the job this is, from 1.
+    /// The number of this delivery of the job, from 1.
     pub fn attempt(&self) -> u32 {
         self.receipt.attempt()
     }

@@ -1,7 +1,7 @@
-//! What a queue takes from the world around it: time and randomness.
+//! The sources of time and randomness of a queue.
 //!
-//! Both are injected, so that a test suite can drive them: every sleep, jitter,
-//! nonce and id of a backend or worker goes through an [`Environment`].
+//! Both are injected, so that a test suite can control them: every sleep, jitter, nonce
+//! and id of a backend or worker goes through an [`Environment`].
 
 use std::{
     fmt::{self, Debug},
@@ -26,14 +26,14 @@ impl Timestamp {
         self.0
     }
 
-    /// This time and `duration` more, held at the largest timestamp.
+    /// This time plus `duration`, at most the largest timestamp.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(ms))
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// How long after `earlier` this is; zero when this time is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(
             u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0),
@@ -56,7 +56,7 @@ pub trait Clock: Debug + Send + Sync {
     /// times with it (R18).
     fn now(&self) -> Timestamp;
 
-    /// Time passed since some fixed moment; never goes back.
+    /// Time since some fixed moment; never decreases.
     fn elapsed(&self) -> Duration;
 
     /// Completes once `duration` has passed.

@@ -1,11 +1,11 @@
-//! One error for all backends. A variant is what the caller can act on.
+//! One error for all backends. Each variant is a case that the caller can handle.
 
 use std::fmt;
 
-/// The cause of an error, of whatever type the store's client library has.
+/// The cause of an error, of any type of the store's client library.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a backend was asked to do.
+/// The operation that a backend was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -58,10 +58,12 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether doing it twice is as good as once, whatever became of the first.
+    /// Whether a second call has the same effect as one call, even if the first took
+    /// effect.
     ///
-    /// All but `Push` and `AddPieces` are: a second settlement of a receipt is
-    /// answered `LeaseLost`, and what a lost claim leased comes back with its lease.
+    /// All operations but `Push` and `AddPieces` are repeatable: a second settlement of
+    /// a receipt returns `LeaseLost`, and the jobs of a claim whose reply was lost come
+    /// back when their lease expires.
     pub fn is_repeatable(self) -> bool {
         !matches!(self, Self::Push | Self::AddPieces)
     }
@@ -100,12 +102,12 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Where an error arose: the backend and what it was doing.
+/// Where an error occurred: the backend and the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorContext {
     /// The backend's name, as in its URL.
     pub backend: &'static str,
-    /// What it was asked to do.
+    /// The operation that failed.
     pub operation: Operation,
 }
 
@@ -118,36 +120,36 @@ impl fmt::Display for ErrorContext {
 /// Whether the call that failed changed the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Surely not: nothing was changed.
+    /// The call certainly changed nothing.
     No,
-    /// Unknown: it was sent, and the answer was lost.
+    /// Unknown: the call was sent, and its reply was lost.
     Maybe,
-    /// Surely: it was done, and only its answer could not be used.
+    /// The call certainly took effect, but its reply could not be used.
     Yes,
 }
 
 /// Whether the same call may be made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryAdvice {
-    /// It would fail again until something is changed.
+    /// The call would fail again until something is changed.
     Never,
-    /// Again is as good as once.
+    /// A repeated call has the same effect as one call.
     Safe,
-    /// It may be done a second time. A push is safe all the same when it carries a
-    /// [`PushToken`](crate::PushToken) or its jobs carry ids of the client's (R4).
+    /// The call may take effect a second time. A push is still safe when it carries a
+    /// [`PushToken`](crate::PushToken) or its jobs carry client-made ids (R4).
     MayRepeat,
 }
 
-/// Why a queue could not do what it was asked (R21).
+/// Why a call failed (R21).
 ///
 /// Nothing ready, a duplicate and a lost lease are outcomes, not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request breaks a stated limit or makes no sense. Nothing was done.
+    /// The request breaks a stated limit or is invalid. Nothing was done.
     #[error("{at}: {reason}")]
     Invalid {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
         /// What is wrong with the request.
         reason: String,
@@ -155,77 +157,78 @@ pub enum Error {
     /// The request uses an option that the backend does not support. Nothing was done.
     #[error("{at}: {option} is not an option of this backend")]
     Unsupported {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
         /// The option, in words.
         option: &'static str,
     },
-    /// No connection, or the store answered "not now" (starting up, failing over,
-    /// locked by another for too long). Nothing was done.
+    /// There is no connection, or the store is temporarily unable to answer (starting
+    /// up, failing over, locked by another client for too long). Nothing was done.
     #[error("{at}: the store is unavailable")]
     Unavailable {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
-        /// What the client library said.
+        /// The error of the client library.
         source: BoxError,
     },
-    /// The call was sent and its answer was lost, or part of it failed: it may have
-    /// happened.
+    /// The call was sent and its reply was lost, or part of it failed: it may have
+    /// taken effect.
     #[error("{at}: the answer was lost, so it may have happened")]
     Interrupted {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
-        /// What the client library said.
+        /// The error of the client library.
         source: BoxError,
     },
-    /// The call was done, and its answer could not be read.
+    /// The call took effect, but its reply could not be read.
     #[error("{at}: it was done, but the answer cannot be read")]
     Unreadable {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the answer.
+        /// What is wrong with the reply.
         source: BoxError,
     },
     /// The store has no memory or disk left. Nothing was done.
     #[error("{at}: the store is full")]
     Full {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
-        /// What the client library said.
+        /// The error of the client library.
         source: BoxError,
     },
-    /// The store takes no writes: a replica that was not promoted. Nothing was done. A
-    /// promotion mends it, so it may be tried again, but not for ever.
+    /// The store takes no writes: it is a replica that was not promoted. Nothing was
+    /// done. A promotion repairs this, so a worker retries the call for a limited time.
     #[error("{at}: the store takes no writes")]
     ReadOnly {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
-        /// What the client library said.
+        /// The error of the client library.
         source: BoxError,
     },
     /// Wrong password, missing permission, a file that may not be written. Nothing
     /// was done.
     #[error("{at}: access is denied")]
     Denied {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
-        /// What the client library said.
+        /// The error of the client library.
         source: BoxError,
     },
-    /// The store is not one that this backend can work on: too old, damaged, not
-    /// relq's, or a key of another type in the way. Nothing was done.
+    /// This backend cannot use the store: it is too old, damaged or does not belong to
+    /// relq, or a key has another type. Nothing was done.
     #[error("{at}: the store cannot be used")]
     Unusable {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
         /// What is wrong with the store.
         source: BoxError,
     },
-    /// The server is of a kind that keeps no queue of relq's: a sentinel, or a cluster
-    /// node that leads elsewhere. Nothing was done, and only another address mends it.
+    /// The server is of a kind that cannot hold a relq queue: a sentinel, or a cluster
+    /// node that redirects to another. Nothing was done, and only another address
+    /// helps.
     #[error("{at}: the server is the wrong one")]
     WrongServer {
-        /// Where it arose.
+        /// Where the error occurred.
         at: ErrorContext,
         /// Which kind of server it is, and which one is needed.
         source: BoxError,
@@ -242,8 +245,8 @@ impl Error {
         }
     }
 
-    /// Whether only somebody's help mends it: permissions, another file, a promotion. A
-    /// program that runs by itself stops after it has tried for a while.
+    /// Whether only a person can repair the cause: permissions, another file, a
+    /// promotion. An unattended program should stop after it has retried for some time.
     pub fn needs_help(&self) -> bool {
         matches!(self, Self::ReadOnly { .. })
             || self.retry_advice() == RetryAdvice::Never
@@ -266,7 +269,7 @@ impl Error {
         }
     }
 
-    /// Where it arose.
+    /// Where the error occurred.
     pub fn at(&self) -> ErrorContext {
         match self {
             Self::Invalid { at, .. }
@@ -282,8 +285,8 @@ impl Error {
         }
     }
 
-    /// The message and those of all its causes, joined by colons. A cause
-    /// that was told already, as part of the error that it caused, is not told again.
+    /// The message and the messages of all its causes, joined by colons. A cause whose
+    /// text is already part of the error above it is not repeated.
     ///
     /// ```
     /// use relq_core::{ErrorContext, Error, Operation};

@@ -1,4 +1,4 @@
-//! Calls for one job at a time, and pages for many.
+//! Calls for a single job, and calls that split many jobs into pages.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -23,8 +23,9 @@ pub trait ReliableQueueExt: ReliableQueue {
 
     /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] asks for.
     ///
-    /// Each call is all or nothing; the whole is not. On an error the second field
-    /// of the pair says how many jobs from the start are stored for certain.
+    /// Each call is all or nothing, but the whole push is not. On an error the second
+    /// field of the pair is the number of jobs, from the start, that are certainly
+    /// stored.
     ///
     /// [`max_jobs_per_call`]: crate::Limits::max_jobs_per_call
     ///
@@ -73,7 +74,7 @@ pub trait ReliableQueueExt: ReliableQueue {
         self.settle_one(receipt, Disposition::Done).await
     }
 
-    /// The job failed and is to be tried again after `after`.
+    /// The job failed and must be retried after `after`.
     ///
     /// # Errors
     /// As [`ReliableQueue::settle`].
@@ -103,7 +104,7 @@ pub trait ReliableQueueExt: ReliableQueue {
         self.settle_one(receipt, Disposition::Discard).await
     }
 
-    /// The job was not worked on and goes back uncounted.
+    /// The job was not run: it goes back, and the attempt is not counted.
     ///
     /// # Errors
     /// As [`ReliableQueue::settle`].

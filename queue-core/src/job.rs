@@ -1,4 +1,4 @@
-//! What a producer hands over: a payload and how it is to be treated.
+//! What a producer pushes: a payload and its options.
 
 use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
 
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use crate::Randomness;
 use crate::name::{InvalidName, check_text};
 
-/// Attempts of a job that does not say otherwise, and of bare payloads. The same as
-/// the defaults of Sidekiq, asynq and River.
+/// The default number of attempts of a job, also for bare payloads. Sidekiq, asynq and
+/// River have the same default.
 pub const DEFAULT_MAX_ATTEMPTS: NonZeroU16 = NonZeroU16::new(25).expect("not zero");
 
-/// The longest delay, expiry, lease or wait: a hundred years. Any sum with a time of
-/// today then stays exact in a double, which is what Redis scores are.
+/// The longest delay, expiry, lease or wait: a hundred years. The sum of it and a
+/// present time is still exact in a double, the type of Redis scores.
 pub const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// How long a push can be repeated: a client-made id is remembered for so long after its
@@ -26,7 +26,7 @@ macro_rules! checked_text {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The longest one, in bytes.
+            /// The most bytes of a name.
             pub const MAX_BYTES: usize = $max;
 
             /// Checks `text` and takes it.
@@ -79,8 +79,8 @@ checked_text! {
 }
 
 checked_text! {
-    /// A mark of one `push` call, so that it can be repeated safely (R4): 1 to 64
-    /// characters of `A-Z a-z 0-9 - _`.
+    /// The identity of one `push` call, so that the call can be repeated safely (R4): 1
+    /// to 64 characters of `A-Z a-z 0-9 - _`.
     ///
     /// The ids of the call's jobs begin with it, so two calls must not share one.
     PushToken, "the push token", 64, |text| {
@@ -104,14 +104,14 @@ impl PushToken {
     }
 }
 
-/// How soon a job is wanted: 0 to 9, larger is sooner.
+/// The priority of a job: 0 to 9. A larger one is delivered sooner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Priority(u8);
 
 impl Priority {
     /// The least urgent.
     pub const LOWEST: Self = Self(0);
-    /// Of a job that does not say otherwise.
+    /// The default priority of a job.
     pub const NORMAL: Self = Self(5);
     /// The most urgent.
     pub const HIGHEST: Self = Self(9);
@@ -139,10 +139,10 @@ impl fmt::Display for Priority {
     }
 }
 
-/// What a push does when the unique key is held already.
+/// What a push does when another job already holds the unique key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
-    /// The holder stays as it is.
+    /// The holder does not change.
     #[default]
     Keep,
     /// If the holder is still scheduled, it becomes due after the new job's delay
@@ -161,7 +161,7 @@ pub struct Unique {
 
 /// Names and values that travel with a job: a trace context, a content type.
 ///
-/// Names are unique; both are any text. Order is kept.
+/// Names are unique. Names and values are any text. Their order is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(String, String)>);
 
@@ -171,7 +171,7 @@ impl Headers {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Sets a header, in place of one of the same name.
+    /// Sets a header and replaces one of the same name.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let name = name.into();
         self.0.retain(|(known, _)| *known != name);
@@ -202,7 +202,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
     }
 }
 
-/// A job to be pushed.
+/// A job to push.
 ///
 /// ```
 /// use std::time::Duration;
@@ -218,21 +218,21 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 pub struct NewJob {
     /// Any bytes, delivered as they are (R2).
     pub payload: Bytes,
-    /// An id of the client's own, so that a second push makes no second job (R4).
+    /// An id that the client made, so that a second push stores no second job (R4).
     pub id: Option<JobId>,
     /// How long after the push it becomes ready (R14).
     pub delay: Duration,
-    /// How long after the push it is buried if it was not delivered by then (R17).
+    /// How long after the push the job is buried if it was not delivered (R17).
     pub expires_in: Option<Duration>,
-    /// How soon it is wanted among the ready ones (R15).
+    /// Its priority among the ready jobs (R15).
     pub priority: Priority,
     /// A key that only one job may hold (R16).
     pub unique: Option<Unique>,
     /// Deliveries before it is buried (R11).
     pub max_attempts: NonZeroU16,
-    /// A lease of its own, in place of the one that the worker asks for.
+    /// A lease length for this job, instead of the one that the worker asks for.
     pub lease: Option<Duration>,
-    /// What travels with it.
+    /// Its headers.
     pub headers: Headers,
 }
 
@@ -252,7 +252,7 @@ impl NewJob {
         }
     }
 
-    /// Gives it an id of the client's own.
+    /// Sets an id that the client made.
     #[must_use]
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
@@ -266,48 +266,49 @@ impl NewJob {
         self
     }
 
-    /// Buries it if it was not delivered within `expires_in`.
+    /// Sets how long after the push the job is buried if it was not delivered.
     #[must_use]
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
         self.expires_in = Some(expires_in);
         self
     }
 
-    /// Sets how soon it is wanted.
+    /// Sets its priority.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Binds it to a unique key; a held key keeps its holder.
+    /// Binds it to a unique key. If another job holds the key, that job does not
+    /// change.
     #[must_use]
     pub fn unique(self, key: UniqueKey) -> Self {
         self.unique_or(key, OnDuplicate::Keep)
     }
 
-    /// Binds it to a unique key and says what happens when it is held.
+    /// Binds it to a unique key and sets what happens when another job holds the key.
     #[must_use]
     pub fn unique_or(mut self, key: UniqueKey, on_duplicate: OnDuplicate) -> Self {
         self.unique = Some(Unique { key, on_duplicate });
         self
     }
 
-    /// Sets how often it is delivered at most.
+    /// Sets the most deliveries of the job.
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {
         self.max_attempts = max_attempts;
         self
     }
 
-    /// Gives it a lease of its own.
+    /// Sets a lease length for this job.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Adds a header, in place of one of the same name.
+    /// Adds a header and replaces one of the same name.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value);

@@ -1,7 +1,7 @@
-//! The contract of a reliable queue: one trait for workers, one for operators,
-//! the types that cross them, and the rules that every backend keeps.
+//! The contract of a reliable queue: one trait for workers, one for operators, the
+//! types of their calls, and the rules that every backend keeps.
 //!
-//! This crate knows no store and no async runtime. A backend implements
+//! This crate depends on no store and on no async runtime. A backend implements
 //! [`ReliableQueue`] and [`Operator`]; applications call them through
 //! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
 //! [`BatchQueue`], too.

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// A name that breaks a rule, and which rule.
+/// A name that breaks a rule, and the rule that it breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {reason}")]
 pub struct InvalidName {
@@ -37,8 +37,8 @@ pub(crate) fn check_text(
 /// The name of a queue: 1 to 200 bytes of text without control characters or
 /// braces.
 ///
-/// Braces are refused because a Redis backend derives its keys as `{name}:…`, and
-/// a brace of the name's own would move a key to another hash slot (R19).
+/// Braces are refused because a Redis backend derives its keys as `{name}:…`, and a
+/// brace in the name would move a key to another hash slot (R19).
 ///
 /// ```
 /// use relq_core::QueueName;

@@ -1,4 +1,4 @@
-//! The operator's side of a queue: look, steer, repair.
+//! The operator's calls on a queue: inspect, control, repair.
 
 use std::{
     fmt::Debug,
@@ -13,58 +13,59 @@ use crate::{
     UniqueKey, WorkerId,
 };
 
-/// What an operator does with a queue. Workers do not need it.
+/// The calls of an operator on a queue. Workers do not need it.
 #[async_trait]
 pub trait Operator: Debug + Send + Sync {
-    /// How many jobs are where (R23).
+    /// How many jobs are in each state (R23).
     async fn stats(&self) -> Result<Stats, Error>;
 
-    /// One page of the jobs in a state, next to be served first.
+    /// One page of the jobs in a state, in the order in which they will be served.
     ///
     /// Pages are read one by one, so jobs that move between two calls may be
     /// missing or shown twice.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
     /// Makes dead jobs ready again, at the back of the queue and with no attempt
-    /// counted. One whose unique key is held by then stays dead (R16).
+    /// counted. A job whose unique key another job holds stays dead (R16).
     async fn redrive(&self, which: &Selection) -> Result<Redriven, Error>;
 
-    /// Removes dead jobs and answers how many.
+    /// Removes dead jobs and returns their number.
     async fn purge_dead(&self, which: &Selection) -> Result<u64, Error>;
 
-    /// Removes every job in every state, every batch, and all that the queue remembers;
-    /// answers how many jobs. Workers that hold one find their lease lost.
+    /// Removes every job in every state, every batch and all remembered ids and tokens;
+    /// returns the number of jobs. Workers that hold a job lose its lease.
     async fn purge(&self) -> Result<u64, Error>;
 
-    /// Ends a scheduled, ready or leased job for good. The worker that holds a
-    /// leased one learns it at its next heartbeat.
+    /// Ends a scheduled, ready or leased job for good. The worker that holds a leased
+    /// job is notified at its next heartbeat.
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error>;
 
-    /// Stops claims until `resume`; what is leased goes on. Pausing a paused queue
+    /// Stops claims until `resume`. Leased jobs continue. Pausing a paused queue
     /// changes nothing.
     async fn pause(&self) -> Result<(), Error>;
 
-    /// Lets claims go on. Resuming a running queue changes nothing.
+    /// Allows claims again. Resuming a running queue changes nothing.
     async fn resume(&self) -> Result<(), Error>;
 
-    /// Proves that each job is in exactly one place, or says where not (R23). Reads
-    /// everything: a tool for tests and repairs, not for a dashboard.
+    /// Checks that each job is in exactly one state, and reports each one that is not
+    /// (R23). It reads everything, so it is meant for tests and repairs, not for a
+    /// dashboard.
     async fn audit(&self) -> Result<Audit, Error>;
 }
 
-/// Both sides of a queue in one object, as the facade hands it out.
+/// The worker's and the operator's calls in one object, as the facade returns it.
 pub trait Queue: ReliableQueue + Operator {}
 
 impl<T: ReliableQueue + Operator> Queue for T {}
 
-/// The states in which a job is in the store.
+/// The states of a stored job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// Waiting for its time.
+    /// Waiting until it is due.
     Scheduled,
     /// Waiting to be claimed.
     Ready,
-    /// In the hands of a worker.
+    /// Held by a worker.
     Leased,
     /// Buried.
     Dead,
@@ -82,12 +83,12 @@ impl JobState {
     }
 }
 
-/// Which dead jobs are meant.
+/// Selects dead jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All that are dead when the call begins.
+    /// All jobs that are dead when the call begins.
     All,
-    /// Those of these ids; unknown ids are passed over.
+    /// The dead jobs with these ids; unknown ids are skipped.
     Only(Vec<JobId>),
 }
 
@@ -99,11 +100,12 @@ pub struct PageCursor(pub Bytes);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeekRequest {
-    /// In which state.
+    /// The state of the jobs.
     pub state: JobState,
-    /// How many at most. A backend may give fewer with more to come.
+    /// The most jobs of the page. A backend may return fewer although more pages
+    /// follow.
     pub limit: NonZeroU32,
-    /// Where to go on; `None` begins.
+    /// Where the page begins; `None` is the first page.
     pub after: Option<PageCursor>,
 }
 
@@ -113,7 +115,7 @@ impl PeekRequest {
         Self { state, limit, after: None }
     }
 
-    /// Goes on where the last page ended.
+    /// Continues where the last page ended.
     #[must_use]
     pub fn after(mut self, cursor: PageCursor) -> Self {
         self.after = Some(cursor);
@@ -126,7 +128,7 @@ impl PeekRequest {
 pub struct Page {
     /// The jobs.
     pub jobs: Vec<JobView>,
-    /// Where the next page begins; `None` when this was the last.
+    /// Where the next page begins; `None` when this is the last page.
     pub next: Option<PageCursor>,
 }
 
@@ -138,29 +140,29 @@ pub struct JobView {
     pub id: Option<JobId>,
     /// What was pushed.
     pub payload: Bytes,
-    /// Deliveries so far, the running one among them.
+    /// Deliveries so far, including the running one.
     pub attempt: u32,
     /// Deliveries before it is buried.
     pub max_attempts: NonZeroU16,
-    /// How soon it is wanted.
+    /// Its priority.
     pub priority: Priority,
-    /// The key that it holds.
+    /// The unique key that it holds.
     pub unique: Option<UniqueKey>,
-    /// When it is buried if it was not delivered by then.
+    /// When the job is buried if it is still not delivered.
     pub expires_at: Option<Timestamp>,
-    /// What travels with it.
+    /// Its headers.
     pub headers: Headers,
-    /// What its last failed attempt said.
+    /// The error of its last failed attempt.
     pub last_error: Option<String>,
-    /// The batch that it is a piece of; of a dead letter, the batch in which it died,
-    /// as long as that can be read.
+    /// The batch that it is a piece of. For a dead letter: the batch in which it died,
+    /// as long as the record of that batch exists.
     pub batch: Option<BatchId>,
-    /// What is known of the state it is in.
+    /// Details of its state.
     pub detail: StateDetail,
 }
 
 impl JobView {
-    /// A view of a job of which only this is known.
+    /// A view of a job with only these fields set.
     pub fn new(
         id: Option<JobId>,
         payload: impl Into<Bytes>,
@@ -182,36 +184,36 @@ impl JobView {
     }
 }
 
-/// What is known of the state that a job is in.
+/// Details of the state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateDetail {
-    /// It becomes ready then.
+    /// The job becomes ready at a set time.
     Scheduled {
-        /// When it is due.
+        /// When the job is due.
         due: Timestamp,
     },
-    /// It can be claimed.
+    /// The job can be claimed.
     Ready,
-    /// A worker holds it.
+    /// A worker holds the job.
     Leased {
-        /// Who holds it.
+        /// The worker that holds it.
         worker: WorkerId,
-        /// Since when.
+        /// When this state began.
         since: Timestamp,
-        /// Until when, unless extended.
+        /// When the lease expires, unless it is extended.
         until: Timestamp,
     },
-    /// It was buried.
+    /// The job was buried.
     Dead {
-        /// Why, in words: what the disposition said, or what relq found.
+        /// The reason, as text: from the disposition, or from relq itself.
         reason: String,
-        /// Since when.
+        /// When this state began.
         since: Timestamp,
     },
 }
 
 impl StateDetail {
-    /// The state that this tells of.
+    /// The state that these details belong to.
     pub fn state(&self) -> JobState {
         match self {
             Self::Scheduled { .. } => JobState::Scheduled,
@@ -222,19 +224,19 @@ impl StateDetail {
     }
 }
 
-/// What became of dead jobs that were to be made ready.
+/// The result of a redrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Redriven {
-    /// Ready again.
+    /// Jobs that are ready again.
     pub moved: u64,
-    /// Still dead, because another job holds their unique key.
+    /// Jobs that are still dead, because another job holds their unique key.
     pub duplicates: u64,
 }
 
-/// What became of a job that was to be cancelled.
+/// The result of cancelling a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It is gone; it was in this state.
+    /// The job was removed; it was in this state.
     Removed(JobState),
     /// No scheduled, ready or leased job has this id.
     NotFound,
@@ -243,8 +245,8 @@ pub enum Cancelled {
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// Jobs looked at.
+    /// The number of jobs checked.
     pub jobs: u64,
-    /// What is wrong, a sentence each. Empty when all is well.
+    /// The problems found, one sentence each. Empty when there are none.
     pub problems: Vec<String>,
 }

@@ -1,25 +1,25 @@
-//! What calls answer, and what a worker says of a job that it held.
+//! The results of calls, and a worker's report on a job that it held.
 
 use std::time::Duration;
 
 use crate::{Delivery, Error, JobId, Receipt, Timestamp};
 
-/// What became of one pushed job.
+/// The result of pushing one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pushed {
-    /// It is in the store (R1).
+    /// The job is in the store (R1).
     Stored(JobId),
-    /// Nothing was stored, because a job that exists stands for it.
+    /// Nothing was stored, because an existing job takes its place.
     Duplicate {
-        /// The job that exists.
+        /// The existing job.
         existing: JobId,
-        /// What the two share.
+        /// What the two jobs have in common.
         by: DuplicateOf,
     },
 }
 
 impl Pushed {
-    /// The job that now stands for what was pushed.
+    /// The job in the store: the pushed one, or the existing one of a duplicate.
     pub fn job(&self) -> &JobId {
         match self {
             Self::Stored(id) | Self::Duplicate { existing: id, .. } => id,
@@ -27,105 +27,103 @@ impl Pushed {
     }
 }
 
-/// What a duplicate shares with the job that exists.
+/// What a duplicate has in common with the existing job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateOf {
-    /// The client-made id: the job exists, or ended within the window (R4).
+    /// The client-made id: the job exists, or ended less than five minutes ago (R4).
     Id,
     /// The unique key (R16).
     UniqueKey,
 }
 
-/// What a worker says of a job that it held.
+/// A worker's report on a job that it held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     /// Proof of the lease.
     pub receipt: Receipt,
-    /// What is to become of the job.
+    /// What the store must do with the job.
     pub disposition: Disposition,
 }
 
 impl Settlement {
-    /// Says `disposition` of the job that `receipt` holds.
+    /// A settlement that applies `disposition` to the job of `receipt`.
     pub fn new(receipt: Receipt, disposition: Disposition) -> Self {
         Self { receipt, disposition }
     }
 }
 
-/// The longest error text that is kept with a job, in bytes; the rest is cut off.
-pub const MAX_ERROR_BYTES: usize = 4096;
-
-/// What is to become of a job.
+/// What the store must do with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
-    /// It succeeded and is removed (R8).
+    /// The job succeeded and is removed (R8).
     Done,
-    /// It failed and is tried again, or buried when this was its last attempt (R11).
+    /// The job failed and is retried, or buried when this was its last attempt (R11).
     Retry {
-        /// How long until it is ready again.
+        /// How long until the job is ready again.
         after: Duration,
-        /// Why it failed; kept as the job's last error.
+        /// Why the job failed; kept as its last error.
         error: String,
     },
-    /// It failed and is buried at once.
+    /// The job failed and is buried at once.
     Dead {
-        /// Why it failed; kept as the job's last error.
+        /// Why the job failed; kept as its last error.
         error: String,
     },
-    /// It is removed without having succeeded.
+    /// The job is removed without having succeeded.
     Discard,
-    /// It was not worked on: it goes back to the front and the delivery is not
-    /// counted as an attempt (R24).
+    /// The job was not run: it goes back to the front, and the delivery is not counted
+    /// as an attempt (R24).
     GiveBack,
 }
 
-/// What became of one settlement.
+/// The result of one settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settled {
-    /// The disposition is carried out.
+    /// The disposition was applied.
     Applied,
-    /// The lease was not this receipt's any more: nothing was changed (R7).
+    /// The receipt no longer holds the lease: nothing was changed (R7).
     LeaseLost,
 }
 
-/// The answers to a settlement and a claim made together.
+/// The results of a settlement and a claim made in one call.
 #[derive(Debug)]
 pub struct SettledAndClaimed {
-    /// What became of the settlements, in their order.
+    /// The results of the settlements, in their order.
     pub settled: Result<Vec<Settled>, Error>,
     /// The jobs claimed.
     pub claimed: Result<Vec<Delivery>, Error>,
 }
 
-/// What became of one lease that a heartbeat named.
+/// The result for one lease that a heartbeat named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extended {
-    /// The lease runs until then, by the store's clock.
+    /// The lease runs until this time, by the store's clock.
     Until(Timestamp),
-    /// The job was cancelled: stop working on it; there is nothing to settle.
+    /// The job was cancelled. The worker must stop the handler, and has nothing to
+    /// settle.
     Cancelled,
-    /// The lease was not this receipt's any more (R7).
+    /// The receipt no longer holds the lease (R7).
     LeaseLost,
 }
 
-/// What `release_worker` gave back.
+/// The result of `release_worker`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Released {
     /// Jobs that went back to the front of the queue.
     pub jobs: u64,
 }
 
-/// What one page of recovery did.
+/// The result of one page of recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Jobs whose lease had expired and that are ready again.
+    /// Jobs whose lease had expired and that are now ready again.
     pub requeued: u32,
-    /// Jobs whose lease had expired on their last attempt, now dead.
+    /// Jobs whose lease had expired on their last attempt and that are now dead.
     pub buried: u32,
-    /// Scheduled jobs that were due and are ready now.
+    /// Scheduled jobs that were due and are now ready.
     pub promoted: u32,
-    /// Whether there was more to do than fitted the page.
+    /// Whether more work is left than one page allows.
     pub more: bool,
-    /// How long until the next lease or delay ends, if any runs.
+    /// How long until the next lease or delay ends, if there is one.
     pub next_in: Option<Duration>,
 }

@@ -15,48 +15,50 @@ use crate::{
     Settlement, WorkerId,
 };
 
-/// A queue that loses no job: what is claimed is leased, and what is not settled
-/// while the lease runs comes back.
+/// A queue that loses no job: a claimed job is leased, and it comes back if it is not
+/// settled while the lease runs.
 ///
 /// All methods may be called at once from many tasks. None hangs for ever (R21). A
 /// future that is dropped leaves the queue in a state that another call or
 /// [`recover`](Self::recover) sets right (R22).
 #[async_trait]
 pub trait ReliableQueue: Debug + Display + Send + Sync {
-    /// What this backend supports and declares. Does not change.
+    /// The options and declarations of this backend. They do not change.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Stores all of `jobs` or none (R5) and answers for each, in order.
+    /// Stores all of `jobs` or none (R5) and returns a result for each, in order.
     ///
     /// With a `token` the call can be repeated within five minutes of the first: it
-    /// then stores nothing and gives the first answer (R4).
+    /// then stores nothing and returns the first result (R4).
     ///
     /// # Errors
     /// [`Error::Invalid`] for a job that breaks a limit or more jobs than
-    /// [`max_jobs_per_call`](crate::Limits::max_jobs_per_call), [`Error::Unsupported`] for an option
-    /// that is not supported; then nothing was sent. [`Error::Invalid`] also for a token
-    /// that was used for a call of another number of jobs; then nothing was stored.
+    /// [`max_jobs_per_call`](crate::Limits::max_jobs_per_call), [`Error::Unsupported`]
+    /// for an option that is not supported. In both cases nothing was sent.
+    /// [`Error::Invalid`] also for a token of an earlier call with another number of
+    /// jobs; nothing was stored then.
     async fn push(
         &self,
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error>;
 
-    /// Leases up to `ask.max` ready jobs to `ask.worker` (R6), waiting up to
-    /// `ask.wait` when nothing is ready. An empty answer is no error.
+    /// Leases up to `ask.max` ready jobs to `ask.worker` (R6), waiting up to `ask.wait`
+    /// when nothing is ready. An empty list is not an error.
     ///
-    /// Dropping the future may strand leases until they expire or the worker leaves.
+    /// If the caller drops the future, jobs may stay leased until the lease expires or
+    /// the worker is released.
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error>;
 
-    /// Carries out what a worker says of jobs it holds, and answers for each, in
-    /// order. One lost lease does not spoil the others (R7).
+    /// Applies the settlements of jobs that a worker holds, and returns a result for
+    /// each, in order. One lost lease does not affect the others (R7).
     ///
-    /// A call that failed can be made again with the same settlements: those that
-    /// were carried out the first time answer `LeaseLost`.
+    /// A call that failed can be made again with the same settlements: those that were
+    /// applied the first time return `LeaseLost`.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error>;
 
     /// Settles, then claims, in one round trip where the backend can. Never waits:
-    /// `ask.wait` is not looked at.
+    /// `ask.wait` is ignored.
     async fn settle_and_claim(
         &self,
         done: &[Settlement],
@@ -68,11 +70,11 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
         SettledAndClaimed { settled, claimed }
     }
 
-    /// The heartbeat: the leases of `held` run for `lease` from now, and the answer
+    /// The heartbeat: the leases of `held` run for `lease` from now, and the result
     /// says which are lost or cancelled.
     ///
-    /// `held` is all that the worker holds with leases of this length, so that what
-    /// is leased to it without its knowledge is not kept alive (R10).
+    /// `held` lists all jobs that the worker knows it holds with leases of this length.
+    /// Jobs that are leased to it without its knowledge are not extended (R10).
     async fn extend(
         &self,
         worker: &WorkerId,
@@ -80,18 +82,18 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
         lease: Duration,
     ) -> Result<Vec<Extended>, Error>;
 
-    /// Gives back all that the worker holds, whether or not it ever saw it, to the
-    /// front of the queue and without counting an attempt (R24).
+    /// Gives back all jobs that the worker holds, also those whose reply it never
+    /// received, to the front of the queue and without counting an attempt (R24).
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error>;
 
-    /// Makes up to `page` jobs ready whose lease has expired or whose time has come
-    /// (R9), goes on with what was left undone of batches (B5, B6, B7), and says whether
-    /// there is more.
+    /// Makes up to `page` jobs ready whose lease has expired or that are due (R9),
+    /// continues unfinished work on batches (B5, B6, B7), and says whether there is
+    /// more.
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error>;
 
     /// Another queue on the same store that shares no connection with this one. Its
-    /// driver, if it has one, runs on the runtime of the caller: a heartbeat on a
-    /// thread of its own needs that.
+    /// connection driver, if it has one, runs on the runtime of the caller. A heartbeat
+    /// on its own thread needs this.
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
 
     /// The same queue with its batches, where the backend supports

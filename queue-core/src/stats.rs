@@ -1,40 +1,40 @@
-//! Figures of a queue.
+//! Statistics of a queue.
 
 use std::time::Duration;
 
-/// How many jobs are where, read from the structures themselves (R23).
+/// How many jobs are in each state, read from the structures themselves (R23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Waiting to be claimed.
     pub ready: u64,
-    /// Waiting for their time.
+    /// Waiting until they are due.
     pub scheduled: u64,
-    /// In the hands of workers.
+    /// Held by workers.
     pub leased: u64,
-    /// Of the leased, those whose lease has ended and that nobody recovered yet.
+    /// Leased jobs whose lease has expired and that no reaper has recovered yet.
     pub overdue: u64,
     /// Buried.
     pub dead: u64,
-    /// Settled as done, ever since the queue was made or purged.
+    /// Settled as done, since the queue was created or purged.
     pub finished: u64,
-    /// Settled as discarded, ever since the queue was made or purged.
+    /// Settled as discarded, since the queue was created or purged.
     pub discarded: u64,
-    /// Cancelled, ever since the queue was made or purged.
+    /// Cancelled, since the queue was created or purged.
     pub cancelled: u64,
     /// Whether claims are paused.
     pub paused: bool,
-    /// How long until the next scheduled job is due; zero when one is overdue.
+    /// How long until the next scheduled job is due; zero when a job is overdue.
     pub next_due_in: Option<Duration>,
 }
 
 impl Stats {
-    /// All zero and not paused; a backend fills in what it knows.
+    /// All zero and not paused; a backend fills in the rest.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Jobs that a worker may still have to do: ready, scheduled and leased.
+    /// Jobs that are not finished: ready, scheduled and leased.
     pub fn unfinished(&self) -> u64 {
         self.ready + self.scheduled + self.leased
     }

@@ -1,10 +1,10 @@
-//! What is to be different about a batch.
+//! A change of a batch's options.
 
 use std::num::NonZeroU32;
 
 use super::BatchPriority;
 
-/// What is to be different about a batch. What is not set stays.
+/// A change of a batch's options. Options that are not set stay as they are.
 ///
 /// ```
 /// use relq_core::{BatchPriority, Change};
@@ -17,8 +17,8 @@ use super::BatchPriority;
 pub struct Change {
     /// The new priority.
     pub priority: Option<BatchPriority>,
-    /// The new limit, of which `None` is that there is none. A lower one takes nobody's
-    /// lease: it holds as soon as enough pieces have ended (B3).
+    /// The new limit; `Some(None)` removes the limit. A lower limit does not revoke
+    /// leases: it takes effect when enough pieces have ended (B3).
     pub limit: Option<Option<NonZeroU32>>,
 }
 
@@ -30,7 +30,7 @@ impl Change {
         self
     }
 
-    /// Sets the new limit; `None` takes the limit away.
+    /// Sets the new limit; `None` removes the limit.
     #[must_use]
     pub fn limit(mut self, limit: Option<NonZeroU32>) -> Self {
         self.limit = Some(limit);

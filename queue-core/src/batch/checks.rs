@@ -1,4 +1,4 @@
-//! What is refused before anything is sent, by every backend alike.
+//! The checks that every backend makes before it sends anything.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use super::NewBatch;
 use crate::{Capabilities, Error, NewJob, Operation, Priority};
 
 impl Capabilities {
-    /// Refuses a batch that makes no sense.
+    /// Refuses an invalid batch.
     ///
     /// # Errors
     /// [`Error::Invalid`] for too much metadata, for a retention under
     /// [`NewBatch::MIN_RETENTION`] or too long to add to a time, and for a completion
-    /// job with an id or a unique key of its own; and what
-    /// [`check_push`](Self::check_push) says of that job.
+    /// job with an id or a unique key of its own; and the errors of
+    /// [`check_push`](Self::check_push) for that job.
     pub fn check_new_batch(&self, batch: &NewBatch) -> Result<(), Error> {
         let create = Operation::CreateBatch;
         let size = batch.metadata.len();
@@ -34,7 +34,7 @@ impl Capabilities {
         self.check_jobs(create, std::slice::from_ref(&on_complete.job))
     }
 
-    /// Refuses pieces that the backend cannot carry, before anything is written (R5).
+    /// Refuses pieces that the backend cannot store, before anything is written (R5).
     ///
     /// # Errors
     /// As [`check_push`](Self::check_push), and [`Error::Invalid`] for a piece with a
@@ -65,7 +65,7 @@ impl Capabilities {
     }
 }
 
-/// What a piece says for itself that its batch says for all.
+/// The option that the piece sets although only its batch may set it.
 fn own_option(piece: &NewJob) -> Option<&'static str> {
     let options = [
         (!piece.delay.is_zero(), "delay"),

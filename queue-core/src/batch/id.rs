@@ -1,4 +1,4 @@
-//! The name and the rank of a batch, checked once.
+//! The name and the priority of a batch, checked once.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -10,7 +10,8 @@ checked_text! {
     /// The identity of a batch within its queue: 1 to 64 characters of
     /// `A-Z a-z 0-9 . _ -`.
     ///
-    /// Made by the caller before the batch is, so that making it can be repeated.
+    /// The caller makes the id before it creates the batch, so that it can repeat the
+    /// call.
     BatchId, "the batch id", 64, |text| {
         if text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) {
             Ok(())
@@ -26,24 +27,24 @@ impl BatchId {
         Self(randomness.text(16).into())
     }
 
-    /// The id of the job that tells of the completion of the batch of this name that was
-    /// made then (B5): `batch-ID-MS`. The time is in it because the name may be used
-    /// again once the batch was removed.
+    /// The id of the completion job for the batch of this name that was created at
+    /// `created_at` (B5): `batch-ID-MS`. It contains the time because the name can be
+    /// used again after the batch was removed.
     pub fn completion_job(&self, created_at: Timestamp) -> JobId {
         let id = format!("batch-{}-{}", self.0, created_at.unix_ms());
         JobId::new(id).expect("short, and without control characters")
     }
 }
 
-/// How soon the pieces of a batch are wanted: 0 to 99, larger is sooner, as everywhere
-/// in relq.
+/// The priority of a batch's pieces: 0 to 99. A larger one is served sooner, as
+/// everywhere in relq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BatchPriority(u8);
 
 impl BatchPriority {
     /// The least urgent.
     pub const LOWEST: Self = Self(0);
-    /// Of a batch that does not say otherwise.
+    /// The default priority of a batch.
     pub const NORMAL: Self = Self(50);
     /// The most urgent.
     pub const HIGHEST: Self = Self(99);

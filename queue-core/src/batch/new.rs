@@ -1,4 +1,4 @@
-//! A batch to be made.
+//! A batch to create.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{BatchId, BatchPriority};
 use crate::{NewJob, QueueName};
 
-/// A batch to be made.
+/// A batch to create.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -24,25 +24,25 @@ use crate::{NewJob, QueueName};
 pub struct NewBatch {
     /// Its identity.
     pub id: BatchId,
-    /// How soon its pieces are wanted (B4).
+    /// The priority of its pieces (B4).
     pub priority: BatchPriority,
     /// How many of its pieces are leased at once (B3); `None` sets no limit.
     pub limit: Option<NonZeroU32>,
-    /// Any bytes of the caller's, up to [`Self::MAX_METADATA`]; given back with the
-    /// status.
+    /// Any bytes of the caller, up to [`Self::MAX_METADATA`]; returned with the status.
     pub metadata: Bytes,
     /// The job that its completion pushes (B5).
     pub on_complete: Option<OnComplete>,
-    /// How long after its completion it can be read (B6); at least a second.
+    /// How long the batch can be read after its completion (B6); at least a second.
     pub retention: Duration,
 }
 
 impl NewBatch {
     /// The most metadata, in bytes.
     pub const MAX_METADATA: usize = 16 * 1024;
-    /// How long a batch that does not say otherwise can be read after its completion.
+    /// The default retention: how long a batch can be read after its completion.
     pub const DEFAULT_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-    /// The shortest retention: a name that is used again has another time of creation.
+    /// The shortest retention. It makes sure that a reused name has another time of
+    /// creation.
     pub const MIN_RETENTION: Duration = Duration::from_secs(1);
 
     /// A batch of that name, with every option at its default.
@@ -57,7 +57,7 @@ impl NewBatch {
         }
     }
 
-    /// Sets how soon its pieces are wanted.
+    /// Sets the priority of its pieces.
     #[must_use]
     pub fn priority(mut self, priority: BatchPriority) -> Self {
         self.priority = priority;
@@ -71,21 +71,21 @@ impl NewBatch {
         self
     }
 
-    /// Gives it metadata.
+    /// Sets the metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: impl Into<Bytes>) -> Self {
         self.metadata = metadata.into();
         self
     }
 
-    /// Has its completion push a job.
+    /// Sets the job that its completion pushes.
     #[must_use]
     pub fn on_complete(mut self, on_complete: OnComplete) -> Self {
         self.on_complete = Some(on_complete);
         self
     }
 
-    /// Sets how long after its completion it can be read.
+    /// Sets how long the batch can be read after its completion.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
@@ -96,24 +96,24 @@ impl NewBatch {
 /// The job that the completion of a batch pushes, whatever the outcome (B5).
 ///
 /// Its id is [`BatchId::completion_job`]. An id or a unique key of its own is refused:
-/// either could make it a duplicate, and then the completion would not be told.
+/// either could make it a duplicate, and then the completion would not be reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnComplete {
-    /// Where it is pushed; `None` is the batch's own queue. Another queue is one on the
-    /// same store and of the same backend.
+    /// The queue that receives the job; `None` is the batch's own queue. Another queue
+    /// must be on the same store and of the same backend.
     pub queue: Option<QueueName>,
     /// The job.
     pub job: NewJob,
 }
 
 impl OnComplete {
-    /// That job, pushed to the batch's own queue.
+    /// A completion job for the batch's own queue.
     pub fn new(job: NewJob) -> Self {
         Self { queue: None, job }
     }
 
-    /// Pushes it to another queue of the same store.
+    /// Sends the job to another queue of the same store.
     #[must_use]
     pub fn queue(mut self, queue: QueueName) -> Self {
         self.queue = Some(queue);

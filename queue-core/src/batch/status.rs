@@ -1,4 +1,4 @@
-//! What is known of a batch.
+//! The status of a batch.
 
 use std::{fmt, num::NonZeroU32};
 
@@ -7,16 +7,16 @@ use bytes::Bytes;
 use super::{BatchId, BatchPriority};
 use crate::Timestamp;
 
-/// Where a batch stands.
+/// The state of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BatchState {
-    /// Pieces can be added, and are worked on meanwhile.
+    /// Pieces can be added, and workers already run them.
     Open,
-    /// Complete in number; it completes when the last piece has ended.
+    /// No more pieces can be added; the batch completes when the last piece has ended.
     Sealed,
-    /// Cancelled; it completes when the last piece that is leased has ended.
+    /// Cancelled; the batch completes when the last leased piece has ended.
     Cancelling,
-    /// Ended, once and for all.
+    /// The batch has ended; this state is final.
     Completed(BatchOutcome),
 }
 
@@ -25,9 +25,9 @@ pub enum BatchState {
 pub enum BatchOutcome {
     /// No piece failed.
     Done,
-    /// A piece at least failed: it is among the dead letters (B8).
+    /// At least one piece failed and is among the dead letters (B8).
     Failed,
-    /// It was cancelled before it had completed.
+    /// The batch was cancelled before it completed.
     Cancelled,
 }
 
@@ -50,7 +50,7 @@ impl BatchState {
         }
     }
 
-    /// The state that [`as_str`](Self::as_str) calls so.
+    /// The state for a word that [`as_str`](Self::as_str) returns.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
@@ -71,7 +71,7 @@ impl fmt::Display for BatchState {
     }
 }
 
-/// What is known of a batch.
+/// The status of a batch.
 ///
 /// At rest `total = done + failed + dropped + leased + waiting` (B2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,15 +79,15 @@ impl fmt::Display for BatchState {
 pub struct BatchStatus {
     /// Its identity.
     pub id: BatchId,
-    /// Where it stands.
+    /// Its state.
     pub state: BatchState,
-    /// How soon its pieces are wanted.
+    /// The priority of its pieces.
     pub priority: BatchPriority,
     /// How many of its pieces are leased at once at most; `None` is no limit.
     pub limit: Option<NonZeroU32>,
-    /// What it was made with.
+    /// The metadata that the caller gave at creation.
     pub metadata: Bytes,
-    /// Pieces that were added, ever.
+    /// All pieces that were ever added.
     pub total: u64,
     /// Pieces that were settled as done.
     pub done: u64,
@@ -95,11 +95,11 @@ pub struct BatchStatus {
     pub failed: u64,
     /// Pieces that ended without success or failure: discarded, or cancelled.
     pub dropped: u64,
-    /// Pieces in the hands of workers: the slots in use.
+    /// Pieces that workers hold: the slots in use.
     pub leased: u64,
-    /// Pieces that wait for a worker, or for the time of their next try.
+    /// Pieces that wait for a worker, or for their next attempt.
     pub waiting: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was sealed.
     pub sealed_at: Option<Timestamp>,
@@ -108,7 +108,7 @@ pub struct BatchStatus {
 }
 
 impl BatchStatus {
-    /// The status of an open batch without pieces; a backend fills in what it knows.
+    /// The status of an open batch without pieces; a backend fills in the rest.
     pub fn new(id: BatchId, created_at: Timestamp) -> Self {
         Self {
             id,
