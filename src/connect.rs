@@ -52,10 +52,10 @@ use relq_core::{Environment, Queue, QueueName};
 pub use error::ConnectError;
 use redact::redacted;
 
-/// The Redis backend that a plain `redis://` means.
+/// The Redis backend of a plain `redis://` URL.
 const PLAIN_REDIS: &str = "zset";
 
-/// How Redis is reached: what stands after `backend+`, or alone.
+/// The transports to Redis: the scheme after `backend+`, or the scheme alone.
 const REDIS_TRANSPORTS: [&str; 3] = ["redis", TLS_TRANSPORT, "unix"];
 const TLS_TRANSPORT: &str = "rediss";
 
@@ -65,13 +65,13 @@ struct Backend {
     store: StoreKind,
     /// `None` when its feature is off.
     open: Option<Open>,
-    /// Of a backend on Redis: where the server of a URL is, and who owns its queues.
-    /// `None` when its feature is off.
+    /// For a backend on Redis: the server of a URL, and the backend as owner of its
+    /// queues. `None` when its feature is off.
     #[cfg(feature = "redis")]
     owner: Option<OwnerOf>,
 }
 
-/// Where a backend keeps its jobs, which decides the shape of its URLs.
+/// Where a backend stores its jobs. This decides the form of its URLs.
 #[derive(PartialEq)]
 enum StoreKind {
     File,
@@ -155,11 +155,11 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 
 /// Opens the queue `queue` on the backend that `url` names.
 ///
-/// In `sqlite:PATH` the path stands as it is, up to the first `?`; it takes the option
-/// `?synchronous=normal`. Redis URLs are as the
-/// `redis` crate reads them: `redis://[user][:password@]host[:port][/database]`,
-/// `unix:///path[?db=…&pass=…]`; those of `circular+…` take the option
-/// `?finish=lrem`, those of `processing-list+…` `?mode=shared`, those of `keyspace+…`
+/// In `sqlite:PATH` the path is taken as it is, up to the first `?`; the URL accepts
+/// the option `?synchronous=normal`. Redis URLs have the form that the `redis` crate
+/// reads: `redis://[user][:password@]host[:port][/database]`,
+/// `unix:///path[?db=…&pass=…]`. Three backends accept an option: `circular+…` accepts
+/// `?finish=lrem`, `processing-list+…` accepts `?mode=shared`, and `keyspace+…` accepts
 /// `?foreign=tolerate`.
 ///
 /// ```
@@ -175,8 +175,8 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// ```
 ///
 /// # Errors
-/// [`ConnectError`]: the URL is no good, its backend is not compiled in, or the
-/// store cannot be reached or used.
+/// [`ConnectError`]: the URL is not valid, its backend is not compiled in, or the store
+/// cannot be reached or used.
 pub async fn connect(
     url: &str,
     queue: &QueueName,
@@ -184,7 +184,7 @@ pub async fn connect(
     connect_in(Environment::default(), url, queue).await
 }
 
-/// As [`connect`], on clocks and randomness of the caller's.
+/// As [`connect`], with clocks and randomness of the caller.
 ///
 /// # Errors
 /// As [`connect`].
@@ -196,7 +196,7 @@ pub async fn connect_in(
     find(url)?(url, queue.clone(), environment).await
 }
 
-/// Where the server of that URL is, and its backend as the owner of the queue.
+/// The server of that URL, and its backend as the owner of the queue.
 #[cfg(feature = "redis")]
 pub(crate) fn owner(
     url: &str,
@@ -234,7 +234,7 @@ fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {
     Ok((backend, open))
 }
 
-/// The backend's name, and how Redis is reached if the scheme says so.
+/// The backend's name, and the transport to Redis if the scheme names one.
 fn split(scheme: &str) -> (&str, Option<&str>) {
     let is_transport = |word| REDIS_TRANSPORTS.contains(&word);
     match scheme.split_once('+') {

@@ -1,5 +1,5 @@
-//! Reliable queues with pluggable backends: what is claimed is leased, and what is
-//! not settled while the lease runs comes back.
+//! Reliable queues with pluggable backends: a claimed job is leased, and it comes back
+//! if it is not settled while the lease runs.
 //!
 //! # In ten lines
 //!
@@ -32,10 +32,11 @@
 //!
 //! # What is promised
 //!
-//! *At least once.* A job whose push was answered is in the store until a worker
-//! settles it, whoever dies in between (R1). It can run twice: when a worker dies
-//! after the work and before the settlement, or loses its lease. So make the work
-//! bear repetition. The numbered rules are in the documentation of `relq-core`.
+//! *At least once.* After a successful push the job is in the store until a worker
+//! settles it, whichever process dies in between (R1). A job can run twice: when a
+//! worker dies after the work and before the settlement, or when a worker loses its
+//! lease. So the work must be safe to repeat. The numbered rules are in the
+//! documentation of `relq-core`.
 //!
 //! # Which backend
 //!
@@ -43,22 +44,22 @@
 //! |---|---|---|
 //! | `sqlite:PATH`, `sqlite::memory:` | `sqlite` | a file, no server |
 //! | `zset+redis://…`, `redis://…` | `zset` | Redis 7.0 or later |
-//! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted; `SSL_CERT_FILE` may name who is trusted |
+//! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted; `SSL_CERT_FILE` may name the trusted certificates |
 //! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
-//! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that turns |
+//! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that is rotated |
 //! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
 //! | `stream+redis://…`, `+rediss`, `+unix` | `stream` | Redis Streams: a stream and its consumer group |
-//! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix`; `?foreign=tolerate` | `keyspace` | a whole database of Redis, in no order |
+//! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix`; `?foreign=tolerate` | `keyspace` | a whole database of Redis, without an order |
 //!
 //! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of
-//! the backends are in modules of the same names, for those who know at compile time
-//! which they want.
+//! the backends are in modules of the same names, for applications that choose the
+//! backend at compile time.
 //!
 //! # Batches
 //!
-//! A request of many pieces, with a priority, a limit on how many run at once, and one
-//! completion, is a batch (B1 to B10). [`ReliableQueue::batch_queue`] leads to the
-//! batches of a queue, on the backends `sqlite` and `stream`.
+//! A batch is a request of many pieces, with a priority, a limit on how many run at
+//! once, and one completion (B1 to B10). [`ReliableQueue::batch_queue`] gives access to
+//! the batches of a queue, on the backends `sqlite` and `stream`.
 
 mod connect;
 #[cfg(feature = "redis")]
@@ -82,7 +83,7 @@ pub mod sqlite {
     pub use relq_sqlite::*;
 }
 
-/// The backend on Redis whose queue is one list that turns.
+/// The backend on Redis whose queue is one list that is rotated.
 #[cfg(feature = "circular")]
 pub mod circular {
     #[doc(inline)]

@@ -1,8 +1,9 @@
-//! What is special to queues on Redis: the markers that say which backend owns a queue
+//! Calls for queues on Redis only: the markers that say which backend owns a queue
 //! (R25).
 //!
-//! A queue is marked with its first write. Nobody has to call anything here, but to find
-//! out which queues a server has, and to mark those whose keys are older than markers.
+//! The first write of a queue marks it, so most applications need no call of this
+//! module. The calls list the queues of a server, and mark queues whose keys are older
+//! than markers.
 //!
 //! ```no_run
 //! # #[tokio::main(flavor = "current_thread")]
@@ -26,18 +27,18 @@ pub use relq_redis::{MarkedQueue, Marker, QueuesPage, Seen};
 
 use crate::{ConnectError, connect};
 
-/// Says what there is of the queue at `url`, whichever backend `url` names. Nothing is
-/// written.
+/// Reports the marker and the keys of the queue at `url`, whichever backend `url`
+/// names. Nothing is written.
 ///
 /// # Errors
-/// As [`connect`](crate::connect()); never because the queue is another backend's.
+/// As [`connect`](crate::connect()); but never because another backend owns the queue.
 pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::see(config, &owner).await?)
 }
 
-/// Marks the queue as one of the backend that `url` names, whatever its marker was. A
-/// marker that is right already is left as it is.
+/// Marks the queue for the backend that `url` names, whatever its marker was. A marker
+/// that is already right does not change.
 ///
 /// # Errors
 /// [`Error::Unusable`](relq_core::Error::Unusable) when leases or heartbeats of workers
@@ -48,9 +49,9 @@ pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     Ok(relq_redis::mark(config, &owner).await?)
 }
 
-/// A page of the queues in the database at `url`, of all backends. The first page is the
-/// one from 0 on. A queue that has a marker all the time is on one page at least, and may
-/// be on more.
+/// A page of the queues in the database at `url`, of all backends. The first page has
+/// the cursor 0. A queue whose marker exists throughout is on at least one page, and
+/// may be on several.
 ///
 /// # Errors
 /// As [`connect`](crate::connect()).
@@ -59,7 +60,7 @@ pub async fn queues(url: &str, cursor: u64) -> Result<QueuesPage, ConnectError> 
     Ok(relq_redis::marked_queues(config, cursor).await?)
 }
 
-/// Where the server is does not depend on the queue.
+/// A placeholder name, because the address of the server does not depend on the queue.
 fn any_queue() -> QueueName {
     QueueName::new("any").expect("the name is valid")
 }

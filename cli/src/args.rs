@@ -1,4 +1,4 @@
-//! The command line: which queue, which command.
+//! The command line: the queue and the command.
 
 mod exec;
 mod target;
@@ -20,8 +20,8 @@ use crate::{marker, queues};
 
 /// Reliable queues from the command line.
 ///
-/// A job that was pushed is kept until a worker has finished it, whoever dies in
-/// between. It may run more than once, so make the work bear repetition.
+/// A pushed job is kept until a worker has finished it, even if processes die in
+/// between. It may run more than once, so make the work safe to repeat.
 #[derive(Parser, Debug)]
 #[command(name = "relq", version, max_term_width = 88, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
@@ -76,7 +76,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the command line, or says what is wrong with it and exits with 2.
+    /// Reads the command line. If it is invalid, prints why and exits with 2.
     pub(crate) fn from_command_line() -> Self {
         let mut command = target::without_empty_queue(Self::command());
         let words = exec::join_words(std::env::args_os());
@@ -86,9 +86,9 @@ impl Cli {
         read.unwrap_or_else(|error| end(&error))
     }
 
-    /// Does what was asked.
+    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        // There are many of these, and each needs a thread at most.
+        // Many of these processes run at once, and each needs at most one thread.
         if let Command::LeadGroup(args) = self.command {
             return work::run_guard(args);
         }

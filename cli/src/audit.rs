@@ -1,4 +1,4 @@
-//! `relq audit`: prove that each job is in exactly one place.
+//! `relq audit`: checks that each job is in exactly one state.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{
     printable::printable,
 };
 
-/// Prove that each job is in exactly one place, or say where not
+/// Check that each job is in exactly one state, and print each problem
 ///
 /// Reads the whole queue. Exits with 1 when something is wrong.
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,7 @@ struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.problems {
-            // A problem may quote an entry of any bytes, newlines as well.
+            // A problem may quote an entry of any bytes, including newlines.
             writeln!(f, "{}", printable(problem))?;
         }
         let (jobs, problems) = (self.jobs, self.problems.len());

@@ -16,12 +16,12 @@ use crate::{
     failure::{CommandResult, Failure},
 };
 
-/// Submit batches of jobs, and see how far they are
+/// Submit batches of jobs, and follow their progress
 ///
-/// A batch is a request of many pieces, which any worker of the queue works on like
-/// any job (`relq work`, with the batch's id in RELQ_BATCH). It has a priority, a limit
-/// on how many of its pieces run at once, and completes once. The backends sqlite and
-/// stream have batches.
+/// A batch is a request of many pieces. Any worker of the queue runs a piece like any
+/// job (`relq work`, with the batch's id in RELQ_BATCH). A batch has a priority and a
+/// limit on how many of its pieces run at once, and it completes once. The backends
+/// sqlite and stream have batches.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -51,7 +51,7 @@ impl Args {
     }
 }
 
-/// The batches of a queue, where the backend has any.
+/// The batch calls of a queue; fails if the backend has no batches.
 pub(crate) fn batches_of(queue: &dyn Queue) -> CommandResult<&dyn BatchQueue> {
     let backend = queue.capabilities().backend;
     queue.batch_queue().ok_or_else(|| {
@@ -61,7 +61,7 @@ pub(crate) fn batches_of(queue: &dyn Queue) -> CommandResult<&dyn BatchQueue> {
     })
 }
 
-/// What is known of a batch that has to be there.
+/// The status of a batch that must exist.
 fn known(id: &BatchId, status: Option<BatchStatus>) -> CommandResult<BatchStatus> {
     status.ok_or_else(|| Failure::Failed(format!("there is no batch {id}")))
 }

@@ -1,4 +1,4 @@
-//! `relq cancel`: end jobs that are not finished.
+//! `relq cancel`: ends unfinished jobs.
 
 use relq::{Cancelled, JobId, JobState};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::{
 
 /// End scheduled, ready or leased jobs for good
 ///
-/// The worker that holds a leased one is told at its next heartbeat and stops it.
+/// The worker that holds a leased job is notified at its next heartbeat and stops it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The jobs

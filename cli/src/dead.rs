@@ -43,7 +43,7 @@ impl Args {
     }
 }
 
-/// Which of the dead jobs.
+/// Selects dead jobs.
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 struct DeadArgs {
@@ -85,7 +85,7 @@ impl DeadArgs {
         }
     }
 
-    /// An id that names no dead job is most likely a mistake.
+    /// Reports ids that name no dead job: they are probably a mistake.
     fn complain_of_missing(&self, found: u64) -> CommandResult {
         let mut asked = self.ids.clone();
         asked.sort();

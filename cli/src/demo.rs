@@ -1,4 +1,4 @@
-//! `relq demo`: the promise, shown. Workers are killed, jobs are not lost.
+//! `relq demo`: shows that killed workers lose no job.
 
 mod batches;
 mod judge;
@@ -32,22 +32,22 @@ use show::Show;
 pub(crate) use worker::Args as WorkerArgs;
 use worker_processes::WorkerProcesses;
 
-/// Between two looks at the queue.
+/// The pause between two reads of the queue's statistics.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Between two kills, at least and at most.
+/// The shortest and the longest pause between two kills.
 const KILL_EVERY: (Duration, Duration) =
     (Duration::from_millis(200), Duration::from_millis(450));
 
-/// Without a job finished for this long, something is wrong.
+/// The demo fails if no job is finished for this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Show the promise: kill workers all the time, and lose no job
+/// Show that no job is lost while workers are killed all the time
 ///
 /// Pushes numbered jobs into a queue of its own, starts worker processes, kills one
-/// with SIGKILL every few hundred milliseconds and starts another. Each worker writes
-/// down the start and end of each job in a file of its own, and these files, not the
-/// queue's counters, say at the end what was lost. Exits with 1 if anything was.
+/// with SIGKILL every few hundred milliseconds and starts another. Each worker records
+/// the start and end of each job in its own file. At the end these files, not the
+/// queue's counters, show whether a job was lost. Exits with 1 if a job was lost.
 ///
 /// Runs on a temporary SQLite file unless --url or RELQ_URL names a store; the queue
 /// is removed afterwards.
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     workers: NonZeroU16,
 
     /// Make the jobs the pieces of two batches: a large one, and a small one that is
-    /// submitted after it and more urgent. Each has to complete once
+    /// submitted after it and more urgent. Each must complete once
     #[arg(long)]
     batches: bool,
 
@@ -107,7 +107,7 @@ fn choose_url(target: &Target, folder: &Path) -> CommandResult<String> {
     }
 }
 
-/// A demo under way.
+/// A running demo.
 struct Demo {
     url: String,
     name: QueueName,
@@ -178,7 +178,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Kills while there is work left to take, and returns when none is left at all.
+    /// Kills workers while jobs are waiting, and returns when no job is left at all.
     async fn kill_until_empty(
         &self,
         worker_processes: &mut WorkerProcesses,
@@ -205,7 +205,7 @@ impl Demo {
         }
     }
 
-    /// The queue's figures; `None` when the store is away for a moment.
+    /// The queue's statistics; `None` when the store is temporarily unavailable.
     async fn look(&self) -> CommandResult<Option<Stats>> {
         match self.queue.stats().await {
             Ok(stats) => Ok(Some(stats)),
@@ -224,7 +224,7 @@ impl Demo {
         least + (most - least).mul_f64(self.environment.random().fraction())
     }
 
-    /// The queue's own figures must say the same as the records.
+    /// Compares the queue's own statistics with the records. They must agree.
     async fn compare_with_queue(&self, judgement: &mut Judgement) -> CommandResult {
         let stats = self.queue.stats().await?;
         if stats.finished != self.jobs || stats.dead != 0 {
@@ -250,7 +250,7 @@ impl Demo {
     }
 }
 
-/// When a job was last seen to be finished.
+/// When the number of finished jobs last grew.
 struct Progress {
     finished: u64,
     at: Duration,

@@ -1,4 +1,4 @@
-//! The `relq` program: push jobs, work them, look at a queue and steer it.
+//! The `relq` program: pushes jobs, runs them, and inspects and controls queues.
 
 mod args;
 mod audit;

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::{args::Target, failure::CommandResult, output::Format};
 
-/// See or set which backend owns a queue on Redis
+/// Show or set which backend owns a queue on Redis
 ///
-/// The first write of a queue leaves a marker that names its backend, and no other
-/// backend opens the queue. A queue whose keys are older than markers, or whose marker
-/// was deleted, is marked by hand.
+/// The first write of a queue stores a marker that names its backend, and other
+/// backends then refuse the queue. A queue whose keys are older than markers, or whose
+/// marker was deleted, must be marked by hand.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -21,11 +21,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Say which backend owns the queue
+    /// Show which backend owns the queue
     Show(ActionArgs),
-    /// Mark the queue as one of the backend that --url names
+    /// Mark the queue for the backend that --url names
     ///
-    /// The queue has to be at rest: no lease and no heartbeat of a worker runs. It must
+    /// The queue must be at rest: no lease and no heartbeat of a worker runs. It must
     /// have no key that the backend does not know.
     Set(ActionArgs),
 }
@@ -56,7 +56,7 @@ struct Report<'a> {
     queue: &'a str,
     marker: Option<String>,
     url: Option<&'a str>,
-    /// Whether there are keys of relq's.
+    /// Whether relq keys exist.
     has_keys: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `relq pause` and `relq resume`: whether workers are given jobs.
+//! `relq pause` and `relq resume`: stop and restart the delivery of jobs.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{args::Target, failure::CommandResult, output::Format};
 
-/// Stop giving jobs to workers; what they hold goes on
+/// Stop giving jobs to workers; jobs that they hold continue
 #[derive(clap::Args, Debug)]
 pub(crate) struct PauseArgs {
     #[command(flatten)]

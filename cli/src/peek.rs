@@ -1,4 +1,4 @@
-//! `relq peek`: look at jobs without touching them.
+//! `relq peek`: shows jobs without changing them.
 
 use std::num::NonZeroU32;
 
@@ -14,15 +14,15 @@ use crate::{
     view::{self, JobJson},
 };
 
-/// Jobs asked for at once.
+/// Jobs per call.
 const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
-/// Look at jobs without touching them, next to be served first
+/// Show jobs without changing them, in the order in which they will be served
 ///
-/// A payload that is text is shown as such, with escapes in place of all characters that
-/// a terminal obeys or does not show; any other is shown in escapes. A line that is longer
-/// than the terminal is wide, or than 200 columns where there is no terminal, is cut and
-/// ends with `…`.
+/// A text payload is shown as text, with escapes for characters that a terminal
+/// interprets or does not show. Any other payload is shown in escapes. A line that is
+/// wider than the terminal, or than 200 columns without a terminal, is cut and ends
+/// with `…`.
 ///
 /// With --json a payload is whole and exact. It is in `payload` when it is UTF-8 and in
 /// `payload_base64` when it is not; the other of the two is null.
@@ -43,7 +43,7 @@ impl Args {
     }
 }
 
-/// How much of a list is shown, and in which form.
+/// The length and the format of a list.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Listing {
     /// How many jobs at most
@@ -120,7 +120,7 @@ impl<'a> Pages<'a> {
         Self { queue, ask: Some(ask), left: limit.get() }
     }
 
-    /// The next page that holds a job.
+    /// The next page that is not empty.
     async fn next(&mut self) -> CommandResult<Option<Vec<JobView>>> {
         while let (Some(ask), Some(left)) = (&mut self.ask, NonZeroU32::new(self.left))
         {
@@ -136,7 +136,7 @@ impl<'a> Pages<'a> {
         Ok(None)
     }
 
-    /// Whether the limit ended the list, and not its end.
+    /// Whether more jobs follow after the limit.
     fn has_more(&self) -> bool {
         self.ask.is_some()
     }

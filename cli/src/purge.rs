@@ -10,7 +10,7 @@ use crate::{
     output::Format,
 };
 
-/// Remove every job in every state, every batch, and all that the queue remembers
+/// Remove every job in every state, every batch, and all remembered ids and tokens
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Yes, all of them

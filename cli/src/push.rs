@@ -1,4 +1,4 @@
-//! `relq push`: one job a payload or a line, in batches, in constant memory.
+//! `relq push`: one job for each payload or line, many per call, in constant memory.
 
 mod gathering;
 mod ids;
@@ -25,16 +25,16 @@ use lines::{Limits, Lines};
 use progress::Progress;
 pub(crate) use sender::{Sender, Unsent};
 
-/// Push jobs: the payloads given, or one a line of a file
+/// Push jobs: the given payloads, or one job for each line of a file
 ///
-/// A line is any bytes but the newline; an empty line is a job with an empty
-/// payload, and a last line without a newline counts. Lines are pushed many a call,
-/// each call all or nothing; one whose answer was lost is repeated safely. When the
-/// push has to stop, it says how many lines from the start are stored.
+/// A line is any bytes but the newline. An empty line is a job with an empty payload,
+/// and a last line without a newline counts. Each call pushes many lines, all or
+/// nothing. A call whose reply was lost is repeated safely. When the push has to stop,
+/// it says how many lines from the start are stored.
 ///
-/// Prints the ids as they are stored, one a line; with --json an array of objects
-/// {"id", "stored"}. A job that was refused as a duplicate has the id of the job
-/// that stands for it, and `stored` is false.
+/// Prints the ids as they are stored, one per line. With --json it prints an array of
+/// objects {"id", "stored"}. A duplicate job has the id of the existing job, and
+/// `stored` is false.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The payloads, one job each
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     #[arg(long)]
     null: bool,
 
-    /// Make them ready only after this time, such as 5s
+    /// Make the jobs ready only after this time, such as 5s
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     delay: Option<Duration>,
 
-    /// Bury those not delivered within this time, such as 1h
+    /// Bury jobs that are not delivered within this time, such as 1h
     #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
     expires_in: Option<Duration>,
 
@@ -73,15 +73,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     max_attempts: Option<NonZeroU16>,
 
-    /// A lease of the jobs' own, in place of the worker's
+    /// The lease length of these jobs, instead of the worker's
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     lease: Option<Duration>,
 
-    /// An id of your own for one job: pushing it again makes no second job
+    /// An id of your own for one job: pushing it again stores no second job
     #[arg(long, conflicts_with_all = ["file", "unique_payload"])]
     id: Option<JobId>,
 
-    /// Print how many were stored, not their ids
+    /// Print the number of stored jobs, not their ids
     #[arg(long)]
     quiet: bool,
 
@@ -191,7 +191,7 @@ async fn next_batch(
     }
 }
 
-/// Sends a batch. A first signal lets it end, so that its outcome is known.
+/// Sends some jobs. A first signal lets the call end, so that its result is known.
 async fn send(
     sender: &Sender,
     jobs: &[NewJob],
@@ -207,7 +207,7 @@ async fn send(
     }
 }
 
-/// As `sha256sum` prints it, so that a user can compute the key too.
+/// The SHA-256 as `sha256sum` prints it, so that a user can compute the key too.
 fn payload_key(payload: &[u8]) -> CommandResult<UniqueKey> {
     let digest = Sha256::digest(payload);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -221,7 +221,7 @@ impl Unsent {
     }
 }
 
-/// Says what is stored, so that nobody has to push it twice or guess.
+/// Says which lines are stored, so that the user need not push them twice or guess.
 fn stopped(why: &str, done: usize, unknown: Option<usize>) -> Failure {
     let mut message = format!("the push was stopped: {why}; ");
     match done {

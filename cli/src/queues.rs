@@ -1,4 +1,4 @@
-//! `relq queues`: which queues a database of Redis has.
+//! `relq queues`: lists the queues of a Redis database.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use crate::{
 
 /// List the queues of a database on Redis, each with its backend
 ///
-/// They are found by their markers, page by page, while the server serves others. A queue
-/// that nobody has written to by relq yet has none.
+/// The command finds queues by their markers, page by page, while the server serves
+/// other clients. A queue has no marker before the first write of relq.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]

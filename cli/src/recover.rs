@@ -1,4 +1,4 @@
-//! `relq recover`: what a worker's reaper does, once and by hand.
+//! `relq recover`: runs a worker's reaper once, by hand.
 
 use std::{fmt, num::NonZeroU32};
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::{args::Target, failure::CommandResult, output::Format};
 
-/// Jobs a call, so that no call holds the store for long.
+/// Jobs per call: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
-/// Make jobs ready whose worker died or whose time has come
+/// Make jobs ready whose worker died or that are due
 ///
-/// Every worker does this by itself; it is of use when none runs.
+/// Every worker does this by itself. The command is useful when no worker runs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]

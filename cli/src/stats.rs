@@ -1,4 +1,4 @@
-//! `relq stats`: how many jobs are where.
+//! `relq stats`: how many jobs are in each state.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{args::Target, failure::CommandResult, output::Format};
 
-/// Say how many jobs are where
+/// Print how many jobs are in each state
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]

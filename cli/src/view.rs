@@ -1,4 +1,4 @@
-//! How a job is shown: to people as printable text, to scripts as JSON.
+//! Shows a job: as printable text for people, as JSON for scripts.
 
 use std::{num::NonZeroU16, time::SystemTime};
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::printable::printable;
 
-/// The last moment that a date with four digits of a year can tell.
+/// The last moment of a date whose year has four digits.
 const LAST_DATE_MS: i64 = 253_402_300_799_000;
 
 /// A time of the store's clock, in UTC.
@@ -21,14 +21,14 @@ pub(crate) fn time(at: Timestamp) -> String {
     }
 }
 
-/// Host and process id of a worker, as its id tells them.
+/// The host and process id from a worker's id.
 pub(crate) fn host_and_pid(worker: &WorkerId) -> Option<(&str, u32)> {
     let mut parts = worker.as_str().rsplitn(3, ':');
     let (_nonce, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
     Some((host, pid.parse().ok()?))
 }
 
-/// Why a job is dead, and what its last attempt said if that is more.
+/// Why a job is dead, and its last error if that adds information.
 fn reason_and_error(reason: &str, last_error: Option<&str>) -> String {
     match last_error {
         Some(error) if !reason.contains(error) => format!("{reason}: {error}"),
@@ -38,8 +38,9 @@ fn reason_and_error(reason: &str, last_error: Option<&str>) -> String {
 
 /// A job as JSON.
 ///
-/// `payload` is the text of a payload that is valid UTF-8 and null for any other;
-/// `payload_base64` is the other way round. Times are milliseconds since 1970.
+/// `payload` is the text of a payload that is valid UTF-8, and null for any other
+/// payload; `payload_base64` is set for exactly the others. Times are milliseconds
+/// since 1970.
 #[derive(Serialize, Debug)]
 pub(crate) struct JobJson<'a> {
     id: Option<&'a str>,
@@ -115,7 +116,7 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     }
 }
 
-/// When the job is due, or came into its state.
+/// When the job is due, or when it entered its state.
 pub(crate) fn state_time(detail: &StateDetail) -> Option<Timestamp> {
     match detail {
         StateDetail::Ready => None,
@@ -126,7 +127,7 @@ pub(crate) fn state_time(detail: &StateDetail) -> Option<Timestamp> {
     }
 }
 
-/// What else is to be said of the state: who holds the job, why it is dead.
+/// More about the state: the worker that holds the job, or why it is dead.
 pub(crate) fn note(job: &JobView) -> Option<String> {
     match &job.detail {
         StateDetail::Ready | StateDetail::Scheduled { .. } => None,

@@ -33,35 +33,36 @@ use program::Program;
 
 /// Run a command on each job
 ///
-/// The command gets the payload on standard input, and RELQ_ID, RELQ_ATTEMPT, RELQ_URL,
-/// RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its output
-/// goes to the output of relq. When it ends with 0 the job is done. When it fails, the
-/// job is tried again later, up to its number of attempts, with the end of the
-/// command's standard error as its last error; then it joins the dead jobs
-/// (`relq dead list`).
+/// The command receives the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
+/// RELQ_URL, RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its
+/// output goes to the output of relq. When it exits with 0 the job is done. When it
+/// fails, the job is retried later, up to its number of attempts, and the end of the
+/// command's standard error is kept as its last error. After the last attempt it
+/// becomes a dead job (`relq dead list`).
 ///
-/// A `relq push` in the command goes to the store and the queue of its job, also from
-/// another folder. RELQ_URL is without the password of the store, unless
-/// --pass-credentials is given: a relq in the command that needs it fails and says so.
-/// The better way is a file that holds the password: when relq is started with its name
-/// in RELQ_PASSWORD_FILE, the command inherits the name. A password on the command line
-/// of relq itself, in --url, can be read by all users of the machine.
+/// A `relq push` in the command uses the store and the queue of its job, also from
+/// another folder. RELQ_URL does not contain the password of the store, unless
+/// --pass-credentials is given. A relq call in the command that needs the password
+/// fails and says so. A better way is a file that holds the password: when relq is
+/// started with the file's name in RELQ_PASSWORD_FILE, the command inherits the name. A
+/// password on the command line of relq itself, in --url, can be read by all users of
+/// the machine.
 ///
-/// The command runs in a process group of its own. The whole group is told to end
-/// (SIGTERM), and killed a second later, when the job's lease is lost, the job is
-/// cancelled, its time is up, or relq itself is killed with SIGKILL; it is killed at
-/// once on a hard stop. A process that the command moves to another group or session,
-/// as `setsid` does, is out of reach, and so is one that it has left running when it
-/// ended by itself.
+/// The command runs in a process group of its own. The whole group gets SIGTERM, and is
+/// killed a second later, when the job's lease is lost, the job is cancelled, its time
+/// limit passes, or relq itself is killed with SIGKILL. On a hard stop it is killed at
+/// once. relq does not stop a process that the command moves to another group or
+/// session, as `setsid` does, nor a process that still runs after the command has ended
+/// by itself.
 ///
-/// SIGHUP, SIGINT (Ctrl-C), SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2 and SIGXCPU stop
-/// the worker in good order: running commands have 25 seconds to finish. Then, or at a
-/// second SIGINT, SIGQUIT or SIGTERM, they are killed and their jobs given back. A
+/// SIGHUP, SIGINT (Ctrl-C), SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2 and SIGXCPU
+/// stop the worker gracefully: running commands have 25 seconds to finish. Then, or at
+/// a second SIGINT, SIGQUIT or SIGTERM, they are killed and their jobs given back. A
 /// SIGHUP that is ignored when relq starts, as under `nohup`, stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
 pub(crate) struct Args {
-    /// The command, with its arguments up to the next flag of relq's
+    /// The command, with its arguments up to the next relq flag
     #[arg(long, value_name = "CMD", num_args = 0.., required = true)]
     exec: Vec<OsString>,
 
@@ -69,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY)]
     concurrency: NonZeroU32,
 
-    /// How long a job is held without a sign of life [default: 30s]
+    /// How long a job is held without a heartbeat [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     lease: Option<Duration>,
 
@@ -77,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     timeout: Option<Duration>,
 
-    /// End when nothing is ready or leased, and nothing falls due within --max-wait
+    /// End when no job is ready or leased, and no job becomes due within --max-wait
     #[arg(long)]
     until_empty: bool,
 
@@ -90,11 +91,12 @@ pub(crate) struct Args {
     )]
     max_wait: Option<Duration>,
 
-    /// Leave the password in the URL that the command is given
+    /// Keep the password in the URL that the command receives
     #[arg(long)]
     pass_credentials: bool,
 
-    /// More of the command: all words after two dashes, whatever they look like
+    /// More words of the command: all words after two dashes, also those that look like
+    /// flags
     #[arg(last = true, value_name = "ARG")]
     more: Vec<OsString>,
 }
@@ -192,7 +194,7 @@ fn say_stopping() {
     ));
 }
 
-/// What was done, for the person who started it.
+/// Prints a summary for the person who started the worker.
 fn say_summary(summary: &Summary) {
     let Summary { done, retried, dead, cancelled, lost, given_back, .. } = summary;
     let counts = [

@@ -1,15 +1,15 @@
-//! The application's own memory of what was done.
+//! The application's own check whether a job was done before.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use crate::{Failure, JobContext};
 
-/// Answers, for a job that is delivered again, whether an earlier attempt did the
-/// work and died before it could say so.
+/// A check for a redelivered job: whether an earlier attempt did the work but died
+/// before it could acknowledge the job.
 ///
-/// Every `async fn(JobContext) -> Result<bool, E>` is one.
+/// Every `async fn(JobContext) -> Result<bool, E>` is such a check.
 pub trait AlreadyDone: Send + Sync + 'static {
-    /// Whether the work of `job` was done. An error is a failed attempt.
+    /// Returns whether the work of `job` was done. An error is a failed attempt.
     fn is_done(
         &self,
         job: JobContext,

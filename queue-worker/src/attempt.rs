@@ -8,23 +8,23 @@ use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
 
 /// How an attempt ended.
 pub(crate) enum Ended {
-    /// With an answer; a panic is one.
+    /// The handler returned a result, or panicked.
     Answered(Result<(), Failure>),
-    /// Before the handler was called: the lease may have been over by then.
+    /// The handler was not called, because the lease may have expired before.
     NotStarted,
-    /// Its future was dropped at the end of the grace time.
+    /// The handler's future was dropped at the end of the grace time.
     CutOff,
 }
 
-/// What every attempt of a worker shares.
+/// The handler and the limits that all attempts of a worker share.
 pub(crate) struct Program<H> {
     pub(crate) handler: H,
     pub(crate) settings: Settings,
 }
 
 impl<H: Handler> Program<H> {
-    /// Runs the handler until it ends, its time is up, or it was asked to stop and
-    /// did not within the grace time; then its future is dropped.
+    /// Runs the handler until it ends, its time limit passes, or the grace time passes
+    /// after it was asked to stop. In the last two cases its future is dropped.
     pub(crate) async fn attempt(&self, job: JobContext) -> Ended {
         tokio::select! {
             biased;
@@ -50,8 +50,9 @@ impl<H: Handler> Program<H> {
         Ended::Answered(self.handler.handle(job.clone()).await)
     }
 
-    /// A job waits for a thread, and for its check, while its lease runs: when that may
-    /// be over, the job is another worker's to start (R6).
+    /// A job waits for a thread, and for its already-done check, while its lease runs.
+    /// When the lease may have expired, another worker may start the job, so this one
+    /// must not (R6).
     fn may_start(&self, job: &JobContext) -> bool {
         let now = self.environment().clock().elapsed();
         job.lease_end().is_none() && !job.may_be_over(now)
@@ -66,7 +67,8 @@ impl<H: Handler> Program<H> {
         Failure::retry(format!("the handler took longer than its limit of {limit:?}"))
     }
 
-    /// Only a job without a lease gets here: nothing is settled, whatever it says.
+    /// Only a job without a lease reaches this end. Nothing is settled, so the message
+    /// does not matter.
     async fn patience(&self, job: &JobContext) -> Failure {
         job.cancelled().await;
         self.environment().clock().sleep(self.settings.grace).await;

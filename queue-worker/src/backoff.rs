@@ -1,5 +1,5 @@
-//! Patience with a store that does not answer: back-off, and one line in the log for
-//! the beginning of the trouble and one for its end.
+//! Backoff while the store fails. The log gets one line when the failures begin and one
+//! when they end.
 
 use std::{
     future::{Future, pending},
@@ -19,12 +19,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The troubles of one kind of call.
+/// The failures of one kind of call.
 pub(crate) struct Backoff {
     what: &'static str,
     environment: Environment,
     failures: u32,
-    /// Since when only somebody's help would mend it.
+    /// When the failures began that only a person can repair.
     needs_help_since: Option<Duration>,
     pause: Option<Sleep>,
 }
@@ -34,8 +34,8 @@ impl Backoff {
         Self { what, environment, failures: 0, needs_help_since: None, pause: None }
     }
 
-    /// A call failed. Says whether to give up: when nothing but somebody's help mends it
-    /// and none has come for `limit`, or when the server is the wrong one.
+    /// A call failed. Returns whether to give up: when only a person can repair the
+    /// cause and `limit` has passed, or when the server is the wrong one.
     pub(crate) fn is_hopeless(&mut self, error: &Error, limit: Duration) -> bool {
         if !error.needs_help() {
             self.needs_help_since = None;
@@ -53,13 +53,13 @@ impl Backoff {
         now.saturating_sub(since) >= limit
     }
 
-    /// A call succeeded, though others of its kind may have failed.
+    /// A call succeeded, but other calls of its kind may have failed.
     pub(crate) fn works_in_part(&mut self) {
         self.needs_help_since = None;
     }
 
     /// A call failed: begins a pause, drawn between half its length and the whole.
-    /// Answers how long it is.
+    /// Returns its length.
     pub(crate) fn failed(&mut self, error: &Error) -> Duration {
         if self.failures == 0 && !error.needs_help() {
             let (what, error) = (self.what, error.full_message());
@@ -86,7 +86,7 @@ impl Backoff {
         }
     }
 
-    /// Whether the last call failed.
+    /// Returns whether the last call failed.
     pub(crate) fn is_there(&self) -> bool {
         self.failures > 0
     }

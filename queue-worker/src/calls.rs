@@ -1,8 +1,8 @@
-//! The calls of a claim loop that are under way.
+//! The pending calls of a claim loop.
 //!
-//! One call settles and claims. A claim that waits never holds back a settlement. The
-//! futures are polled where the loop runs: an answer wakes the loop itself and not a
-//! task between.
+//! One call settles and claims. A waiting claim never delays a settlement. The loop
+//! polls the futures itself: a reply wakes the loop directly, without a task in
+//! between.
 
 use std::{
     future::{Future, poll_fn},
@@ -20,12 +20,13 @@ use relq_core::{
 
 use crate::{claim_size::Sent, settling::SettleCall};
 
-/// A call without an answer for so long is given up as lost. Backends have limits of
-/// their own (R21), far shorter; a worker that trusted one without would stall for
-/// ever, and its heartbeats would keep its jobs from others (taskforcesh/bullmq#4479).
+/// A call without a reply for this long counts as lost. Backends have far shorter
+/// limits of their own (R21). If a backend had none, a worker without this limit would
+/// stall for ever, and its heartbeats would keep its jobs from other workers
+/// (taskforcesh/bullmq#4479).
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long after that its answer is still heard.
+/// How long after [`CALL_LIMIT`] a reply is still accepted.
 pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) struct Calls {
@@ -35,22 +36,22 @@ pub(crate) struct Calls {
 
 struct Call {
     reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
-    /// What it settles, if it does.
+    /// The settlements of the call, if it has any.
     settle_call: Option<SettleCall>,
-    /// How many jobs it may bring, if it claims.
+    /// How many jobs the call may return, if it claims.
     asked: Option<NonZeroU32>,
     sent: Sent,
-    /// Whether it had no answer at the last look, although it was time.
+    /// Whether the call was past its limit, without a reply, at the last check.
     is_late: bool,
 }
 
-/// What the store said; each half is there if the call had it.
+/// The store's reply. Each half is set if the call had that half.
 struct Reply {
     settled: Option<Result<Vec<Settled>, Error>>,
     claimed: Option<Result<Vec<Delivery>, Error>>,
 }
 
-/// A reply, and what it answers.
+/// A reply, and the call that it belongs to.
 pub(crate) struct Answer {
     pub(crate) settled: Option<(SettleCall, Result<Vec<Settled>, Error>)>,
     pub(crate) claimed: Option<Result<Vec<Delivery>, Error>>,
@@ -80,12 +81,12 @@ impl Calls {
         self.under_way.iter().any(|call| call.asked.is_some())
     }
 
-    /// Whether a claim is under way that may wait for a job.
+    /// Whether a claim is pending that may wait for a job.
     pub(crate) fn is_waiting(&self) -> bool {
         self.under_way.iter().any(Call::waits)
     }
 
-    /// How many jobs the calls may bring.
+    /// How many jobs the calls may return.
     pub(crate) fn asked(&self) -> usize {
         self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
     }
@@ -129,7 +130,7 @@ impl Calls {
         });
     }
 
-    /// May wait, as long as `ask` says.
+    /// Claims jobs. The call may wait as long as `ask` says.
     pub(crate) fn claim(&mut self, ask: ClaimRequest, now: Duration) {
         let sent = Sent { at: now, wait: ask.wait };
         let asked = Some(ask.max);
@@ -147,7 +148,7 @@ impl Calls {
         });
     }
 
-    /// The next answer; never when no call is under way.
+    /// Completes with the next reply; never completes when no call is pending.
     pub(crate) async fn next_answer(&mut self) -> Answer {
         poll_fn(|context| {
             for index in 0..self.under_way.len() {
@@ -161,14 +162,14 @@ impl Calls {
         .await
     }
 
-    /// Whether a call is to be given up at the next look.
+    /// Whether the next check gives up a call.
     pub(crate) fn is_any_late(&self) -> bool {
         self.under_way.iter().any(|call| call.is_late)
     }
 
-    /// Gives up the calls that are older than [`CALL_LIMIT`], and were so at the last
-    /// look: where handlers kept every thread busy, answers that are there are heard in
-    /// between.
+    /// Gives up the calls that are older than [`CALL_LIMIT`] and were so at the last
+    /// check. The time between the two checks lets the loop read replies that arrived
+    /// while handlers kept every thread busy.
     pub(crate) fn time_out(&mut self, now: Duration) -> Vec<Answer> {
         let at = |operation| ErrorContext {
             backend: self.queue.capabilities().backend,
@@ -194,14 +195,14 @@ impl Calls {
             .collect()
     }
 
-    /// Drops the claim that has nothing to settle with it, if one waits.
+    /// Drops the waiting claim that carries no settlements, if there is one.
     pub(crate) fn drop_waiting_claim(&mut self) {
         self.under_way.retain(|call| !call.waits());
     }
 
-    /// Drops every call; answers what they were settling.
+    /// Drops every call; returns their settlements.
     ///
-    /// What a claim leased unseen is given back when the worker leaves.
+    /// Jobs that a dropped claim leased are given back when the worker is released.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = SettleCall> {
         self.under_way.drain(..).filter_map(|call| call.settle_call)
     }

@@ -3,18 +3,18 @@
 //! ```text
 //!  dispositions | free slots | call
 //! ----------+------------+---------------------------------------------
-//!  some     | some       | turn: settle and claim in one round trip
+//!  some     | some       | settle and claim in one round trip
 //!  some     | none, or a | settle
 //!           | claim waits|
 //!  none     | some       | claim, waiting until a job is ready
 //!  none     | none       | none: a handler ends next
 //! ```
 //!
-//! While a call settles, what ends goes with the next: many handlers share a call when
-//! the store is busy, and a lone one never waits. A worker with many slots has two such
-//! calls under way, each for half of the slots, so that it runs the jobs of one while
-//! the store works on the other. What is not started is the affair of
-//! [`claim_size`](crate::claim_size).
+//! Jobs that end while a call settles go with the next call. So many handlers share a
+//! call when the store is busy, and a single handler never waits. A worker with many
+//! slots has two such calls pending, each for half of the slots, so that it runs the
+//! jobs of one while the store works on the other. [`claim_size`](crate::claim_size)
+//! handles jobs that are not started.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ use crate::{
     slots::Slots,
 };
 
-/// From so many slots on, two calls at once share them.
+/// With this many slots or more, two calls at once share them.
 const SHARED_FROM: usize = 16;
 
 pub(crate) struct ClaimLoop<H> {
@@ -49,20 +49,21 @@ pub(crate) struct ClaimLoop<H> {
     claiming: Backoff,
     claim_size: ClaimSize,
     phase: ClaimPhase,
-    /// When to look for calls that have no answer.
+    /// The timer for the next check for calls without a reply.
     patrol: Sleep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClaimPhase {
-    /// No claim has succeeded yet: an error that no retry mends ends the worker at once.
+    /// No claim has succeeded yet: an error that a retry cannot repair ends the worker
+    /// at once.
     Untried,
     Working,
-    /// What is claimed from now on is given back.
+    /// The worker is stopping: jobs that a pending claim returns are given back.
     Stopping,
 }
 
-/// What a claim loop is made of.
+/// The parts from which a claim loop is made.
 pub(crate) struct ClaimLoopParts<H> {
     pub(crate) slots: Slots<H>,
     pub(crate) calls: Calls,
@@ -95,7 +96,7 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// Works until asked to stop.
+    /// Runs until the worker is asked to stop.
     pub(crate) async fn serve(
         &mut self,
         shutdown: &mut Shutdown,
@@ -106,7 +107,7 @@ impl<H: Handler> ClaimLoop<H> {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
                 answer = self.calls.next_answer() => {
-                    // It may have been asked since the look above.
+                    // The request to stop may have arrived since the check above.
                     if poll_once(shutdown.stop_asked()).await.is_some() {
                         self.stop_claiming();
                         self.answered_late(answer);
@@ -114,8 +115,8 @@ impl<H: Handler> ClaimLoop<H> {
                     }
                     self.answered(answer)?;
                     if !self.slots.is_empty() && self.room().is_some() {
-                        // A job that was started goes before the next claim, and
-                        // where it blocks its thread another goes on with this loop.
+                        // A started job runs before the next claim. If it blocks its
+                        // thread, another thread continues this loop.
                         yield_now().await;
                     }
                 }
@@ -133,13 +134,13 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// From now on nothing is claimed, and what a claim under way brings is given
-    /// back.
+    /// Stops claiming. Jobs that a pending claim still returns are given back.
     pub(crate) fn stop_claiming(&mut self) {
         self.phase = ClaimPhase::Stopping;
     }
 
-    /// Serves what is under way until none is left; the caller bounds the time.
+    /// Handles running jobs and pending calls until none is left. The caller limits the
+    /// time.
     pub(crate) async fn drain(&mut self) {
         while self.is_busy() {
             self.send_calls();
@@ -152,12 +153,13 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// Ends without waiting for anything more; what is not settled by now is lost.
+    /// Ends without waiting any longer; settlements that are not sent by now are lost.
     pub(crate) fn give_up(&mut self) {
         self.settling.give_up(self.calls.abandon());
     }
 
-    /// A job that is not run, or not to its end, goes back uncounted (R24).
+    /// Gives back a job that did not run, or not to its end, without counting the
+    /// attempt (R24).
     pub(crate) fn give_back(&mut self, job: JobContext) {
         self.settle(job, Disposition::GiveBack);
     }
@@ -187,7 +189,7 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// A second call is worth its while when it carries much.
+    /// A second call is worth sending only when it carries many settlements.
     fn may_settle(&self) -> bool {
         match self.calls.settling() {
             0 => true,
@@ -202,7 +204,7 @@ impl<H: Handler> ClaimLoop<H> {
         self.slots.capacity() >= SHARED_FROM
     }
 
-    /// How many jobs a call settles, and claims with that, at most.
+    /// The most jobs that one call settles, and the most that it claims.
     fn share(&self) -> NonZeroU32 {
         let max_jobs_per_call = self.calls.max_jobs_per_call();
         if !self.is_shared() {
@@ -226,8 +228,8 @@ impl<H: Handler> ClaimLoop<H> {
         NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))
     }
 
-    /// Whether settlements wait for a store that takes none: more jobs would only add
-    /// to them.
+    /// Whether settlements wait because the store refuses them. More jobs would only
+    /// add settlements.
     fn cannot_settle(&self) -> bool {
         let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
         is_waiting && self.settling.backoff.is_there()
@@ -250,7 +252,7 @@ impl<H: Handler> ClaimLoop<H> {
         settled
     }
 
-    /// Takes an answer while stopping, when a claim that failed is not made again.
+    /// Handles a reply while the worker stops. A failed claim is not repeated then.
     fn answered_late(&mut self, answer: Answer) {
         if let Err(error) = self.answered(answer) {
             tracing::debug!(%error, "a call failed while stopping");
@@ -270,8 +272,8 @@ impl<H: Handler> ClaimLoop<H> {
             self.phase = ClaimPhase::Working;
         }
         let now = self.now();
-        // A lease is counted from when its claim was sent: the store counts from some
-        // moment after that.
+        // A lease is counted from the moment when its claim was sent, because the store
+        // starts it later.
         let held = |delivery: Delivery| {
             let until = sent.at.saturating_add(delivery.lease);
             JobContext::held_until(delivery, until)
@@ -280,7 +282,8 @@ impl<H: Handler> ClaimLoop<H> {
             deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
         self.held.add(&in_time, sent.at);
         for job in in_time {
-            // A store that gives more than it was asked for gets the rest back.
+            // Surplus jobs are given back if the store returns more than the worker
+            // asked for.
             if self.phase == ClaimPhase::Stopping || self.slots.free() == 0 {
                 self.give_back(job);
             } else {
@@ -290,7 +293,7 @@ impl<H: Handler> ClaimLoop<H> {
         self.not_started(late, sent, now);
     }
 
-    /// Gives up jobs whose leases may be over, without starting them (R6).
+    /// Gives up jobs whose leases may have expired, without starting them (R6).
     fn not_started(&mut self, late: Vec<JobContext>, sent: Sent, now: Duration) {
         let took = now.saturating_sub(sent.at);
         let Some(lease) = late.iter().map(JobContext::lease).min() else {
@@ -325,8 +328,8 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// The attempt counts although the job was not started, so that there is an end to
-    /// it (R11).
+    /// The attempt counts although the job was not started, so that the job is buried
+    /// in the end (R11).
     fn retry_unstarted(&mut self, job: JobContext) {
         let (id, attempt, lease) = (job.id(), job.attempt(), job.lease());
         let asked = job.until().saturating_sub(lease);
@@ -363,7 +366,7 @@ impl<H: Handler> ClaimLoop<H> {
         Ok(())
     }
 
-    /// Takes all that ended together, so that they share a call.
+    /// Collects all attempts that have ended, so that they share a call.
     fn all_ended(&mut self, job: JobContext, ended: Ended) {
         self.ended(job, ended);
         while self.settling.fresh() < slots(self.share())

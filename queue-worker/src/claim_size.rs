@@ -1,12 +1,13 @@
-//! How much a worker claims: less while claims are answered too late.
+//! How many jobs a worker claims. It claims fewer while replies to claims come too
+//! late.
 //!
-//! A lease is counted from when its claim was sent, by the worker's clock. A job whose
-//! lease may be over when the answer is read is not started, because another worker may
-//! run it by then (R6). It is given back. That takes its attempt back, so it must not go
-//! on for ever (R11):
+//! A lease is counted from the moment when its claim was sent, by the worker's clock. A
+//! job whose lease may have expired when the reply is read is not started, because
+//! another worker may already run it (R6). It is given back. A give-back undoes the
+//! attempt, so it must not repeat for ever (R11):
 //!
 //! ```text
-//!  the answer took                 | the job      | from the next claim on
+//!  the reply took                  | the job      | from the next claim on
 //! ---------------------------------+--------------+--------------------------------
 //!  less than the lease             | is started   | twice as many, a longer wait
 //!  less than the wait and the lease| is given back| as many, the shortest wait
@@ -14,37 +15,38 @@
 //!  longer, with one job at a time  | is retried   | one: the attempt counts
 //! ```
 //!
-//! Jobs that run count, too: handlers that block the runtime's threads are why most
-//! answers are read late, and with one job at a time no handler runs while its claim is
-//! under way. A retry, unlike a lease that runs out, keeps the reason with the job. The
-//! store refuses it, as it does the giving back, where the job is another worker's by
-//! then (R7).
+//! The limit includes running jobs: most replies are read late because handlers block
+//! the runtime's threads. With one job at a time no handler runs while a claim is
+//! pending. A retry stores the reason with the job; an expired lease does not. If
+//! another worker holds the job by then, the store refuses the retry or the give-back
+//! (R7).
 
 use std::{collections::VecDeque, time::Duration};
 
 use relq_core::JobId;
 
-/// The wait of a claim after one that may have waited for longer than a lease.
+/// The wait of the next claim after a claim that may have waited longer than a lease.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// How often one job is given back for lateness. Halving comes to one job at a time
-/// before that; this ends what several workers would do in turns.
+/// How often a worker gives back the same late job. Halving reaches one job at a time
+/// earlier than that. This limit is for several workers that would give back the same
+/// job in turn.
 const GIVEN_BACK_AT_MOST: usize = 16;
 
-/// How many jobs that were given back are remembered.
+/// How many given-back jobs a worker remembers.
 const REMEMBERED: usize = 1024;
 
-/// When a claim was sent, and how long it might wait for a job.
+/// When a claim was sent, and how long it could wait for a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) at: Duration,
     pub(crate) wait: Duration,
 }
 
-/// What becomes of a job whose lease may be over before it was started.
+/// What the worker does with a job whose lease may have expired before it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// It goes back uncounted.
+    /// It is given back, and the attempt is not counted.
     GiveBack,
     /// It is retried, and the attempt counts.
     Retry,
@@ -57,8 +59,8 @@ pub(crate) struct ClaimSize {
     limit: usize,
     longest_wait: Duration,
     wait: Duration,
-    /// When the limit or the wait was last reduced. What was claimed before that says
-    /// nothing about it.
+    /// When the limit or the wait was last reduced. Replies to earlier claims do not
+    /// change the limit again.
     reduced_at: Duration,
     given_back: VecDeque<JobId>,
 }
@@ -75,7 +77,7 @@ impl ClaimSize {
         }
     }
 
-    /// How many jobs may be held at once.
+    /// The most jobs that the worker may hold at once.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
@@ -85,14 +87,14 @@ impl ClaimSize {
         self.wait
     }
 
-    /// All jobs of an answer can be started.
+    /// Notes that all jobs of a reply can be started.
     pub(crate) fn in_time(&mut self) {
         self.limit = self.limit.saturating_mul(2).min(self.most);
         self.wait = self.wait.saturating_mul(2).min(self.longest_wait);
     }
 
-    /// Some jobs of an answer cannot; `lease` is the shortest of theirs. Says what
-    /// becomes of them.
+    /// Notes that some jobs of a reply cannot be started. `lease` is the shortest of
+    /// their leases. Returns what to do with them.
     pub(crate) fn late(&mut self, sent: Sent, lease: Duration, now: Duration) -> Late {
         if sent.at < self.reduced_at {
             return Late::GiveBack;
@@ -109,7 +111,7 @@ impl ClaimSize {
         Late::GiveBack
     }
 
-    /// Notes that a job is given back for lateness. Says what becomes of it.
+    /// Notes that a late job is to be given back. Returns what to do with it.
     pub(crate) fn give_back(&mut self, job: &JobId) -> Late {
         let times = self.given_back.iter().filter(|id| *id == job).count();
         if times >= GIVEN_BACK_AT_MOST {
@@ -130,7 +132,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(30);
     const WAIT: Duration = Duration::from_secs(5);
 
-    /// A claim that was answered after so long, without a wait.
+    /// Reports the reply of a claim that took `took` and did not wait for a job.
     fn after(size: &mut ClaimSize, took: Duration, now: Duration) -> Late {
         size.late(Sent { at: now - took, wait: Duration::ZERO }, LEASE, now)
     }
@@ -155,7 +157,7 @@ mod tests {
         assert_eq!((size.limit(), size.wait()), (2, WAIT));
     }
 
-    /// Several claims that one stall made late are one reason.
+    /// Several claims that one stall delays reduce the limit once.
     #[test]
     fn claims_of_one_stall_halve_once() {
         let mut size = ClaimSize::new(16, WAIT);
@@ -166,7 +168,8 @@ mod tests {
         assert_eq!(size.limit(), 8);
     }
 
-    /// R11: a claim that waited for longer than a lease shows no late answer.
+    /// R11: a claim that waited longer than a lease does not prove that replies are
+    /// late.
     #[test]
     fn a_claim_that_may_have_waited_counts_nothing() {
         let mut size = ClaimSize::new(1, WAIT);
@@ -179,8 +182,8 @@ mod tests {
         assert_eq!(size.late(sent, short, WAIT * 2), Late::Retry);
     }
 
-    /// R11: a job that is late for one worker and not for its others is not given back
-    /// for ever.
+    /// R11: a job that is late again and again is not given back for ever, even when
+    /// the worker's other jobs are in time.
     #[test]
     fn one_job_is_given_back_so_often_and_no_more() {
         let mut size = ClaimSize::new(16, WAIT);

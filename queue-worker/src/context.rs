@@ -22,9 +22,9 @@ struct Inner {
     token: CancellationToken,
     cancellation: OnceLock<Cancellation>,
     lease_end: OnceLock<LeaseEnd>,
-    /// When the lease may be over, in microseconds by the worker's own clock.
+    /// When the lease may expire, in microseconds by the worker's own clock.
     until_us: AtomicU64,
-    /// Whether a call that settles it is under way.
+    /// Whether a call that settles the job is pending.
     is_settling: AtomicBool,
 }
 
@@ -32,17 +32,17 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cancellation {
-    /// The lease is lost, or may be: another worker may be on the job by now.
+    /// The lease is lost, or may be: another worker may already run the job.
     LeaseLost,
     /// An operator cancelled the job.
     Cancelled,
     /// The handler took longer than the worker's time-out.
     TimedOut,
-    /// The worker shuts down, and the grace time is over.
+    /// The worker shuts down, and the grace time has passed.
     ShutDown,
 }
 
-/// Why there is nothing to settle any more.
+/// Why the job no longer needs a settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
     Lost,
@@ -50,7 +50,7 @@ pub(crate) enum LeaseEnd {
 }
 
 impl JobContext {
-    /// A job of its own, held by no worker: for tests of handlers.
+    /// A job that no worker holds: for tests of handlers.
     pub fn new(delivery: Delivery) -> Self {
         Self::held_until(delivery, Duration::MAX)
     }
@@ -76,7 +76,7 @@ impl JobContext {
         &self.0.delivery.payload
     }
 
-    /// Which delivery of the job this is, from 1.
+    /// The number of this delivery of the job, from 1.
     pub fn attempt(&self) -> u32 {
         self.0.delivery.attempt()
     }
@@ -96,7 +96,7 @@ impl JobContext {
         self.0.delivery.is_redelivery()
     }
 
-    /// What travels with the job.
+    /// The headers of the job.
     pub fn headers(&self) -> &Headers {
         &self.0.delivery.headers
     }
@@ -106,28 +106,28 @@ impl JobContext {
         self.0.delivery.batch.as_ref()
     }
 
-    /// How soon the job was wanted.
+    /// The priority of the job.
     pub fn priority(&self) -> Priority {
         self.0.delivery.priority
     }
 
-    /// How long the job is held; the worker extends that while the handler runs.
+    /// The length of the lease; the worker extends the lease while the handler runs.
     pub fn lease(&self) -> Duration {
         self.0.delivery.lease
     }
 
-    /// Completes when the handler should stop. What it answers afterwards still
-    /// counts, unless the lease is lost or the job cancelled.
+    /// Completes when the handler should stop. The result that it returns afterwards
+    /// still counts, unless the lease is lost or the job cancelled.
     pub async fn cancelled(&self) {
         self.0.token.cancelled().await;
     }
 
-    /// Why the handler should stop; `None` while it should go on.
+    /// Why the handler should stop; `None` while it should continue.
     pub fn cancellation(&self) -> Option<Cancellation> {
         self.0.cancellation.get().copied()
     }
 
-    /// A token that fires when the handler should stop, for code that takes one.
+    /// A token that fires when the handler should stop, for code that takes a token.
     pub fn token(&self) -> CancellationToken {
         self.0.token.child_token()
     }
@@ -138,8 +138,8 @@ impl JobContext {
         self.0.token.cancel();
     }
 
-    /// The lease is over: nothing is settled, and the handler should stop. Answers
-    /// whether this was news.
+    /// Ends the lease: nothing is settled, and the handler should stop. Returns whether
+    /// the lease had not been ended before.
     pub(crate) fn end_lease(&self, end: LeaseEnd) -> bool {
         let is_news = self.0.lease_end.set(end).is_ok();
         self.cancel(match end {
@@ -161,18 +161,18 @@ impl JobContext {
         Duration::from_micros(self.0.until_us.load(Relaxed))
     }
 
-    /// Whether another worker may hold the job by now.
+    /// Whether another worker may already hold the job.
     pub(crate) fn may_be_over(&self, now: Duration) -> bool {
         self.until() <= now
     }
 
-    /// An older answer that comes late does not shorten the lease.
+    /// Sets the end of the lease. A late reply to an older call does not shorten it.
     pub(crate) fn extend_until(&self, until: Duration) {
         self.0.until_us.fetch_max(micros(until), Relaxed);
     }
 
-    /// From here until `settling_failed`, the store may have done with the job before
-    /// its answer is here.
+    /// From here until `settling_failed`, the store may have ended the job although its
+    /// reply has not arrived yet.
     pub(crate) fn settling(&self) {
         self.0.is_settling.store(true, Relaxed);
     }
@@ -185,7 +185,7 @@ impl JobContext {
         self.0.is_settling.load(Relaxed)
     }
 
-    /// Tells this job from all others that are held at the same time.
+    /// Identifies this job among all jobs that are held at the same time.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }

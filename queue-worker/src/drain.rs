@@ -1,5 +1,5 @@
-//! How a worker ends (R24): handlers get the grace time and are then cut off, what they
-//! said is settled, and the rest is given back.
+//! How a worker shuts down (R24): handlers get the grace time and are then cut off,
+//! their results are settled, and the other jobs are given back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +11,15 @@ use crate::{
     context::LeaseEnd, shutdown::Shutdown,
 };
 
-/// Time that futures get to be dropped once they are cut off. One that still runs
-/// then blocks its thread, and its lease is left to run out.
+/// How long the worker waits until cut-off futures are dropped. A future that still
+/// runs then blocks its thread, and its lease is left to expire.
 const CUT_OFF_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time that the last settlements, and leaving, get after a hard stop.
+/// Time for the last settlements, and for the release of the worker, after a hard stop.
 const HARD_STOP_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time that leaving gets; what is not given back by then waits for its lease.
+/// Time for the release of the worker. Jobs that are not given back by then wait until
+/// their lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Drain<'a> {
@@ -27,7 +28,7 @@ pub(crate) struct Drain<'a> {
     pub(crate) release: WorkerRelease,
 }
 
-/// Gives back what the worker holds, seen or not.
+/// Gives back all jobs of the worker, also those whose reply it never received.
 pub(crate) struct WorkerRelease {
     pub(crate) queue: Arc<dyn ReliableQueue>,
     pub(crate) worker: WorkerId,
@@ -47,7 +48,7 @@ impl Drain<'_> {
         let (grace, lease) = (claim_loop.settings.grace, claim_loop.settings.lease);
         claim_loop.stop_claiming();
         self.drain(claim_loop, grace, Patience::UntilHalt).await;
-        // It would take again what is given back from here on.
+        // A waiting claim would take the jobs that are given back from here on.
         claim_loop.calls.drop_waiting_claim();
         if !claim_loop.slots.is_empty() {
             claim_loop.slots.cut_off();
@@ -62,11 +63,12 @@ impl Drain<'_> {
         if stuck.is_empty() {
             return self.release_worker().await;
         }
-        // To leave would give back what still runs, and it would run twice at once.
+        // A release would give back jobs that still run, and they would run twice at
+        // once.
         stuck.iter().for_each(|job| self.leave_behind(job));
     }
 
-    /// Serves what is under way, for `limit` at most.
+    /// Handles running jobs and pending calls, for at most `limit`.
     async fn drain<H: Handler>(
         &mut self,
         claim_loop: &mut ClaimLoop<H>,
@@ -104,7 +106,7 @@ impl WorkerRelease {
             biased;
             () = self.try_until_it_works() => {}
             () = time_is_up => {
-                tracing::warn!("could not leave; what is held waits for its lease");
+                tracing::warn!("could not give back the jobs; they wait until their leases expire");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A setting that makes no sense. Nothing was sent to the queue.
+/// An invalid setting. Nothing was sent to the queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {reason}")]
 pub struct InvalidSetting {
@@ -20,30 +20,31 @@ impl InvalidSetting {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// A setting makes no sense.
+    /// A setting is invalid.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// A claim failed in a way that no retry mends: wrong password, a store that is not
-    /// relq's, a lease that the backend refuses.
+    /// A claim failed, and a retry cannot help: wrong password, a store that does not
+    /// belong to relq, a lease that the backend refuses.
     ///
     /// Once a claim has succeeded, such an error is retried for a while, because an
-    /// operator may mend what broke.
+    /// operator may repair the cause.
     #[error("the worker cannot claim from this queue")]
     Claim(#[source] relq_core::Error),
-    /// A settlement, heartbeat or recovery was refused, for so long that the worker gave
-    /// up, in a way that no retry mends.
+    /// The store refused a settlement, heartbeat or recovery for so long that the
+    /// worker gave up. A retry cannot help.
     #[error("the store refuses what the worker needs")]
     Store(#[source] relq_core::Error),
-    /// The queue is paused, so it does not become empty: the end of
-    /// [`run_until_empty`](crate::Worker::run_until_empty). What was held is settled.
+    /// The queue is paused, so it does not become empty. This ends
+    /// [`run_until_empty`](crate::Worker::run_until_empty). Jobs that the worker held
+    /// are settled.
     #[error("the queue is paused")]
     Paused,
     /// The thread for heartbeats, or its runtime, cannot be started.
     #[error("the heartbeat thread cannot be started")]
     Heartbeat(#[source] io::Error),
-    /// The heartbeat or the reaper ended by itself, most likely by a panic of the
-    /// backend's. The worker stopped hard: without them it would lose jobs or keep
-    /// others waiting. Or the runtime that it ran on was shut down.
+    /// The heartbeat or the reaper ended by itself: the backend panicked, or the
+    /// runtime was shut down. The worker stopped hard, because without them it would
+    /// lose jobs or leave jobs of dead workers waiting.
     #[error("the {0} has died")]
     Died(&'static str),
     /// The handlers for SIGINT and SIGTERM cannot be installed.

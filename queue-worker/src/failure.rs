@@ -1,14 +1,14 @@
-//! Why an attempt failed, and what is to become of the job.
+//! Why an attempt failed, and what the worker does with the job.
 
 use std::{fmt, time::Duration};
 
 use relq_core::{BoxError, MAX_DURATION, MAX_ERROR_BYTES};
 
-/// Why an attempt failed, and what is to become of the job.
+/// Why an attempt failed, and what the worker does with the job.
 ///
-/// Any error, and any text, turns into a failure that is retried as the worker's
-/// [`RetryPolicy`](crate::RetryPolicy) says; so `?` works in a handler. The text is
-/// that of the error and of all its causes.
+/// Any error, and any text, converts into a failure that is retried by the worker's
+/// [`RetryPolicy`](crate::RetryPolicy), so `?` works in a handler. The text is that of
+/// the error and of all its causes.
 ///
 /// ```
 /// use relq_worker::Failure;
@@ -27,7 +27,7 @@ pub struct Failure {
     message: String,
 }
 
-/// What is to become of a job that failed.
+/// What the worker does with a failed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Retry,
@@ -37,24 +37,25 @@ pub(crate) enum Then {
 }
 
 impl Failure {
-    /// Tried again when the retry policy says so; buried after the last attempt.
+    /// A failure that is retried after the delay of the retry policy; the job is buried
+    /// after its last attempt.
     pub fn retry(message: impl Into<String>) -> Self {
         Self::new(Then::Retry, message)
     }
 
-    /// Tried again after `delay`; buried after the last attempt. A delay of more than
-    /// [`MAX_DURATION`] counts as that.
+    /// A failure that is retried after `delay`; the job is buried after its last
+    /// attempt. A longer delay than [`MAX_DURATION`] counts as [`MAX_DURATION`].
     pub fn retry_after(delay: Duration, message: impl Into<String>) -> Self {
         Self::new(Then::RetryAfter(delay.min(MAX_DURATION)), message)
     }
 
-    /// Buried at once: another attempt would fail too.
+    /// A failure that buries the job at once, because another attempt would fail too.
     pub fn dead(message: impl Into<String>) -> Self {
         Self::new(Then::Bury, message)
     }
 
-    /// Removed without having succeeded: nobody needs it any more. The message goes
-    /// to the log only.
+    /// A failure that removes the job, because its result is no longer needed. The
+    /// message goes to the log only.
     pub fn discard(message: impl Into<String>) -> Self {
         Self::new(Then::Discard, message)
     }

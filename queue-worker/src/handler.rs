@@ -1,19 +1,20 @@
-//! What an application gives a worker to run.
+//! The application's code that a worker runs.
 
 use std::future::Future;
 
 use crate::{Failure, JobContext};
 
-/// What is run on each job.
+/// The code that the worker runs on each job.
 ///
 /// Every `async fn(JobContext) -> Result<(), E>`, and every closure like it, is a
-/// handler when `E` turns into a [`Failure`], as all errors do. [`json`](crate::json)
-/// makes one of a function that takes a type of its own.
+/// handler when `E` converts into a [`Failure`], as all errors do.
+/// [`json`](crate::json) makes a handler from a function that takes a type of the
+/// application.
 ///
 /// `Ok` acknowledges the job; nothing else does. When the future is dropped (on a
 /// time-out, at the end of the grace time) it ends at its current `await`.
 pub trait Handler: Send + Sync + 'static {
-    /// Works on one job.
+    /// Runs one job.
     fn handle(
         &self,
         job: JobContext,

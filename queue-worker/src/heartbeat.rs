@@ -1,13 +1,13 @@
-//! Heartbeats, on a thread of their own with a connection of its own, so that a
-//! handler that blocks every thread of the runtime keeps its job.
+//! Heartbeats run on their own thread and their own connection, so that a handler that
+//! blocks every thread of the runtime keeps its job.
 //!
-//! The thread also watches the leases' ends by the worker's own steady clock: when
-//! heartbeats cannot get through until a lease may be over, the job is treated as
-//! lost although nobody said so.
+//! The thread also watches the leases' ends by the worker's own steady clock: when no
+//! heartbeat succeeds until a lease may have expired, the job is treated as lost,
+//! although the store did not report the loss.
 //!
-//! After a suspend of the machine, or a step of its wall clock, leases may seem to be
-//! over that are not. Then the store is asked at once, and what it does not confirm in
-//! time is lost.
+//! After a suspend of the machine, or a step of its wall clock, leases may seem expired
+//! that are still running. Then the thread asks the store at once. Leases that the
+//! store does not confirm in time are lost.
 
 use std::{future::pending, io, sync::Arc, thread, time::Duration};
 
@@ -28,13 +28,14 @@ use crate::{
     settings::Settings,
 };
 
-/// How soon a suspend of the machine is noticed while a job is held.
+/// The longest sleep while a job is held, so that a suspend of the machine is noticed
+/// this soon.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
-/// How long the store has, after a suspend, to confirm that a lease still runs.
+/// How long the worker waits, after a suspend, for the store to confirm a lease.
 const CONFIRMATION: Duration = Duration::from_secs(1);
 
-/// The thread; dropping this ends it.
+/// The heartbeat thread; dropping this value ends the thread.
 pub(crate) struct Heartbeat {
     stop: Option<DropGuard>,
     ended: oneshot::Receiver<Error>,
@@ -54,14 +55,15 @@ impl Heartbeat {
         let (ready, started) = oneshot::channel();
         let beats = Beats::new(queue, worker, held, &settings, clock);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
-            // Not made by the caller: a runtime must not be dropped inside another.
+            // The caller does not make it, because a runtime must not be dropped inside
+            // another runtime.
             match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     drop(ready.send(Ok(())));
                     let ended =
                         runtime.block_on(stopped.run_until_cancelled(beats.run()));
                     if let Some(error) = ended {
-                        // Nobody hears it where the worker has ended meanwhile.
+                        // The send fails if the worker has already ended.
                         drop(alive.send(error));
                     }
                     // Does not wait for a call that the backend left on a thread.
@@ -74,24 +76,25 @@ impl Heartbeat {
         Ok(Self { stop, ended })
     }
 
-    /// Completes when the thread has ended: it has given up, or a panic ended it.
+    /// Completes when the thread has ended, because it gave up or panicked.
     pub(crate) async fn died(&mut self) -> WorkerError {
         (&mut self.ended)
             .await
             .map_or(WorkerError::Died("heartbeat"), WorkerError::Store)
     }
 
-    /// Ends the thread and waits until it is gone.
+    /// Stops the thread and waits until it has ended.
     pub(crate) async fn stop(mut self) {
         self.stop = None;
         if !self.ended.is_terminated() {
-            // Where the thread gave up, another reason has ended the worker before.
+            // An error of the thread does not matter here: the worker is already ending
+            // for another reason.
             let _ended = (&mut self.ended).await;
         }
     }
 }
 
-/// What runs on the thread.
+/// The state of the loop on the thread.
 struct Beats {
     caller: Arc<Caller>,
     held: Arc<Held>,
@@ -100,13 +103,13 @@ struct Beats {
     clock: LeaseClock,
     calls: JoinSet<Answer>,
     backoff: Backoff,
-    /// How long the machine was suspended, as far as was noticed.
+    /// How long the machine was suspended, as far as the thread noticed.
     missed: Duration,
-    /// Until when leases are not taken for over, after a suspend.
+    /// Until this time, after a suspend, leases do not count as expired.
     confirmed_by: Duration,
 }
 
-/// What a call needs. The connection is opened by the first one, in this runtime.
+/// The parts that a call needs. The first call opens the connection, in this runtime.
 struct Caller {
     queue: Arc<dyn ReliableQueue>,
     another: OnceCell<Arc<dyn ReliableQueue>>,
@@ -148,7 +151,7 @@ impl Beats {
         }
     }
 
-    /// Ends with an error that nothing has mended.
+    /// Runs until an error lasts too long, and returns that error.
     async fn run(mut self) -> Error {
         self.open();
         loop {
@@ -194,7 +197,7 @@ impl Beats {
         });
     }
 
-    /// When there is something to do, or a suspend to be noticed.
+    /// When the next heartbeat, lease end or check for a suspend is due.
     fn next_event(&self) -> Option<Duration> {
         let now = self.now();
         let next_end = self.held.next_end().map(|end| end.max(self.confirmed_by));
@@ -287,7 +290,8 @@ impl Caller {
         let receipts: Vec<Receipt> =
             beat.jobs.iter().map(|job| job.receipt().clone()).collect();
         let another = self.open_another().await;
-        // Counted from here: the store extends from when it reads the call.
+        // The lease is counted from here, because the store extends it later, when it
+        // reads the call.
         let sent = self.environment.clock().elapsed();
         let result = match another {
             Ok(queue) => queue.extend(&self.worker, &receipts, beat.lease).await,

@@ -1,9 +1,10 @@
 //! The leases that a worker holds, in groups of one length each.
 //!
-//! The claim loop adds and removes, a batch at a time; the heartbeat thread extends.
-//! A group beats every third of its lease, so that two beats in a row may fail. Its
-//! next beat is remembered while the group is empty, so that a worker whose jobs come
-//! and go one by one does not wake the heartbeat thread for each.
+//! The claim loop adds and removes leases, several at a time; the heartbeat thread
+//! extends them. A group sends a heartbeat every third of its lease, so that two
+//! heartbeats in a row may fail. The group keeps the time of its next heartbeat while
+//! it is empty, so that a worker that holds one job after another does not wake the
+//! heartbeat thread for each.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,7 +19,7 @@ use crate::{JobContext, context::LeaseEnd};
 pub(crate) struct Held {
     groups: Mutex<BTreeMap<Duration, Group>>,
     changed: Notify,
-    /// The lease of a worker that must beat although it holds nothing.
+    /// The lease of a worker that must send heartbeats even while it holds no job.
     always: Option<Duration>,
 }
 
@@ -40,7 +41,7 @@ impl Held {
         Self { groups: Mutex::new(groups), changed: Notify::new(), always }
     }
 
-    /// Takes up leases that were asked for at `sent`.
+    /// Adds leases that were requested at `sent`.
     pub(crate) fn add(&self, jobs: &[JobContext], sent: Duration) {
         let mut groups = self.lock();
         let mut is_sooner = false;
@@ -60,7 +61,7 @@ impl Held {
         }
     }
 
-    /// Lets go of leases that are settled or over.
+    /// Removes leases that are settled or have expired.
     pub(crate) fn remove<'a>(&self, jobs: impl IntoIterator<Item = &'a JobContext>) {
         let mut groups = self.lock();
         for job in jobs {
@@ -70,7 +71,7 @@ impl Held {
         }
     }
 
-    /// Completes when something is due sooner than it was.
+    /// Completes when the next event has become due earlier.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -80,7 +81,7 @@ impl Held {
         self.lock().values().map(|group| group.next_beat).min()
     }
 
-    /// When the first lease may be over.
+    /// When the first lease may expire.
     pub(crate) fn next_end(&self) -> Option<Duration> {
         let groups = self.lock();
         groups
@@ -90,7 +91,7 @@ impl Held {
             .min()
     }
 
-    /// The groups whose beat is due; forgets those that are empty by then.
+    /// The groups whose heartbeat is due. Removes those that are empty by then.
     pub(crate) fn due(&self, now: Duration) -> Vec<Beat> {
         let mut beats = Vec::new();
         self.lock().retain(|&lease, group| {
@@ -107,21 +108,21 @@ impl Held {
         beats
     }
 
-    /// Brings the next beat of a group forward, after one that failed.
+    /// Moves the next heartbeat of a group forward, after a failed one.
     pub(crate) fn beat_by(&self, lease: Duration, at: Duration) {
         if let Some(group) = self.lock().get_mut(&lease) {
             group.next_beat = group.next_beat.min(at);
         }
     }
 
-    /// Brings the next beat of every group forward.
+    /// Moves the next heartbeat of every group forward.
     pub(crate) fn beat_all_by(&self, at: Duration) {
         for group in self.lock().values_mut() {
             group.next_beat = group.next_beat.min(at);
         }
     }
 
-    /// Ends the leases that may be over by now, and answers them.
+    /// Ends the leases that may have expired by now, and returns their jobs.
     pub(crate) fn expire(&self, now: Duration) -> Vec<JobContext> {
         let mut over = Vec::new();
         for group in self.lock().values_mut() {
@@ -133,9 +134,10 @@ impl Held {
         over
     }
 
-    /// A heartbeat was told that this lease is over. Answers whether the worker did
-    /// not know: a job that was settled meanwhile is none of the heartbeat's business,
-    /// and of one that is being settled the answer to that call will tell.
+    /// Ends a lease that the reply to a heartbeat reported as lost or cancelled.
+    /// Returns whether the worker did not know. It returns false for a job that was
+    /// settled in between, and for a job that is being settled: the reply to that call
+    /// reports its result.
     pub(crate) fn end(&self, job: &JobContext, end: LeaseEnd) -> bool {
         if end == LeaseEnd::Lost && job.is_settling() {
             return false;
@@ -148,7 +150,8 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Duration, Group>> {
-        // No code under the lock can panic half-way through a change.
+        // A poisoned lock is safe to use: no code under it can panic in the middle of a
+        // change.
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -189,7 +192,8 @@ mod tests {
         assert_eq!(lengths(&held.due(BEAT)), [(LEASE / 10, 1), (LEASE, 1)]);
     }
 
-    /// A claim that waited longer than the rhythm is extended at once.
+    /// A lease is extended at once if its claim waited longer than the heartbeat
+    /// interval.
     #[test]
     fn a_late_answer_beats_at_once() {
         let held = Held::new(None, Duration::ZERO);
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!(held.next_beat(), None);
     }
 
-    /// Where the lease is the worker's own, an idle one must beat too.
+    /// With one lease for the whole worker, an idle worker must send heartbeats too.
     #[test]
     fn a_shared_lease_beats_without_jobs() {
         let held = Held::new(Some(LEASE), Duration::ZERO);
@@ -230,7 +234,7 @@ mod tests {
         assert_eq!((held.expire(BEAT).len(), second.lease_end()), (0, None));
     }
 
-    /// A heartbeat that crosses a settlement does not spoil it.
+    /// A heartbeat that runs at the same time as a settlement does not affect it.
     #[test]
     fn the_end_of_a_lease_that_was_let_go_is_no_news() {
         let held = Held::new(None, Duration::ZERO);
@@ -242,7 +246,8 @@ mod tests {
         assert_eq!(settled.lease_end(), None);
     }
 
-    /// The store has done with the job, and the heartbeat's answer comes first.
+    /// The store has ended the job, and the heartbeat's reply arrives before the
+    /// settlement's.
     #[test]
     fn the_end_of_a_lease_that_is_being_settled_is_no_news() {
         let held = Held::new(None, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Handlers on a type of the application's own, through JSON.
+//! Handlers that take a type of the application, decoded from JSON.
 
 use std::{any::type_name, fmt, future::Future, marker::PhantomData};
 
@@ -7,17 +7,17 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Failure, Handler, JobContext};
 
-/// A handler on payloads that are JSON of `T`; made by [`json`].
+/// A handler for payloads that are JSON of `T`; made by [`json`].
 pub struct Json<T, F> {
     handler: F,
     payload: PhantomData<fn() -> T>,
 }
 
-/// Makes a handler of a function that takes a `T` and the job.
+/// Makes a handler from a function that takes a `T` and the job.
 ///
-/// A payload that is not JSON of `T` is a failed attempt, tried again as the retry
-/// policy says: a worker of a newer version may be able to read it. After its last
-/// attempt it is a dead letter, with its bytes and the reason.
+/// A payload that is not JSON of `T` is a failed attempt, retried by the retry policy:
+/// a worker of a newer version may be able to read it. After its last attempt it is a
+/// dead letter, with its bytes and the reason.
 ///
 /// ```
 /// use relq_worker::{Failure, JobContext, json};
@@ -44,7 +44,7 @@ where
 /// A job whose payload is `value` as JSON.
 ///
 /// # Errors
-/// When `value` has no form in JSON, such as a map whose keys are no texts.
+/// When `value` cannot be JSON, such as a map whose keys are not strings.
 pub fn json_job<T: Serialize + ?Sized>(value: &T) -> Result<NewJob, serde_json::Error> {
     serde_json::to_vec(value).map(NewJob::new)
 }

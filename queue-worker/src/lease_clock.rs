@@ -1,10 +1,10 @@
-//! The clock by which a worker judges its leases.
+//! The clock with which a worker measures its leases.
 //!
-//! A steady clock stands still while the machine is suspended, and the store's clock
-//! goes on. The wall clock shows the time that was missed, so the larger progress of
-//! the two counts. A wall clock may also be set by somebody: then a worker takes leases
-//! for older than they are, and asks the store (see `heartbeat`), so that no running
-//! job is lost to a clock that was set (R18).
+//! A steady clock stops while the machine is suspended, but the store's clock
+//! continues. The wall clock shows the missed time, so the larger progress of the two
+//! clocks counts. A person or a program may also set the wall clock. Then a worker
+//! takes leases for older than they are, and asks the store (see `heartbeat`), so that
+//! a changed clock does not lose a running job (R18).
 
 use std::{
     future::Future,
@@ -15,11 +15,11 @@ use std::{
 
 use relq_core::{Clock, Environment, Timestamp};
 
-/// A smaller lead of the wall clock is noise: its reading has whole milliseconds.
+/// A smaller lead of the wall clock is noise, because it is read in whole milliseconds.
 const LEAST_LEAD: Duration = Duration::from_millis(20);
 
-/// Two readings of the steady clock around one of the wall clock lie no further apart,
-/// or the thread was interrupted between them.
+/// The most time between two readings of the steady clock around a reading of the wall
+/// clock. If they are further apart, the thread was interrupted between them.
 const TOGETHER: Duration = Duration::from_millis(2);
 
 /// How often clocks are read to find a moment without an interruption.
@@ -34,9 +34,9 @@ pub(crate) struct LeaseClock {
 
 #[derive(Debug)]
 struct State {
-    /// How long the steady clock has missed, as far as is known.
+    /// The time that the steady clock has missed, as far as is known.
     missed: Duration,
-    /// The smallest distance of the two clocks since the last time that was missed.
+    /// The smallest difference between the two clocks since the last missed time.
     distance_ms: Option<i64>,
 }
 
@@ -64,7 +64,8 @@ impl LeaseClock {
         state.missed
     }
 
-    /// The wall clock less the steady clock; none when no reading was undisturbed.
+    /// The wall clock minus the steady clock; `None` when every reading was
+    /// interrupted.
     fn distance_ms(&self) -> Option<i64> {
         let clock = self.machine.clock();
         (0..READINGS).find_map(|_| {
@@ -78,7 +79,8 @@ impl LeaseClock {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A clock may panic under the lock, but not half-way through a change.
+        // A poisoned lock is safe to use: a clock may panic under it, but not in the
+        // middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,7 +91,7 @@ impl Clock for LeaseClock {
     }
 
     fn elapsed(&self) -> Duration {
-        // The missed time is read last: it never goes back, and so this does not.
+        // The missed time is read last. It never decreases, so the sum never decreases.
         let steady = self.machine.clock().elapsed();
         steady.saturating_add(self.missed())
     }
@@ -107,7 +109,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Clocks that show what a test sets.
+    /// Clocks that a test sets.
     #[derive(Debug, Clone, Default)]
     struct SetClocks(Arc<Mutex<(Duration, Duration)>>);
 
@@ -173,7 +175,7 @@ mod tests {
         assert_eq!(clock.elapsed(), HOUR + HOUR / 2);
     }
 
-    /// Many readings add nothing to the time, whatever their rounding.
+    /// Many readings add nothing to the time, however they are rounded.
     #[test]
     fn readings_in_a_row_are_not_added_up() {
         let machine = SetClocks::default();

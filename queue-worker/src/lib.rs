@@ -1,5 +1,5 @@
-//! A worker on any reliable queue: it claims jobs, runs a handler on each, and says
-//! what became of them.
+//! A worker on any reliable queue: it claims jobs, runs a handler on each, and settles
+//! them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -31,26 +31,27 @@
 //!            +-------------------------+
 //!                 ^ held leases  | lost, cancelled: token fires
 //!                 |              v
-//!  turn, claim  +------------------+  start    +-------------------+
+//!  claim        +------------------+  start    +-------------------+
 //! <-----------> | claim loop: owns | --------> | slots: a task for |
 //!  settle       | slots and what   | <-------- | each handler      |
 //!               | is not settled   |  ended    +-------------------+
 //!               +------------------+
 //! ```
 //!
-//! One loop owns all that changes, so that no lock is taken for a job. It takes free
-//! slots before it claims, and sends what gathered while its last call was under way
+//! One loop owns all mutable state, so that no job needs a lock. It takes free slots
+//! before it claims. It sends the settlements that gathered during its last call
 //! together with the next claim.
 //!
 //! # What is promised
 //!
-//! A job is acknowledged after its handler answered `Ok`, and in no other case. An
+//! A job is acknowledged after its handler returned `Ok`, and in no other case. An
 //! error, a panic, a time-out and an unreadable payload are failed attempts whose
-//! message is kept. A lease that was lost settles nothing (R7). A job whose lease may be
-//! over by the worker's clock is not started (R6): it is given back, and the worker
-//! holds fewer jobs at once until answers come in time again. A job may run more than
-//! once: after a crash, after a lost lease, after a lost answer. Handlers must bear that,
-//! or an [`already_done`](Worker::already_done) check must say so.
+//! message is kept. A job whose lease was lost is not settled (R7). A job whose lease
+//! may have expired by the worker's clock is not started (R6): it is given back, and
+//! the worker holds fewer jobs at once until replies come in time again. A job may run
+//! more than once: after a crash, after a lost lease, after a lost reply. Handlers must
+//! tolerate this, or an [`already_done`](Worker::already_done) check must find finished
+//! jobs.
 
 mod already_done;
 mod attempt;

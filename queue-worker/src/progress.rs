@@ -9,13 +9,13 @@ use relq_core::Disposition;
 
 use crate::{JobContext, context::LeaseEnd};
 
-/// What a worker did with the jobs that it was given.
+/// What a worker did with the jobs that it claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Summary {
     /// Acknowledged.
     pub done: u64,
-    /// Failed, and to be tried again.
+    /// Failed, and will be retried.
     pub retried: u64,
     /// Failed for good: buried at once, or after the last attempt.
     pub dead: u64,
@@ -23,15 +23,15 @@ pub struct Summary {
     pub discarded: u64,
     /// Cancelled by an operator while they ran.
     pub cancelled: u64,
-    /// Not settled, or not for certain: the lease was lost, or the store was away
-    /// until it ended. Such jobs come back.
+    /// Not settled, or not certainly settled: the lease was lost, or the store was
+    /// unavailable until the lease expired. Such jobs come back.
     pub lost: u64,
-    /// Given back uncounted: at shutdown (R24), or because the answer to their claim
-    /// came after their lease may have been over.
+    /// Given back without counting the attempt: at shutdown (R24), or because the reply
+    /// to the claim came after the lease may have expired.
     pub given_back: u64,
 }
 
-/// A view of the counts of a worker that runs. Clones share them.
+/// A view of the counts of a running worker. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Counts>);
 
@@ -48,7 +48,7 @@ struct Counts {
 }
 
 impl Progress {
-    /// The counts of now.
+    /// The current counts.
     pub fn summary(&self) -> Summary {
         let Counts {
             done, retried, dead, discarded, cancelled, lost, given_back, ..

@@ -1,4 +1,4 @@
-//! Looks for the jobs of workers that died, on behalf of all (R9, R12).
+//! Recovers the jobs of all dead workers of the queue (R9, R12).
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     settings::{SHORTEST_REAP_INTERVAL, Settings},
 };
 
-/// Jobs of one call: short enough that the store's other users do not notice.
+/// Jobs of one call: few enough that the call does not delay other users of the store.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
 pub(crate) struct Reaper {
@@ -32,8 +32,8 @@ impl Reaper {
         }
     }
 
-    /// Begins at once, then comes at least once an interval. Ends with an error that
-    /// nothing has mended.
+    /// Recovers at once, then at least once per interval. Ends when an error lasts too
+    /// long, and returns that error.
     pub(crate) async fn run(mut self) -> Error {
         loop {
             let next_in = match self.recover_all().await {
@@ -45,8 +45,8 @@ impl Reaper {
         }
     }
 
-    /// Page after page until there is no more; answers when the next lease or delay
-    /// ends.
+    /// Recovers page after page until there is no more; returns when the next lease or
+    /// delay ends.
     async fn recover_all(&mut self) -> Result<Option<Duration>, Error> {
         loop {
             match self.queue.recover(PAGE).await {
@@ -70,9 +70,9 @@ impl Reaper {
         }
     }
 
-    /// Between half the interval and the whole, so that the reapers of many workers do
-    /// not come together; sooner when something is known to end sooner, but not so
-    /// often that an idle worker is a burden.
+    /// A random pause between half the interval and the whole, so that the reapers of
+    /// many workers do not run at the same moment. It is shorter when a lease or delay
+    /// ends sooner, but never so short that an idle worker loads the store.
     fn pause(&self, next_in: Option<Duration>) -> Duration {
         let jitter = self.environment.random().fraction();
         let pause = self.interval.mul_f64(0.5 + jitter / 2.0);

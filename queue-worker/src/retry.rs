@@ -1,4 +1,4 @@
-//! When a failed job is tried again.
+//! When a failed job is retried.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::InvalidSetting;
 /// Full jitter spreads jobs that failed together, and costs the store least of the
 /// usual kinds (Marc Brooker, "Exponential Backoff And Jitter", AWS 2015).
 ///
-/// How often a job is tried is the job's own:
+/// The job itself sets the number of attempts:
 /// [`max_attempts`](relq_core::NewJob::max_attempts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -22,8 +22,8 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// At most `first` after the first attempt, doubled after each, never above
-    /// `cap`.
+    /// A policy whose delay is at most `first` after the first attempt, doubles after
+    /// each, and is never above `cap`.
     ///
     /// # Errors
     /// When `first` is zero or above `cap`, or `cap` above [`MAX_DURATION`].
@@ -42,7 +42,7 @@ impl RetryPolicy {
         Ok(Self { first, cap, floor: Duration::ZERO })
     }
 
-    /// Never tries again sooner than `floor`.
+    /// Sets the shortest delay before a retry.
     ///
     /// # Errors
     /// When `floor` is above the cap.
@@ -64,8 +64,8 @@ impl RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// One second at first, an hour at most: the 25 attempts of a job that does not
-    /// say otherwise spread over some seven hours.
+    /// One second at first, an hour at most. With the default of 25 attempts, the
+    /// attempts of a job spread over about seven hours.
     fn default() -> Self {
         Self {
             first: Duration::from_secs(1),
@@ -75,7 +75,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// `first * 2^times`, held at the longest duration.
+/// `first * 2^times`, at most the longest duration.
 pub(crate) fn doubled(first: Duration, times: u32) -> Duration {
     2_u32
         .checked_pow(times)
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers the same fraction always.
+    /// Always returns the same fraction.
     #[derive(Debug)]
     struct Always(f64);
 

@@ -1,4 +1,4 @@
-//! Puts the parts of a worker together, lets them work, and takes them apart.
+//! Builds the parts of a worker, runs them, and shuts them down.
 
 use std::sync::Arc;
 
@@ -59,7 +59,8 @@ impl Run {
         served.map(|()| self.progress.summary())
     }
 
-    /// A backend whose leases are the worker's own needs heartbeats of an idle one too.
+    /// A backend with one lease for each worker also needs heartbeats from an idle
+    /// worker.
     fn held(&self) -> Held {
         let is_shared = self.queue.capabilities().lease_scope == LeaseScope::Worker;
         let always = is_shared.then_some(self.settings.lease);

@@ -1,4 +1,4 @@
-//! How a worker works: defaults, and what is refused.
+//! The settings of a worker: defaults and checks.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -6,28 +6,28 @@ use relq_core::{Environment, MAX_DURATION};
 
 use crate::{InvalidSetting, RetryPolicy, already_done::Check};
 
-/// Handlers at once of a worker that does not say otherwise.
+/// The default number of handlers that run at once.
 pub const DEFAULT_CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
-/// Lease of a worker that does not say otherwise: how long a dead worker's jobs wait.
+/// The default lease: how long the jobs of a dead worker wait.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
-/// Time that running handlers get at shutdown, when the worker does not say
-/// otherwise. Service managers commonly kill after 30 seconds.
+/// The default time that running handlers get at shutdown. Service managers commonly
+/// kill a process after 30 seconds.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(25);
 
-/// How long a worker that does not say otherwise tries again what only somebody's help
-/// mends. A replica is promoted in less.
+/// How long a worker, by default, retries errors that only a person can repair. The
+/// promotion of a replica takes less time.
 pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(60);
 
-/// The longest wait of one claim. A waiting claim is answered as soon as a job is
-/// ready; its end only bounds how long a lost wake-up can go unnoticed.
+/// The longest wait of one claim. A waiting claim returns as soon as a job is ready.
+/// The limit only matters when a wake-up is lost.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// A worker's reaper comes no sooner than this by default, however short the lease.
+/// The default lower limit of the reap interval, however short the lease.
 pub const SHORTEST_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A worker's reaper comes at least this often by default, however long the lease.
+/// The default upper limit of the reap interval, however long the lease.
 pub const LONGEST_REAP_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -73,8 +73,8 @@ impl Settings {
         })
     }
 
-    /// The longest time between two looks for expired leases: half the lease, within
-    /// bounds, so that a dead worker's jobs wait for one lease and a half (R9).
+    /// The longest time between two checks for expired leases: half the lease, within
+    /// limits, so that a dead worker's jobs wait for one and a half leases (R9).
     pub(crate) fn reap_interval(&self) -> Duration {
         let by_lease = self.lease / 2;
         self.reap_every.unwrap_or_else(|| {
@@ -82,9 +82,9 @@ impl Settings {
         })
     }
 
-    /// How long one claim waits. A third of the lease at most, because a lease is
-    /// counted from when its claim was sent; and never zero, which some stores take
-    /// for "for ever" (taskforcesh/bullmq#2466).
+    /// How long one claim waits. At most a third of the lease, because a lease is
+    /// counted from the moment when its claim was sent. Never zero, because some stores
+    /// take zero as "wait for ever" (taskforcesh/bullmq#2466).
     pub(crate) fn wait(&self) -> Duration {
         (self.lease / 3).clamp(Duration::from_millis(1), LONGEST_WAIT)
     }

@@ -1,10 +1,11 @@
-//! What handlers said and the store does not know yet.
+//! Results of handlers that are not yet settled in the store.
 //!
-//! Dispositions gather here while the last call is under way. A call that failed keeps its
-//! batch together and is made again, until it works or the leases are over; a disposition
-//! is never dropped without a word, and never turned into another (sidekiq#4138). What
-//! fails again goes by turns with what is new, and each disposition by itself: a store that
-//! takes no retries, say, still takes what is done.
+//! Dispositions gather here while the last call is pending. A failed call keeps its
+//! dispositions together and is repeated until it succeeds or the leases have expired.
+//! A disposition is never dropped without a log line, and never turned into another
+//! (sidekiq#4138). If a call fails again, its dispositions are sent one by one,
+//! alternating with new ones. So a store that refuses retries, for example, still
+//! accepts finished jobs.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -14,12 +15,12 @@ use crate::{
     JobContext, Progress, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
 };
 
-/// Settlements that go out in one call, and the jobs that they are of.
+/// Settlements that one call sends, and their jobs.
 #[derive(Default)]
 pub(crate) struct SettleCall {
     settlements: Arc<Vec<Settlement>>,
     jobs: Vec<JobContext>,
-    /// Whether an earlier call may have carried it out, its answer lost.
+    /// Whether an earlier call, whose reply was lost, may have applied the settlements.
     is_uncertain: bool,
     has_failed: bool,
 }
@@ -27,7 +28,7 @@ pub(crate) struct SettleCall {
 pub(crate) struct Settling {
     fresh: SettleCall,
     failed: VecDeque<SettleCall>,
-    /// Whether what is new goes before what has failed.
+    /// Whether new dispositions are sent before failed ones.
     is_freshs_turn: bool,
     held: Arc<Held>,
     progress: Progress,
@@ -58,12 +59,12 @@ impl Settling {
         self.fresh.is_empty() && self.failed.is_empty()
     }
 
-    /// How many dispositions no call has carried yet.
+    /// How many dispositions no call has sent yet.
     pub(crate) fn fresh(&self) -> usize {
         self.fresh.jobs.len()
     }
 
-    /// What the next call carries; `None` when there is nothing, or a pause.
+    /// The settlements of the next call; `None` when there are none, or during a pause.
     pub(crate) fn next_settle_call(&mut self, max: usize) -> Option<SettleCall> {
         let settle_call = self.waiting_settle_call(max)?;
         settle_call.jobs.iter().for_each(JobContext::settling);
@@ -101,7 +102,7 @@ impl Settling {
             Ok(settled) => self.settled(&settle_call, &settled),
             Err(error) => {
                 self.not_settled(settle_call, &error);
-                // A request that is refused for what it asks is let go of.
+                // A settlement that the store refuses for its content is not repeated.
                 let is_kept = !is_refused(&error);
                 if is_kept && self.backoff.is_hopeless(&error, give_up_after) {
                     return Err(WorkerError::Store(error));
@@ -111,7 +112,7 @@ impl Settling {
         Ok(())
     }
 
-    /// Gives up what is left, and what calls that were abandoned carried; says so.
+    /// Gives up the remaining settlements, and those of abandoned calls, and logs each.
     pub(crate) fn give_up(&mut self, abandoned: impl Iterator<Item = SettleCall>) {
         let fresh = std::mem::take(&mut self.fresh);
         for settle_call in self.failed.drain(..).chain([fresh]).chain(abandoned) {
@@ -123,7 +124,7 @@ impl Settling {
 
     fn settled(&mut self, settle_call: &SettleCall, settled: &[Settled]) {
         self.backoff.works_in_part();
-        // Another call may have failed meanwhile.
+        // Another call may have failed in the meantime.
         if self.failed.is_empty() {
             self.backoff.is_over();
         }
@@ -134,8 +135,8 @@ impl Settling {
                 Some(Settled::Applied) => {
                     self.progress.applied(job, &settlement.disposition);
                 }
-                // The call that failed may have done it; that a lease is lost in the
-                // same moment is less likely, but possible.
+                // The failed call may have applied the settlement. The lease may also
+                // have been lost at that moment, but this is less likely.
                 Some(Settled::LeaseLost) if settle_call.is_uncertain => {
                     lost(
                         &self.progress,
@@ -150,14 +151,15 @@ impl Settling {
                         "the lease was lost before it was settled",
                     );
                 }
-                None => lost(&self.progress, job, "the store did not answer for it"),
+                None => lost(&self.progress, job, "the store returned no result for it"),
             }
         }
     }
 
     fn not_settled(&mut self, mut settle_call: SettleCall, error: &Error) {
         settle_call.is_uncertain |= error.effect() != Effect::No;
-        // Of a store that is away each would fail as all did.
+        // If the store is unavailable, each single settlement would fail like the whole
+        // call.
         let is_away =
             matches!(error, Error::Unavailable { .. } | Error::ReadOnly { .. });
         let has_failed_again =
@@ -166,7 +168,7 @@ impl Settling {
         self.backoff.failed(error);
         let is_refused = is_refused(error);
         if settle_call.jobs.len() > 1 && (is_refused || has_failed_again) {
-            // One settlement must not spoil the others.
+            // One refused settlement must not make the others fail.
             self.failed.extend(settle_call.into_singles());
         } else if !is_refused {
             self.failed.push_back(settle_call);
@@ -178,7 +180,8 @@ impl Settling {
         }
     }
 
-    /// Drops what lost its lease while it waited: nothing is settled for it (R7).
+    /// Drops jobs whose lease was lost while they waited: nothing is settled for them
+    /// (R7).
     fn without_lost(&self, settle_call: SettleCall) -> SettleCall {
         if settle_call.jobs.iter().all(|job| job.lease_end().is_none()) {
             return settle_call;
@@ -203,8 +206,8 @@ impl SettleCall {
         self.jobs.is_empty()
     }
 
-    /// What a call carries. Shared with it, so that a call that is given up leaves its
-    /// batch behind.
+    /// The settlements of a call. They are shared with the call, so that they remain
+    /// when the call is given up.
     pub(crate) fn settlements(&self) -> Arc<Vec<Settlement>> {
         Arc::clone(&self.settlements)
     }
@@ -240,7 +243,7 @@ impl SettleCall {
     }
 }
 
-/// Whether a call was refused for what it asks.
+/// Whether the store refused a call for its content.
 fn is_refused(error: &Error) -> bool {
     matches!(error, Error::Invalid { .. } | Error::Unsupported { .. })
 }
@@ -263,8 +266,8 @@ mod tests {
         JobContext::held_until(delivery, Duration::MAX)
     }
 
-    /// Of two calls under way one fails: that the other works is no reason to send the
-    /// failed one again at once.
+    /// One of two pending calls fails. The success of the other must not make the
+    /// worker repeat the failed one at once.
     #[test]
     fn what_works_beside_does_not_end_a_pause() {
         let held = Arc::new(Held::new(None, Duration::ZERO));

@@ -1,4 +1,4 @@
-//! What asks a worker to end: futures, and signals if it was told to listen.
+//! The requests that end a worker: futures, and signals if it handles them.
 
 use std::{
     future::{Future, poll_fn},
@@ -14,7 +14,7 @@ use crate::WorkerError;
 
 type Request = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What asks a worker to end, as its builder was told.
+/// The requests that end a worker, as set on its builder.
 #[derive(Default)]
 pub(crate) struct Requests {
     pub(crate) stop: Vec<Request>,
@@ -22,20 +22,20 @@ pub(crate) struct Requests {
     pub(crate) on_signals: Option<Signals>,
 }
 
-/// That SIGINT and SIGTERM are this worker's.
+/// Marks that this worker handles SIGINT and SIGTERM.
 pub(crate) struct Signals;
 
-/// The requests, being listened to; dropping this ends that.
+/// Listens to the requests; dropping this value stops listening.
 ///
-/// They are polled where the claim loop runs, so that a request that was made takes
-/// effect before the next answer of the store.
+/// The claim loop polls them, so that a request takes effect before the next reply of
+/// the store.
 pub(crate) struct Shutdown {
     stop: AnyOf,
     halt: AnyOf,
     _signals: JoinSet<()>,
 }
 
-/// Requests of which the first to be made counts.
+/// Several requests; the first one that is made counts.
 struct AnyOf {
     requests: Vec<Request>,
     is_made: bool,
@@ -56,7 +56,7 @@ impl Shutdown {
         Ok(Self { stop, halt, _signals: listening })
     }
 
-    /// Completes when the worker is to stop, in good order or hard.
+    /// Completes when the worker must stop, gracefully or hard.
     pub(crate) async fn stop_asked(&mut self) {
         tokio::select! {
             () = self.stop.made() => {}
@@ -64,7 +64,7 @@ impl Shutdown {
         }
     }
 
-    /// Completes when the worker is to stop hard.
+    /// Completes when the worker must stop hard.
     pub(crate) async fn halt_asked(&mut self) {
         self.halt.made().await;
     }
@@ -73,7 +73,7 @@ impl Shutdown {
         self.halt.is_made
     }
 
-    /// Makes the shutdown a hard one.
+    /// Turns the shutdown into a hard one.
     pub(crate) fn halt(&mut self) {
         self.halt.is_made = true;
     }

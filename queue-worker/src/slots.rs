@@ -1,4 +1,4 @@
-//! The handlers that run, a task each.
+//! The running handlers, one task for each.
 
 use std::{collections::HashMap, future::pending, sync::Arc};
 
@@ -58,7 +58,7 @@ impl<H: Handler> Slots<H> {
         self.progress.set_running(self.jobs.len());
     }
 
-    /// The next attempt that ends; never when none runs.
+    /// Completes with the next attempt that ends; never completes when none runs.
     pub(crate) async fn next_ended(&mut self) -> (JobContext, Ended) {
         loop {
             match self.tasks.join_next_with_id().await {
@@ -84,7 +84,8 @@ impl<H: Handler> Slots<H> {
         self.tasks.abort_all();
     }
 
-    /// Takes out what still runs: handlers that block and cannot be stopped.
+    /// Removes and returns the jobs that still run: their handlers block and cannot be
+    /// stopped.
     pub(crate) fn take_stuck(&mut self) -> Vec<JobContext> {
         self.jobs.drain().map(|(_, job)| job).collect()
     }

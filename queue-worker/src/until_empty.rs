@@ -1,4 +1,4 @@
-//! When there is nothing left to work.
+//! Detects that a queue has no more work.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use relq_core::{Environment, Error, Operator, RetryAdvice, Stats};
 
 use crate::WorkerError;
 
-/// Between two looks at a queue that is nearly empty, and at a full one.
+/// The pause between two checks of a nearly empty queue, and of a full one.
 const SHORTEST_LOOK: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
@@ -14,8 +14,8 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// `max_wait`.
 ///
 /// # Errors
-/// [`WorkerError::Paused`] when the queue is paused, and [`WorkerError::Store`] when it
-/// cannot be looked at and trying again is of no use.
+/// [`WorkerError::Paused`] when the queue is paused, and [`WorkerError::Store`] when
+/// its statistics cannot be read and a retry does not help.
 pub(crate) async fn until_empty(
     queue: &dyn Operator,
     max_wait: Duration,
@@ -45,7 +45,7 @@ fn is_empty(stats: &Stats, max_wait: Duration) -> bool {
     stats.ready == 0 && stats.leased == 0 && !is_due_soon
 }
 
-/// Many jobs take a while, and looking costs the store.
+/// The pause grows with the number of jobs, because each check costs the store.
 fn until_next_look(stats: &Stats) -> Duration {
     let by_jobs = Duration::from_millis(stats.unfinished());
     by_jobs.clamp(SHORTEST_LOOK, LONGEST_LOOK)

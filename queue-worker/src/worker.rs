@@ -44,48 +44,49 @@ impl Worker {
         }
     }
 
-    /// How many handlers run at once; 16 when not set.
+    /// Sets how many handlers run at once; the default is 16.
     #[must_use]
     pub fn concurrency(mut self, concurrency: NonZeroU32) -> Self {
         self.settings.concurrency = concurrency;
         self
     }
 
-    /// How long a job is held without a heartbeat, and so how long the jobs of a
-    /// dead worker wait; 30 seconds when not set. Heartbeats come every third of it.
-    /// A job may have a lease of its own. Less than a millisecond is refused.
+    /// Sets how long a job is held without a heartbeat, and so how long the jobs of a
+    /// dead worker wait; the default is 30 seconds. The worker sends heartbeats every
+    /// third of this time. A job may have its own lease length. Less than a millisecond
+    /// is refused.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
         self
     }
 
-    /// How long one attempt may take; no limit when not set. One that takes longer is
-    /// dropped at its current `await` and counts as failed.
+    /// Sets how long one attempt may take; the default is no limit. An attempt that
+    /// takes longer is dropped at its current `await` and counts as failed.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = Some(timeout);
         self
     }
 
-    /// When failed jobs are tried again.
+    /// Sets when failed jobs are retried.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.retry = policy;
         self
     }
 
-    /// How long running handlers may go on at shutdown; 25 seconds when not set. Also
-    /// how long a handler may go on once its lease is lost or its job cancelled.
-    /// Afterwards its future is dropped.
+    /// Sets how long running handlers may continue at shutdown; the default is 25
+    /// seconds. The same time applies to a handler whose lease is lost or whose job is
+    /// cancelled. Afterwards its future is dropped.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.settings.grace = grace;
         self
     }
 
-    /// The longest time between two looks for expired leases; half the lease, but
-    /// between 1 and 30 seconds, when not set. A dead worker's jobs are ready again
+    /// Sets the longest time between two checks for expired leases; the default is half
+    /// the lease, but between 1 and 30 seconds. A dead worker's jobs are ready again
     /// within their lease and this interval (R9).
     #[must_use]
     pub fn reap_every(mut self, interval: Duration) -> Self {
@@ -93,10 +94,10 @@ impl Worker {
         self
     }
 
-    /// How long the worker goes on while the store refuses it in a way that only
-    /// somebody's help mends ([`Error::needs_help`]): permissions taken away, a file
-    /// that was replaced, a replica that is not promoted; 60 seconds when not set. Then
-    /// it ends with that error. A server of the wrong kind ends it at once.
+    /// Sets how long the worker continues after an error that only a person can repair
+    /// ([`Error::needs_help`]): revoked permissions, a replaced file, a replica that is
+    /// not promoted. The default is 60 seconds. Then the worker ends with that error. A
+    /// server of the wrong kind ends it at once.
     ///
     /// [`Error::needs_help`]: relq_core::Error::needs_help
     #[must_use]
@@ -105,37 +106,36 @@ impl Worker {
         self
     }
 
-    /// Asks `check`, for jobs that are delivered again and for no others, whether the
-    /// work was done by an earlier attempt; then they are acknowledged without
-    /// running. The time-out covers the check too.
+    /// Calls `check` for redelivered jobs only. If it says that an earlier attempt did
+    /// the work, the job is acknowledged without running. The time-out covers the check
+    /// too.
     #[must_use]
     pub fn already_done(mut self, check: impl AlreadyDone) -> Self {
         self.settings.already_done = Some(Check::new(check));
         self
     }
 
-    /// Where the worker takes time and randomness from.
+    /// Sets the sources of time and randomness.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.settings.environment = environment;
         self
     }
 
-    /// The identity under which the worker holds jobs; host, process and a random
-    /// part when not set. No two runs may share one.
+    /// Sets the identity under which the worker holds jobs; the default is host,
+    /// process and a random part. Two runs must not share an identity.
     #[must_use]
     pub fn worker_id(mut self, id: WorkerId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Stops in good order when `request` completes: no new claims, the grace time
-    /// for running handlers, the rest given back (R24). May be called repeatedly;
-    /// the first to complete counts. For a [`CancellationToken`] pass
-    /// `token.cancelled_owned()`.
+    /// Stops gracefully when `request` completes: no new claims, the grace time for
+    /// running handlers, the rest given back (R24). May be called repeatedly; the first
+    /// to complete counts. For a [`CancellationToken`] pass `token.cancelled_owned()`.
     ///
-    /// A handler that makes the request itself should return or await soon after: until
-    /// then its thread may hold back the worker that it has woken.
+    /// A handler that makes the request itself should return or await soon after. Until
+    /// then its thread may block the worker.
     ///
     /// [`CancellationToken`]: crate::CancellationToken
     #[must_use]
@@ -147,8 +147,8 @@ impl Worker {
         self
     }
 
-    /// Stops hard when `request` completes: without the grace time, and with a second
-    /// at most for each of the last calls to the store.
+    /// Stops hard when `request` completes: without the grace time, and with at most
+    /// one second for each of the last calls to the store.
     #[must_use]
     pub fn halt_on(
         mut self,
@@ -158,14 +158,14 @@ impl Worker {
         self
     }
 
-    /// Takes over SIGINT and SIGTERM: the first stops in good order, the second hard.
-    /// The process does not die of them by itself any more, also after the worker's
-    /// end.
+    /// Takes over SIGINT and SIGTERM: the first signal stops gracefully, the second
+    /// hard. From then on these signals do not kill the process, even after the worker
+    /// has ended.
     ///
-    /// It takes over no other signal, since an application may have its own use for it:
-    /// SIGHUP, SIGQUIT, SIGUSR1 and the like end the process as before, and what it held
-    /// comes back when its lease runs out (R22). [`Self::stop_on`] makes one of them stop
-    /// the worker, as the program `relq work` does for all of these.
+    /// It takes over no other signal, because an application may use them itself.
+    /// SIGHUP, SIGQUIT, SIGUSR1 and similar signals end the process as before, and its
+    /// jobs come back when their leases expire (R22). Use [`Self::stop_on`] to stop the
+    /// worker on one of them, as the program `relq work` does for all of these.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.requests.on_signals = Some(Signals);
@@ -177,22 +177,23 @@ impl Worker {
         self.progress.clone()
     }
 
-    /// Runs `handler` on the queue's jobs until asked to stop, and sums up.
+    /// Runs `handler` on the queue's jobs until asked to stop, and returns a summary.
     ///
-    /// A store that is away, restarting or failing over does not end it: it tries
-    /// again with growing pauses, up to five seconds, and says so through `tracing`.
+    /// A store that is unavailable, restarting or failing over does not end the worker.
+    /// The worker retries with growing pauses, up to five seconds, and logs this
+    /// through `tracing`.
     ///
     /// Dropping the future ends the worker, and drops its handlers' futures, at their
-    /// next `await`; what was held comes back when its lease runs out (R22). Must be
-    /// called on a tokio runtime.
+    /// next `await`; the jobs come back when their leases expire (R22). Must be called
+    /// on a tokio runtime.
     ///
     /// # Errors
     /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] and
-    /// [`WorkerError::Store`] when the store refuses the worker in a way that no retry
-    /// mends: the first claim at once, a later call after
-    /// [`give_up_after`](Self::give_up_after), [`WorkerError::Heartbeat`]
-    /// and [`WorkerError::Signals`] when the system refuses what they need, and
-    /// [`WorkerError::Died`] when the backend panics in the background.
+    /// [`WorkerError::Store`] when the store refuses the worker and a retry cannot
+    /// help: the first claim at once, a later call after
+    /// [`give_up_after`](Self::give_up_after), [`WorkerError::Heartbeat`] and
+    /// [`WorkerError::Signals`] when the operating system refuses a thread or a signal
+    /// handler, and [`WorkerError::Died`] when the backend panics in the background.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
         let Self { queue, id, mut settings, requests, progress } = self;
         settings.check()?;
@@ -201,8 +202,9 @@ impl Worker {
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
         let run = Run { queue, worker, settings, clock, progress };
-        // A task, and not the caller's: on a runtime of many threads the future that it
-        // is blocked on runs on a thread of its own, and each wake-up would cross over.
+        // Runs in a task of its own. On a multi-threaded runtime the caller's
+        // blocked-on future runs on a separate thread, and each wake-up would cross
+        // threads.
         let run = run.until_asked(handler, requests).in_current_span();
         AbortOnDropHandle::new(tokio::spawn(run)).await.unwrap_or_else(|error| {
             match error.try_into_panic() {
@@ -213,11 +215,11 @@ impl Worker {
     }
 
     /// Runs `handler` until the queue is empty, or as [`run`](Self::run) until asked to
-    /// stop. Empty means that nothing is ready or leased, by this worker or another, and
-    /// that no scheduled job or retry falls due within `max_wait`. With
-    /// [`Duration::MAX`] every retry is waited for.
+    /// stop. Empty means that no job is ready, no job is leased by any worker, and no
+    /// scheduled job or retry becomes due within `max_wait`. With [`Duration::MAX`] the
+    /// call waits for every retry.
     ///
-    /// `queue` is the operator's side of the queue that the worker is on.
+    /// `queue` gives the operator's calls of the worker's own queue.
     ///
     /// ```
     /// # async fn example(
@@ -236,9 +238,9 @@ impl Worker {
     /// ```
     ///
     /// # Errors
-    /// [`WorkerError::Paused`] when the queue is paused, [`WorkerError::Store`] also when
-    /// the store refuses to tell its figures, and those of [`run`](Self::run). The
-    /// [`progress`](Self::progress) still says what was done.
+    /// [`WorkerError::Paused`] when the queue is paused, [`WorkerError::Store`] also
+    /// when the store refuses to return its statistics, and the errors of
+    /// [`run`](Self::run). The [`progress`](Self::progress) still has the counts.
     pub async fn run_until_empty<H: Handler>(
         self,
         queue: Arc<dyn Operator>,
@@ -249,11 +251,11 @@ impl Worker {
         let (tell, mut told) = oneshot::channel();
         let watch = async move {
             let ended = until_empty(&*queue, max_wait, &environment).await;
-            // Nobody listens when the worker has ended by itself.
+            // The send fails if the worker has already ended by itself.
             let _ = tell.send(ended);
         };
         let summary = Box::pin(self.stop_on(watch).run(handler)).await?;
-        // Nothing was told when something else has asked the worker to stop.
+        // No result was sent if another request stopped the worker.
         told.try_recv().unwrap_or(Ok(())).map(|()| summary)
     }
 }

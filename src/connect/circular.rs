@@ -1,4 +1,4 @@
-//! `circular+redis://…[?finish=lrem]`, and the same by `rediss` and `unix`.
+//! `circular+redis://…[?finish=lrem]`, and the same with `rediss` and `unix`.
 
 use relq_circular::{CircularConfig, CircularQueue, FinishBy};
 

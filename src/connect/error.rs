@@ -1,20 +1,20 @@
-//! Why no queue could be opened.
+//! Why a queue could not be opened.
 
-/// Why [`connect`](crate::connect) gave no queue. No message shows a password.
+/// Why [`connect`](crate::connect) returned no queue. No message shows a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// No backend goes by this scheme, or the URL has none.
+    /// No backend has this scheme, or the URL has no scheme.
     #[error("{}", unknown_scheme(url, scheme.as_deref(), guess.as_deref()))]
     UnknownScheme {
         /// The URL, without user, password and options.
         url: String,
-        /// What stands before its first colon.
+        /// The text before its first colon.
         scheme: Option<String>,
-        /// What was perhaps meant.
+        /// The scheme or URL that the user probably meant.
         guess: Option<String>,
     },
-    /// The backend exists and was left out of this build.
+    /// The backend exists but was not compiled into this build.
     #[error(
         "the scheme {scheme:?} needs the feature {feature:?}, which was not compiled \
          in: build with `--features {feature}`"
@@ -22,10 +22,10 @@ pub enum ConnectError {
     NotCompiledIn {
         /// The URL's scheme.
         scheme: String,
-        /// The feature that brings it.
+        /// The feature that enables the backend.
         feature: &'static str,
     },
-    /// The scheme is known and the rest cannot be used.
+    /// The scheme is known, but the rest of the URL cannot be used.
     #[error("the URL {url} is not usable: {reason}")]
     BadUrl {
         /// The URL, without user, password and options.
@@ -33,7 +33,7 @@ pub enum ConnectError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The backend was asked and could not open the queue.
+    /// The backend could not open the queue.
     #[error(transparent)]
     Queue(#[from] relq_core::Error),
 }

@@ -1,6 +1,6 @@
-//! What a mistyped word was perhaps meant to be.
+//! Guesses the word that a mistyped word was meant to be.
 
-/// More edits than this make another word.
+/// With more edits than this, a word counts as another word.
 const MOST_EDITS: usize = 3;
 
 /// The word of `known` that is fewest edits away from `typed`, if one is near.

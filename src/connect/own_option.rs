@@ -1,6 +1,7 @@
-//! The option in a URL that is a backend's own; all others are the transport's.
+//! Splits off the backend's own option of a URL; all other options belong to the
+//! transport.
 
-/// The URL without the option of that name, and its values, if it has any.
+/// The URL without the option of that name, and the values of that option.
 pub(super) fn split<'a>(url: &'a str, name: &str) -> (String, Vec<&'a str>) {
     let Some((place, options)) = url.split_once('?') else {
         return (url.to_owned(), Vec::new());

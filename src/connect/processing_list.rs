@@ -1,4 +1,4 @@
-//! `processing-list+redis://…[?mode=shared]`, and the same by `rediss` and `unix`.
+//! `processing-list+redis://…[?mode=shared]`, and the same with `rediss` and `unix`.
 
 use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 

@@ -1,10 +1,10 @@
-//! A URL shown without its secrets.
+//! Shows a URL without its secrets.
 
-/// A URL that may be shown: user, password and options are taken out.
+/// A URL that can be shown: user, password and options are removed.
 ///
-/// Everything up to the last `@` goes, because a password that was not
-/// percent-encoded may hold any other mark; so do the options, where a Unix socket
-/// has its password.
+/// Everything up to the last `@` is removed, because a password that was not
+/// percent-encoded may contain any other delimiter. The options are removed too,
+/// because the URL of a Unix socket has its password there.
 pub(super) fn redacted(url: &str) -> String {
     let (scheme, rest) = url.split_at(url.find(':').map_or(0, |colon| colon + 1));
     let (slashes, rest) = match rest.strip_prefix("//") {

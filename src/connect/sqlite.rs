@@ -21,8 +21,8 @@ pub(super) fn open(
     })
 }
 
-/// The path stands as it is, up to the first `?`. The two slashes of other programs'
-/// URLs (`sqlite://PATH`) are passed over.
+/// The path is taken as it is, up to the first `?`. The two slashes of other programs'
+/// URLs (`sqlite://PATH`) are skipped.
 fn config(url: &str) -> Result<SqliteConfig, ConnectError> {
     let rest = url.split_once(':').map_or(url, |(_scheme, rest)| rest);
     let (path, options) = rest.split_once('?').unwrap_or((rest, ""));

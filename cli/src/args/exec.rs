@@ -1,13 +1,13 @@
-//! Where the command of `relq work --exec` ends.
+//! Finds the end of the command of `relq work --exec`.
 //!
-//! The words after `--exec` are the command's, up to the next flag of relq's or to
-//! the end. A flag of relq's is any word that begins with two dashes, and `-q`; so
-//! `--exec sh -c 'exit 1' --concurrency 8` is read as it is meant, and a mistyped
-//! `--concurency` is refused, not handed to the command. After `--` all words are
-//! the command's.
+//! The words after `--exec` belong to the command, up to the next relq flag or to the
+//! end. A relq flag is any word that begins with two dashes, and `-q`. So `--exec sh -c
+//! 'exit 1' --concurrency 8` is read as intended, and a mistyped `--concurency` is
+//! refused instead of being passed to the command. After `--` all words belong to the
+//! command.
 //!
-//! clap either takes words that begin with a dash as values, and then all of them,
-//! or none. So each word of the command is given to it as `--exec=WORD`.
+//! clap accepts either all words that begin with a dash as values, or none of them. So
+//! clap receives each word of the command as `--exec=WORD`.
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,4 +1,5 @@
-//! Which queue is meant, and what a command of a worker is told of it.
+//! The queue of the command line, and the environment that passes it to a worker's
+//! command.
 
 use std::{env, ffi::OsString, path::absolute, sync::Arc};
 
@@ -16,7 +17,7 @@ use crate::{
 
 const QUEUE: &str = "RELQ_QUEUE";
 
-/// Which queue is meant.
+/// The queue of the command line.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Which queue")]
 pub(crate) struct Target {
@@ -42,7 +43,8 @@ impl Target {
         Ok(relq::connect(&self.store.url()?, &self.queue).await?)
     }
 
-    /// What a command is told, so that a call of the program in it means this queue.
+    /// The environment of a worker's command, so that a relq call inside it uses this
+    /// queue.
     pub(crate) fn environment(
         &self,
         credentials: Credentials,
@@ -68,14 +70,14 @@ impl Target {
     }
 }
 
-/// What becomes of the password in the environment of a command.
+/// Whether the environment of a command gets the password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
     LeaveOut,
     PassOn,
 }
 
-/// Variables that a command gets, and those that it must not inherit.
+/// The variables that a command gets, and the ones that it must not inherit.
 #[derive(Debug)]
 pub(crate) struct Environment([(&'static str, Option<OsString>); 4]);
 
@@ -85,8 +87,7 @@ impl Environment {
     }
 }
 
-/// The command line's own reading of `RELQ_QUEUE`: an empty one is none, as an empty
-/// `RELQ_URL` is.
+/// Treats an empty `RELQ_QUEUE` as not set, like an empty `RELQ_URL`.
 pub(super) fn without_empty_queue(command: Command) -> Command {
     if env::var_os(QUEUE).is_some_and(|name| name.is_empty()) {
         return command.mut_arg("queue", |queue| queue.env(Resettable::<OsStr>::Reset));

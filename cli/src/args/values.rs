@@ -1,4 +1,4 @@
-//! Values on the command line that clap does not know.
+//! Parsers for command-line values that clap does not provide.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `relq batch alter`: another priority or limit for a batch that runs.
+//! `relq batch alter`: changes the priority or limit of a running batch.
 
 use std::num::NonZeroU32;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// Change the priority or the limit of a batch that has not completed
 ///
-/// A lower limit takes no piece from a worker: it holds as soon as enough have ended.
+/// A lower limit does not stop running pieces: it takes effect when enough have ended.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The batch

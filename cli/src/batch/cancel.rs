@@ -10,10 +10,10 @@ use crate::{
     printable::printable,
 };
 
-/// Drop what is not started of batches, and tell the workers that hold the rest
+/// Drop the pieces that are not started, and notify the workers that hold the others
 ///
-/// A batch has completed when the last piece that is running has ended. One that has
-/// completed already stays as it is.
+/// A batch completes when its last running piece has ended. A batch that has already
+/// completed does not change.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The batches

@@ -13,13 +13,13 @@ use crate::{
     table::{Table, line_width},
 };
 
-/// Batches a call, so that no call holds the store for long.
+/// Batches per call: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
 /// List the batches of the queue, in the order of their ids
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Those only that have not completed
+    /// Only batches that have not completed
     #[arg(long)]
     running: bool,
 
@@ -54,7 +54,7 @@ impl Args {
         array.end()
     }
 
-    /// The next page, without those that are not asked for; `None` behind the last.
+    /// The next page, with only the requested batches; `None` after the last page.
     async fn page(
         &self,
         batches: &dyn BatchQueue,

@@ -12,10 +12,10 @@ pub(super) struct Request {
     pub(super) pieces: Vec<Bytes>,
 }
 
-/// Reads all requests. An empty line and one that begins with `#` are none.
+/// Reads all requests. Empty lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
-/// Which line is wrong, by its number from 1, and why.
+/// The number of the wrong line, from 1, and the reason.
 pub(super) fn read(text: &Bytes) -> Result<Vec<Request>, String> {
     let mut requests = Vec::new();
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {

@@ -1,4 +1,4 @@
-//! `relq batch status`: how far a batch is.
+//! `relq batch status`: the progress of a batch.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::{batches_of, known, watch::Watch};
 use crate::{args::Target, failure::CommandResult, output::Format, view::time};
 
-/// Say how far a batch is
+/// Print the progress of a batch
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The batch
     id: BatchId,
 
-    /// Draw a progress bar until the batch has completed, and then say how it is
+    /// Draw a progress bar until the batch has completed, and then print its status
     #[arg(long)]
     watch: bool,
 
@@ -35,7 +35,7 @@ impl Args {
     }
 }
 
-/// What is known of a batch, as it is printed. Times are milliseconds since 1970.
+/// The status of a batch, as it is printed. Times are milliseconds since 1970.
 #[derive(Serialize, Debug)]
 pub(super) struct Report<'a> {
     id: &'a str,

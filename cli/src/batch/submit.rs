@@ -1,4 +1,4 @@
-//! `relq batch submit`: one batch a line.
+//! `relq batch submit`: one batch for each line.
 
 use std::{
     io::{self, Read},
@@ -22,17 +22,17 @@ use crate::{
     push::{Sender, Unsent},
 };
 
-/// What stands for the batch's id in the payload of its completion job.
+/// The placeholder for the batch's id in the payload of its completion job.
 const ID: &str = "{}";
 
 /// Submit one batch for each line of a file
 ///
 /// A line is `limit:piece:piece:…`: how many of the pieces may run at once (0 for any
-/// number), and the payload of each. Empty lines and those that begin with # are passed
-/// over. All lines are read before the first batch is made.
+/// number), and the payload of each. Empty lines and lines that begin with # are
+/// skipped. All lines are read before the first batch is created.
 ///
-/// Prints the id of each batch once all of its pieces are stored and it is sealed; with
-/// --json an array of objects {"id", "pieces"}.
+/// Prints the id of each batch when all of its pieces are stored and it is sealed. With
+/// --json it prints an array of objects {"id", "pieces"}.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The file; - is standard input
@@ -43,8 +43,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = priority, value_name = "N")]
     priority: Option<BatchPriority>,
 
-    /// The id of the first batch; of others with -2, -3 and so on behind it. A batch of
-    /// that id that exists is left as it is, and the submission fails
+    /// The id of the first batch; further batches get -2, -3 and so on appended. If a
+    /// batch of that id exists, it does not change and the submission fails
     #[arg(long)]
     id: Option<BatchId>,
 
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "on_complete")]
     on_complete_queue: Option<QueueName>,
 
-    /// How long a batch can be looked at after its completion [default: 1day]
+    /// How long the status of a batch can be read after its completion [default: 1day]
     #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
     retention: Option<Duration>,
 
@@ -111,8 +111,8 @@ impl Args {
         batch
     }
 
-    /// Makes a batch, adds its pieces and seals it. Each call may be repeated: the id
-    /// was there before the first, and so is each page's token.
+    /// Creates a batch, adds its pieces and seals it. Each call can be repeated,
+    /// because the id and each page's token are made before the first call.
     async fn submit(
         &self,
         queue: &Arc<dyn Queue>,
@@ -132,7 +132,7 @@ impl Args {
     }
 }
 
-/// Makes a batch of an id that nobody has.
+/// Creates a batch with an id that is not in use.
 async fn create(
     batches: &dyn BatchQueue,
     sender: &Sender,
@@ -149,7 +149,7 @@ async fn create(
         batches.create(batch).await
     });
     let made = made.await.map_err(|unsent| failed(id, "not made", &unsent))?;
-    // What a call that was made again finds is its own.
+    // A repeated call finds the batch that its first try created.
     if made == Created::Exists && calls == 1 {
         return Err(is_taken());
     }
@@ -191,7 +191,7 @@ fn read(file: &Path) -> CommandResult<Bytes> {
     })
 }
 
-/// What is printed of the batches, as they are submitted.
+/// The output for the batches, printed as they are submitted.
 enum Shown {
     Ids(Output),
     Json(JsonArray),

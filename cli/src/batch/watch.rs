@@ -15,10 +15,10 @@ use crate::{
     output::Format,
 };
 
-/// Between two looks, unless the completion comes first.
+/// The pause between two reads of the status, unless the batch completes first.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Before the next look at a store that is away.
+/// The pause before the next read while the store is unavailable.
 const PAUSE: Duration = Duration::from_millis(500);
 
 const BAR: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
@@ -26,8 +26,8 @@ const BAR: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
 /// Wait until a batch has completed
 ///
 /// Exits with 0 when all of its pieces are done, and with 1 when one has failed, it was
-/// cancelled, or the time is over. It makes no difference whether the batch completes
-/// before this is called or after.
+/// cancelled, or the time has passed. The command also works for a batch that has
+/// already completed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The batch
@@ -59,19 +59,19 @@ impl Args {
     }
 }
 
-/// Looks at a batch until it has completed.
+/// Reads the status of a batch until it has completed.
 #[derive(Debug)]
 pub(super) struct Watch {
     bar: ProgressBar,
 }
 
 impl Watch {
-    /// Nothing is drawn.
+    /// A watch that draws nothing.
     pub(super) fn unseen() -> Self {
         Self { bar: ProgressBar::hidden() }
     }
 
-    /// With a bar on standard error, where that is a terminal.
+    /// A watch that draws a bar on standard error, if that is a terminal.
     pub(super) fn drawn() -> Self {
         if !io::stderr().is_terminal() {
             return Self::unseen();
@@ -81,7 +81,8 @@ impl Watch {
         Self { bar: ProgressBar::new(0).with_style(style) }
     }
 
-    /// Answers the status of the batch when it has completed, or when `timeout` is over.
+    /// Returns the status of the batch when it has completed, or when `timeout` has
+    /// passed.
     pub(super) async fn until_completed(
         &self,
         batches: &dyn BatchQueue,
@@ -116,7 +117,7 @@ impl Watch {
     }
 }
 
-/// A store that is away for a moment is looked at again.
+/// Waits if the store is only temporarily unavailable, so that the caller tries again.
 async fn bear(error: Error) -> CommandResult {
     if error.retry_advice() == RetryAdvice::Never {
         return Err(error.into());

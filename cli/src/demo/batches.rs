@@ -1,5 +1,5 @@
-//! The demo's jobs as the pieces of two batches: a large one that can wait, and a small
-//! one that is urgent and comes later.
+//! The demo's jobs as pieces of two batches: a large one that is not urgent, and a
+//! small urgent one that is submitted later.
 
 use std::{
     num::NonZeroU32,
@@ -21,14 +21,14 @@ use crate::{
     push::{Sender, Unsent},
 };
 
-/// One job of so many is a piece of the small batch.
+/// One of this many jobs is a piece of the small batch.
 const SMALL: u64 = 5;
 
-/// How long it takes at most until a completion has been told in another queue: a
-/// reaper sees to it when who completed the batch died before it could.
+/// How long the demo waits for the completion jobs in the other queue. If the worker
+/// that completed a batch dies before it pushes the job, a reaper pushes it later.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The two batches, and the queue that is told of their completion.
+/// The two batches, and the queue that receives their completion jobs.
 pub(super) struct Batches {
     queue: Arc<dyn Queue>,
     told: Arc<dyn Queue>,
@@ -43,7 +43,7 @@ struct Request {
     pieces: Range<u64>,
 }
 
-/// What became of one batch.
+/// The result of one batch.
 #[derive(Serialize, Debug)]
 pub(super) struct Batch {
     pub(super) id: String,
@@ -54,8 +54,8 @@ pub(super) struct Batch {
 }
 
 impl Batches {
-    /// Numbered jobs from 0 to `jobs` in two batches, of which the larger may occupy
-    /// three of four slots of so many workers.
+    /// Jobs numbered from 0 to `jobs`, in two batches. The larger batch may use three
+    /// quarters of the slots of the workers.
     pub(super) async fn new(
         queue: Arc<dyn Queue>,
         url: &str,
@@ -77,7 +77,7 @@ impl Batches {
         Ok(Self { queue, told, told_name, requests })
     }
 
-    /// Makes both, adds their pieces, and seals them.
+    /// Creates both batches, adds their pieces, and seals them.
     pub(super) async fn submit(&self, sender: &Sender) -> CommandResult {
         let batches = batches_of(&*self.queue)?;
         for request in &self.requests {
@@ -108,7 +108,7 @@ impl Batches {
         pieces.clone().step_by(step).map(move |from| from..end.min(from + page))
     }
 
-    /// What became of them, and what is wrong with it.
+    /// The results of both batches, with any problems.
     pub(super) async fn judge(
         &self,
         problems: &mut Vec<String>,
@@ -147,7 +147,7 @@ impl Batches {
         }
     }
 
-    /// Removes what the completions left.
+    /// Removes the queue of the completion jobs.
     pub(super) async fn clean_up(&self) -> CommandResult {
         self.told.purge().await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! What the records prove.
+//! Evaluates the records of all workers.
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -11,7 +11,7 @@ pub(super) struct Evidence {
     pub(super) was_killed: bool,
 }
 
-/// What became of the jobs, by the records of all workers.
+/// The results of the jobs, from the records of all workers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Judgement {
     /// Jobs that ended at least once.
@@ -22,9 +22,9 @@ pub(super) struct Judgement {
     pub(super) repeated: u64,
     /// Workers that were killed.
     pub(super) kills: u64,
-    /// Of those, the ones that had started a job and not ended it.
+    /// Killed workers that had started a job and not ended it.
     pub(super) kills_at_work: u64,
-    /// Files that cannot be believed, and jobs that nobody pushed.
+    /// Problems: unreadable files, and jobs that were never pushed.
     pub(super) problems: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ struct Runs {
     ends: u32,
 }
 
-/// Judges by the evidence of all workers, for jobs numbered from 0 to `pushed`.
+/// Evaluates the evidence of all workers, for jobs numbered from 0 to `pushed`.
 pub(super) fn judge(pushed: u64, evidence: &[Evidence]) -> Judgement {
     let mut judgement = Judgement::default();
     let mut jobs = vec![Runs::default(); usize::try_from(pushed).unwrap_or(usize::MAX)];

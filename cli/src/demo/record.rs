@@ -1,8 +1,8 @@
-//! What a worker of the demo leaves behind: a line at each start and end of a job.
+//! The records of a demo worker: one line for each start and end of a job.
 //!
-//! A line has a fixed size and is written by one call to a file opened for
-//! appending, so that a worker killed between any two instructions has written a
-//! record or has not. The records are the proof: they do not come from the queue.
+//! A line has a fixed size and is written by one call to a file opened for appending,
+//! so that a killed worker has written either a whole record or nothing. The records
+//! are the proof, because they do not come from the queue.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -55,7 +55,7 @@ impl Recorder {
 pub(super) fn read(path: &Path) -> Result<Vec<Record>, String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        // Killed before it came to open its file.
+        // The worker was killed before it opened its file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(format!("{path:?} cannot be read: {error}")),
     };

@@ -1,4 +1,4 @@
-//! What the demo says at its end.
+//! The report of a demo.
 
 use std::{fmt, time::Duration};
 
@@ -46,7 +46,7 @@ impl Report {
         }
     }
 
-    /// Nothing is lost, and the queue says the same as the records.
+    /// Whether no job is lost and the queue agrees with the records.
     pub(super) fn is_clean(&self) -> bool {
         self.lost == 0 && self.problems.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The live line of the demo, on a terminal only.
+//! The progress line of the demo, on a terminal only.
 
 use std::{
     io::{self, IsTerminal},
@@ -12,12 +12,12 @@ use crate::output::say;
 
 const LINE: &str = "{bar:30} {pos}/{len} finished  {msg}  {elapsed}";
 
-/// A line on standard error that is drawn again and again.
+/// A line on standard error that is redrawn.
 #[derive(Debug)]
 pub(super) struct Show(ProgressBar);
 
 impl Show {
-    /// Says where the demo runs, and draws the line.
+    /// Prints where the demo runs, and draws the line.
     pub(super) fn start(jobs: u64, queue: &Arc<dyn Queue>) -> Self {
         if !io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());

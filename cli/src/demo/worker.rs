@@ -21,18 +21,19 @@ use crate::{
     failure::{CommandResult, Failure},
 };
 
-/// Short, so that a dead worker's jobs are back soon.
+/// A short lease, so that a dead worker's jobs come back soon.
 const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 
 /// Jobs that a worker has at once.
 pub(super) const CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
-/// How long a job takes, at least and at most: long enough that a kill hits some.
+/// The shortest and the longest time of a job: long enough that a kill hits running
+/// jobs.
 const JOB_TAKES: (Duration, Duration) =
     (Duration::from_millis(20), Duration::from_millis(60));
 
-/// Work the demo's jobs and write down their starts and ends
+/// Run the demo's jobs and record their starts and ends
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The file to write to
@@ -78,8 +79,8 @@ async fn work(
     Ok(())
 }
 
-/// Ends this process when the demo does, however that ends: its end of the pipe on
-/// standard input is closed then.
+/// Ends this process when the demo ends, in whatever way. The demo's end of the pipe on
+/// standard input is then closed.
 fn end_with_the_demo() {
     thread::spawn(|| {
         let _ = io::stdin().read(&mut [0]);

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use super::judge::Evidence;
 use crate::failure::{CommandResult, Failure};
 
-/// The workers, the living and the dead.
+/// The workers, both running and killed.
 #[derive(Debug)]
 pub(super) struct WorkerProcesses {
     program: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct WorkerProcesses {
 #[derive(Debug)]
 struct Worker {
     process: Child,
-    /// Its place among the evidence.
+    /// Its index in the evidence.
     number: usize,
 }
 
@@ -74,7 +74,7 @@ impl WorkerProcesses {
         self.evidence.iter().filter(|worker| worker.was_killed).count()
     }
 
-    /// Complains when a worker ended without having been killed.
+    /// Fails when a worker ended without having been killed.
     pub(super) fn check(&mut self) -> CommandResult {
         for worker in &mut self.living {
             match worker.process.try_wait() {
@@ -89,7 +89,7 @@ impl WorkerProcesses {
         Ok(())
     }
 
-    /// Ends the workers, whose records can then be read.
+    /// Ends the workers, so that their records can be read.
     pub(super) async fn dismiss(mut self) -> CommandResult<Vec<Evidence>> {
         for worker in &mut self.living {
             worker.process.kill().await.map_err(|error| {
@@ -105,11 +105,13 @@ impl WorkerProcesses {
         let process = Command::new(&self.program)
             .args(["demo-worker", "--queue", self.queue.as_str(), "--records"])
             .arg(&records)
-            // Not as an argument, which all users of the machine can read.
+            // The URL is not an argument, because all users of the machine can read
+            // arguments.
             .env("RELQ_URL", &self.url)
-            // Their warnings of what the demo does to them would only confuse.
+            // The workers would log warnings about the kills, which would confuse the
+            // user.
             .env("RELQ_LOG", env::var_os("RELQ_LOG").unwrap_or_else(|| "error".into()))
-            // Its end tells a worker that the demo is gone.
+            // The end of standard input tells a worker that the demo has ended.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .kill_on_drop(true)

@@ -1,8 +1,9 @@
-//! The batch between the thread that reads and the task that pushes.
+//! The buffer between the thread that reads lines and the task that pushes them.
 //!
-//! The thread gathers lines until they fill a batch and then waits; the task takes
-//! what has been gathered, be it full or not. So a slow input is pushed line by line
-//! and a fast one in full batches, and no more than two batches are ever held.
+//! The thread gathers lines until they fill one push call, and then waits. The task
+//! takes the gathered lines, whether the buffer is full or not. So a slow input is
+//! pushed line by line and a fast one in full calls, and the memory holds the lines of
+//! at most two calls.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
@@ -14,19 +15,19 @@ use tokio::sync::Notify;
 
 use super::lines::ReadError;
 
-/// Payload bytes after which a batch is full, whatever its count.
+/// The number of payload bytes at which the buffer is full, however few lines it has.
 const BATCH_BYTES: usize = 1 << 20;
 
 pub(super) type Batch = Vec<Bytes>;
 
-/// What was read and not pushed yet.
+/// Lines that were read and not yet pushed.
 #[derive(Debug)]
 pub(super) struct Gathering {
     most: usize,
     state: Mutex<State>,
-    /// There is something to take.
+    /// Notified when there are lines to take.
     filled: Notify,
-    /// There is room again.
+    /// Notified when there is room again.
     emptied: Condvar,
 }
 
@@ -43,7 +44,7 @@ impl Gathering {
         Self { most, state: Mutex::default(), filled, emptied }
     }
 
-    /// Adds a line, waiting while the batch is full.
+    /// Adds a line; waits while the buffer is full.
     pub(super) fn add(&self, line: Bytes) {
         let mut state = self.state();
         while state.batch.len() >= self.most || state.bytes >= BATCH_BYTES {
@@ -54,19 +55,20 @@ impl Gathering {
         state.batch.push(line);
     }
 
-    /// What was added so far may be taken: there is nothing more to read just now.
+    /// Lets the task take the lines so far, because there is no more input at the
+    /// moment.
     pub(super) fn offer(&self) {
         self.filled.notify_one();
     }
 
-    /// Nothing more will be added.
+    /// Ends the input: no more lines will be added.
     pub(super) fn end(&self, end: Result<(), ReadError>) {
         self.state().end = Some(end);
         self.filled.notify_one();
     }
 
-    /// Takes what was gathered, waiting until there is something; what was gathered
-    /// before an error comes before it.
+    /// Takes the gathered lines; waits until there are any. Lines that were gathered
+    /// before an error are returned before the error.
     pub(super) async fn take(&self) -> Option<Result<Batch, ReadError>> {
         loop {
             if let Poll::Ready(next) = self.take_now() {

@@ -1,4 +1,4 @@
-//! What `push` prints: ids as they are stored, or their count.
+//! The output of `push`: ids as they are stored, or their count.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{
     output::{Format, JsonArray, Output, say},
 };
 
-/// The answers so far. Who stops reading the ids does not stop the push.
+/// The results so far. The push continues when the reader of the ids closes the output.
 #[derive(Debug)]
 pub(super) struct Ids {
     to: Option<To>,
@@ -48,7 +48,7 @@ impl Ids {
         Ok(Self { to, format, count: Count::default() })
     }
 
-    /// Takes the answers to one batch.
+    /// Takes the results of one call.
     pub(super) fn stored(&mut self, pushed: &[Pushed]) -> CommandResult {
         for answer in pushed {
             match answer {
@@ -65,7 +65,7 @@ impl Ids {
         }
     }
 
-    /// Prints what is left to print.
+    /// Prints the rest of the output.
     pub(super) fn end(self) -> CommandResult {
         match self.to {
             Some(To::Json(array)) => array.end(),

@@ -1,7 +1,6 @@
-//! The payloads, batch by batch, read no faster than they are pushed.
+//! The payloads for one push call after another, read no faster than they are pushed.
 //!
-//! A thread of its own reads, since a file or pipe may keep it waiting for as long as
-//! it likes.
+//! A separate thread reads, because a read from a file or pipe may block for any time.
 
 use std::{
     fs::File,
@@ -16,10 +15,10 @@ use relq::{Bytes, Capabilities};
 use super::gathering::{Batch, Gathering};
 use crate::failure::{CommandResult, Failure};
 
-/// Bytes asked for at once.
+/// Bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// What a backend takes at most.
+/// The limits of a backend.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     payload: usize,
@@ -36,7 +35,7 @@ impl Limits {
     }
 }
 
-/// Why the input ended too soon.
+/// Why the input ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error("the input cannot be read: {0}")]
@@ -53,7 +52,7 @@ pub(super) enum Lines {
 }
 
 impl Lines {
-    /// Payloads that are there already.
+    /// Payloads of the command line.
     pub(super) fn given(payloads: Vec<Bytes>, limits: Limits) -> Self {
         Self::Given { left: payloads.into_iter(), batch: limits.batch }
     }
@@ -83,7 +82,7 @@ impl Lines {
         Self::Read(to)
     }
 
-    /// The next batch; `None` after the last.
+    /// The payloads of the next call; `None` after the last.
     pub(super) async fn next(&mut self) -> Option<Result<Batch, ReadError>> {
         match self {
             Self::Given { left, batch } => {
@@ -100,7 +99,7 @@ struct Splitter {
     separator: u8,
     longest: usize,
     to: Arc<Gathering>,
-    /// The beginning of a line whose end was not read yet.
+    /// The beginning of a line whose end was not yet read.
     partial: Vec<u8>,
     lines: usize,
 }
@@ -170,7 +169,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { payload: 5, batch: 3 };
 
-    /// All lines that come out of `input`, and the error that ended them.
+    /// All lines of `input`, and the error that ended them.
     async fn split(
         input: impl Read + Send + 'static,
         separator: u8,
@@ -219,7 +218,7 @@ mod tests {
         assert_eq!(lines, ["ab", "cd", "", "ef"]);
     }
 
-    /// What was read is not held back until the input goes on.
+    /// Lines that were read are pushed before more input arrives.
     #[tokio::test]
     async fn a_pause_of_the_input_holds_nothing_back() {
         let (reader, mut writer) = io::pipe().unwrap();

@@ -1,4 +1,4 @@
-//! How far a push is, on a terminal only.
+//! The progress of a push, on a terminal only.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ const OF_A_FILE: &str =
     "{bar:30} {percent:>3}%  {msg} jobs  {binary_bytes_per_sec}  {eta}";
 const OF_A_STREAM: &str = "{spinner} {msg} jobs  {elapsed}";
 
-/// A line on standard error that is drawn again and again.
+/// A line on standard error that is redrawn.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
@@ -20,8 +20,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Draws on standard error when that is a terminal and the ids are not printed
-    /// to one as well.
+    /// Draws on standard error if that is a terminal and the ids are not printed to a
+    /// terminal too.
     pub(super) fn start(file: Option<&Path>, quiet: bool) -> Self {
         let ids_are_in_the_way = !quiet && io::stdout().is_terminal();
         let bar = match file {
@@ -33,14 +33,14 @@ impl Progress {
         Self { bar, jobs: std::cell::Cell::new(0) }
     }
 
-    /// So many more jobs, of so many bytes of input, are stored.
+    /// Adds stored jobs and their bytes of input to the progress.
     pub(super) fn advance(&self, jobs: usize, bytes: usize) {
         self.jobs.set(self.jobs.get() + jobs);
         self.bar.inc(bytes as u64);
         self.bar.set_message(self.jobs.get().to_string());
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn clear(&self) {
         self.bar.finish_and_clear();
     }

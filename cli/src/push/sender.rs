@@ -1,4 +1,4 @@
-//! One batch, pushed until its answer arrives.
+//! Pushes the jobs of one call until a reply arrives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,15 +9,16 @@ use relq::{
 
 use crate::interrupts::Interrupts;
 
-/// How long a batch is repeated. Within the five minutes in which its token is known.
+/// How long a call is repeated. This is less than the five minutes in which its token
+/// is known.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Before the first repetition; then twice as long each time, up to `LONGEST_PAUSE`.
+/// The pause before the first repetition. It doubles each time, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Pushes batches, each with a token of its own, so that one whose answer was lost
-/// can be repeated (R4).
+/// Pushes jobs, each call with its own token, so that a call whose reply was lost can
+/// be repeated (R4).
 #[derive(Debug)]
 pub(crate) struct Sender {
     queue: Arc<dyn Queue>,
@@ -25,7 +26,7 @@ pub(crate) struct Sender {
     interrupts: Interrupts,
 }
 
-/// Why a batch was given up, and whether it may be stored all the same.
+/// Why a call was given up, and whether its jobs may still be stored.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     pub(crate) error: Error,
@@ -33,17 +34,17 @@ pub(crate) struct Unsent {
 }
 
 impl Sender {
-    /// A sender that tries no more when the program is told to stop.
+    /// A sender that stops repeating when the program is told to stop.
     pub(crate) fn new(queue: Arc<dyn Queue>, interrupts: Interrupts) -> Self {
         Self { queue, environment: Environment::default(), interrupts }
     }
 
-    /// What tells the program to stop.
+    /// The signals that tell the program to stop.
     pub(super) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }
 
-    /// Pushes one batch.
+    /// Pushes the jobs of one call.
     pub(crate) async fn send(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Unsent> {
         let has_tokens = self.queue.capabilities().supports(Capability::PushTokens);
         let token = has_tokens.then(|| PushToken::random(self.environment.random()));
@@ -53,7 +54,7 @@ impl Sender {
         .await
     }
 
-    /// Makes a call that can be made again safely, until it is answered.
+    /// Makes a repeatable call, and repeats it until it returns.
     pub(crate) async fn repeat<T>(
         &self,
         call: impl AsyncFnMut() -> Result<T, Error>,

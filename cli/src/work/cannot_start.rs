@@ -1,10 +1,10 @@
-//! That the command turned out not to be startable.
+//! Reports that the command cannot be started.
 
 use std::sync::{Arc, OnceLock};
 
 use relq::worker::CancellationToken;
 
-/// Told by whoever finds out first; ends the worker.
+/// Set by the first job that cannot start the command; ends the worker.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CannotStart {
     message: Arc<OnceLock<String>>,
@@ -12,12 +12,12 @@ pub(super) struct CannotStart {
 }
 
 impl CannotStart {
-    /// Completes when it was told.
+    /// Completes when a job has reported that the command cannot be started.
     pub(super) async fn told(self) {
         self.told.cancelled().await;
     }
 
-    /// What was told.
+    /// The reported message.
     pub(super) fn message(&self) -> Option<String> {
         self.message.get().cloned()
     }

@@ -22,10 +22,11 @@ use super::{
 };
 use crate::args::Environment;
 
-/// Between two tries to start a command while the system is short of something.
+/// The pause between two tries to start a command while the system is short of
+/// resources.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
 
-/// What is run on each job.
+/// The command that is run on each job.
 #[derive(Debug)]
 pub(super) struct JobCommand {
     pub(super) program: Program,
@@ -33,8 +34,8 @@ pub(super) struct JobCommand {
     pub(super) timeout: Option<Duration>,
     pub(super) cannot_start: CannotStart,
     pub(super) guards: Arc<Guards>,
-    /// Held by the job whose turn it is to wait for what the system is short of. All at
-    /// once would each take a part of what one needs.
+    /// Held by the one job that waits for scarce resources of the system. If all jobs
+    /// tried at once, each would take a part of the resources that one command needs.
     pub(super) shortage: Mutex<()>,
 }
 
@@ -53,7 +54,8 @@ impl JobCommand {
         };
         match &end {
             End::Exited(_) => group.release().await,
-            // Any answer would count as an attempt; without one the job is given back.
+            // Any result would count as an attempt. Without a result the job is given
+            // back.
             End::Stopped(Some(Cancellation::ShutDown)) => {
                 drop(group);
                 return pending().await;
@@ -66,8 +68,8 @@ impl JobCommand {
         }
     }
 
-    /// Starts the command. When the system is short of something, it waits: the
-    /// commands that run will end, and a job must not be buried for that.
+    /// Starts the command. When the system is short of resources, it waits until
+    /// running commands end, because a shortage must not bury a job.
     async fn start(&self, job: &JobContext) -> Result<(Child, Group), Failure> {
         let mut turn = None;
         loop {
@@ -88,7 +90,8 @@ impl JobCommand {
                     turn = Some(self.shortage.lock().await);
                 }
                 StartFailure::Hopeless => {
-                    // It would fail every job: the worker ends and gives this one back.
+                    // The command would fail every job, so the worker ends and gives
+                    // this job back.
                     self.cannot_start.tell(message);
                     return pending().await;
                 }
@@ -107,7 +110,7 @@ impl JobCommand {
                 Ok(child) => {
                     return Ok((child, Group::new(guard, Arc::clone(&self.guards))));
                 }
-                // The group of a guard that was killed cannot be joined.
+                // A command cannot join the group of a killed guard.
                 Err(_) if !guard.is_running() => {}
                 Err(error) => {
                     self.guards.give_back(guard).await;
@@ -123,7 +126,8 @@ impl JobCommand {
             .args(&self.program.arguments)
             .env("RELQ_ID", job.id().as_str())
             .env("RELQ_ATTEMPT", job.attempt().to_string());
-        // Those of a worker which runs in a command itself are not the job's.
+        // If the worker itself runs in a command, its own RELQ variables do not apply
+        // to the job.
         let batch = job.batch().map(|batch| batch.as_str().into());
         let own = self.environment.variables().iter().cloned();
         for (name, value) in own.chain([("RELQ_BATCH", batch)]) {
@@ -146,7 +150,7 @@ impl JobCommand {
     }
 }
 
-/// How a command came to its end.
+/// How a command ended.
 enum End {
     Exited(io::Result<ExitStatus>),
     TimedOut(Duration),
@@ -154,7 +158,7 @@ enum End {
 }
 
 impl End {
-    /// Why the attempt failed; `None` when it did not.
+    /// Why the attempt failed; `None` when it succeeded.
     fn failure(&self) -> Option<String> {
         match self {
             Self::Exited(Ok(status)) if status.success() => None,
@@ -179,9 +183,9 @@ async fn with_last_words(what: String, tail: Option<StderrTail>) -> String {
 
 /// Why a command could not be started.
 enum StartFailure {
-    /// Of processes, files or memory, for now.
+    /// The system has too few processes, files or memory at the moment.
     Shortage,
-    /// There is no such program, or none that may be run, or none to guard it.
+    /// The program does not exist or is not executable, or its guard cannot run.
     Hopeless,
     Other,
 }

@@ -1,4 +1,4 @@
-//! The process group of one command: what it started ends with it.
+//! The process group of one command. Processes that the command started end with it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
     guards::{Guard, Guards},
 };
 
-/// A process group that is killed when this is dropped before its command ended.
+/// A process group. Dropping this value kills the group if its command has not ended.
 #[derive(Debug)]
 pub(super) struct Group {
     guard: Option<Guard>,
@@ -18,23 +18,23 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The group of this guard, which goes back to the others in the end.
+    /// The group of this guard. The guard returns to `guards` in the end.
     pub(super) fn new(guard: Guard, guards: Arc<Guards>) -> Self {
         Self { guard: Some(guard), guards }
     }
 
-    /// The command ended by itself: what it left running is left alone.
+    /// The command ended by itself. Processes that it left running continue.
     pub(super) async fn release(mut self) {
         if let Some(guard) = self.guard.take() {
             self.guards.give_back(guard).await;
         }
     }
 
-    /// Asks the whole group to end, waits a moment for the command, and kills what is
-    /// left, the guard as well.
+    /// Asks the whole group to end, waits a moment for the command, and kills the
+    /// remaining processes, including the guard.
     pub(super) async fn terminate(self, child: &mut Child) {
         self.send(Signal::TERM);
-        // Whether it ended in time or not, the rest of the group is killed now.
+        // The rest of the group is killed now, even if the command ended in time.
         let _ = timeout(GRACE, child.wait()).await;
         drop(self);
         if let Err(error) = child.wait().await {

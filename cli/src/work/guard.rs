@@ -1,5 +1,5 @@
-//! The process that leads the process group of a command, and ends it when the worker
-//! is gone.
+//! The guard: the process that leads the process group of a command, and ends the group
+//! when the worker has died.
 //!
 //! ```text
 //! relq work ──── starts ────▶ command            in the guard's process group
@@ -8,17 +8,17 @@
 //!     └──────── orders ────▶ guard
 //! ```
 //!
-//! A worker that is killed with SIGKILL can end nothing, and its job would run twice at
-//! once when the lease ends. Its end of the socket closes, however it dies, and that is
-//! what the guard waits for.
+//! A worker that is killed with SIGKILL cannot end its command. The job would then run
+//! twice at once after the lease expires. However the worker dies, its end of the
+//! socket closes, and the guard waits for that.
 //!
-//! The guard is there before its command, so no moment is without it: while the worker
-//! starts a command, the half-made child holds the worker's end of the socket open, too,
-//! and it is a member of the group when it lets go. The worker is the command's parent:
-//! it learns of its end at first hand.
+//! The guard starts before its command, so the command is guarded at every moment.
+//! While the worker starts a command, the new child process also holds the worker's end
+//! of the socket open, and it closes the socket only after it has joined the group. The
+//! worker is the command's parent, so it learns directly when the command ends.
 //!
-//! A guard outlives its command, to serve another one, as long as nothing is left in the
-//! group. It looks from the outside: as a member it would find itself.
+//! A guard outlives its command and serves another one, if its group is empty. The
+//! guard leaves the group for this check, because otherwise it would find itself.
 
 use std::{io, thread, time::Duration};
 
@@ -36,16 +36,16 @@ use crate::{
     interrupts,
 };
 
-/// Between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// From the worker: a command is about to be started in the group.
 pub(super) const ARM: u8 = b'a';
 
-/// From the worker: the command has ended; what it left running is left alone.
+/// From the worker: the command has ended; processes that it left running continue.
 pub(super) const DISARM: u8 = b'd';
 
-/// To the worker: the group is empty but for the guard.
+/// To the worker: the group is empty except for the guard.
 pub(super) const READY: u8 = b'r';
 
 /// Lead the process group of a command
@@ -60,12 +60,13 @@ pub(crate) fn run(_: Args) -> CommandResult {
     serve(getpid()).map_err(|error| cannot(error.into()))
 }
 
-/// The signals for the group are not for its guard.
+/// Makes the guard survive the signals that are sent to the group.
 fn outlive_signals() -> io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     for signal in interrupts::SIGNALS {
-        // What is handled no longer ends the process; nobody needs to hear of it.
+        // A handled signal does not end the process; the guard does not need to receive
+        // it.
         drop(interrupts::handle(signal)?);
     }
     Ok(())
@@ -90,7 +91,7 @@ fn serve(group: Pid) -> Result<(), Errno> {
     }
 }
 
-/// The worker's next order; `None` when the worker is gone.
+/// The worker's next order; `None` when the worker has died.
 fn next_order() -> Option<u8> {
     let mut order = [0];
     match retry_on_intr(|| rustix::io::read(io::stdin(), &mut order)) {
@@ -102,18 +103,19 @@ fn next_order() -> Option<u8> {
 fn say_ready() -> Result<(), Errno> {
     let said = retry_on_intr(|| rustix::io::write(io::stdin(), &[READY]));
     match said {
-        // The worker is gone: the next order tells so.
+        // The worker has died; the next read of an order reports it.
         Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
         said => said.map(drop),
     }
 }
 
-/// Whether no other process is in the guard's own group, which it leaves for that long.
+/// Whether no other process is in the guard's group. The guard leaves the group during
+/// the check.
 fn is_alone_in(group: Pid) -> Result<bool, Errno> {
     let Some(worker) = getppid() else { return Ok(false) };
     let has_left = getpgid(Some(worker)).and_then(|other| setpgid(None, Some(other)));
     if has_left.is_err() {
-        // The worker is gone, and its group with it.
+        // The worker has died, and its group with it.
         return Ok(false);
     }
     let is_empty = test_kill_process_group(group) == Err(Errno::SRCH);
@@ -123,7 +125,7 @@ fn is_alone_in(group: Pid) -> Result<bool, Errno> {
     Ok(is_empty)
 }
 
-/// Ends the group, the guard with it.
+/// Ends the group, including the guard.
 fn end(group: Pid) -> Result<(), Errno> {
     kill_process_group(group, Signal::TERM)?;
     thread::sleep(GRACE);

@@ -17,15 +17,15 @@ use tokio::{
 
 use super::guard::{ARM, DISARM, READY};
 
-/// The hidden command that is a guard.
+/// The hidden command that runs a guard.
 const COMMAND: &str = "lead-group";
 
-/// What a list of processes calls a guard. It does not begin as the program's name does:
-/// a guard must live on when all processes of that name are killed.
+/// The name of a guard in process lists. It does not begin with the program's name,
+/// because a guard must survive when all processes of that name are killed.
 const NAME: &str = "job-guard";
 
-/// Guards without a command. They are kept, since starting one takes as long as many a
-/// command does.
+/// Guards without a command. They are kept, because starting a guard takes as long as a
+/// short command.
 #[derive(Debug, Default)]
 pub(super) struct Guards(Mutex<Vec<Guard>>);
 
@@ -34,7 +34,7 @@ pub(super) struct Guards(Mutex<Vec<Guard>>);
 pub(super) struct Guard {
     process: Child,
     group: Pid,
-    /// When this is closed, the guard ends the command that it was armed for.
+    /// When this socket closes, the guard ends the command that it was armed for.
     orders: UnixStream,
 }
 
@@ -57,7 +57,7 @@ impl Guards {
         }
     }
 
-    /// Ends those without a command.
+    /// Ends the guards without a command.
     pub(super) fn end_idle(&self) {
         self.idle().clear();
     }
@@ -72,13 +72,13 @@ impl Guard {
         let (ours, theirs) = Socket::pair()?;
         let mut command = Command::new(this_program()?);
         command.arg0(NAME).arg(COMMAND).current_dir("/").process_group(0);
-        // A guard needs to know nothing, and no folder is in use because of it.
+        // A guard needs no relq variables, and it must not keep a folder in use.
         for (name, _) in env::vars_os().filter(|(name, _)| is_ours(name)) {
             command.env_remove(name);
         }
         let process =
             command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn()?;
-        // The command holds their end of the socket open.
+        // The command value holds the child's end of the socket open.
         drop(command);
         ours.set_nonblocking(true)?;
         let id = process.id().and_then(|id| i32::try_from(id).ok());
@@ -92,13 +92,13 @@ impl Guard {
         matches!(self.orders.read_u8().await, Ok(READY))
     }
 
-    /// From now on, what is in the group ends when the worker does. `false` when the
-    /// guard has ended.
+    /// From now on, the processes of the group end when the worker dies. Returns
+    /// `false` when the guard has ended.
     pub(super) async fn arm(&mut self) -> bool {
         self.orders.write_all(&[ARM]).await.is_ok()
     }
 
-    /// Whether it runs.
+    /// Whether the guard runs.
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
@@ -116,7 +116,7 @@ fn has_ended() -> io::Error {
     io::Error::other("its guard has ended")
 }
 
-/// The program that runs, also when its file was replaced or removed meanwhile.
+/// The path of the running program, valid even when its file was replaced or removed.
 fn this_program() -> io::Result<PathBuf> {
     let running = Path::new("/proc/self/exe");
     if running.exists() { Ok(running.to_owned()) } else { env::current_exe() }

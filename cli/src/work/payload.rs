@@ -1,8 +1,8 @@
 //! A payload as the standard input of a command.
 //!
-//! It is a file without a name and not a pipe: whoever reads it reads all of it, even
-//! when the worker is killed before it could have written all of it to a pipe. A
-//! payload cut short would look like another, complete one.
+//! The payload is in a file without a name, not in a pipe. So the command can read all
+//! of it even when the worker is killed. With a pipe, a killed worker could leave a
+//! truncated payload, which would look like a complete one.
 
 use std::{
     fs::File,

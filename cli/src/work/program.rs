@@ -10,7 +10,7 @@ use rustix::fs::Access;
 
 use crate::failure::{CommandResult, Failure};
 
-/// A program that is there, and its arguments.
+/// A program that exists, and its arguments.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
@@ -18,8 +18,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Finds the program that the first of `words` names, as a shell would: a mistake
-    /// here must not cost every job an attempt.
+    /// Finds the program that the first of `words` names, as a shell would. A wrong
+    /// name is found here, so that it does not cost every job an attempt.
     pub(super) fn find(words: Vec<OsString>) -> CommandResult<Self> {
         let mut words = words.into_iter();
         let Some(name) = words.next() else {

@@ -1,4 +1,4 @@
-//! A command's standard error: passed on, and its end kept.
+//! Forwards a command's standard error and keeps its end.
 
 use std::{
     collections::VecDeque,
@@ -13,14 +13,15 @@ use tokio::{
     time::timeout,
 };
 
-/// Bytes kept: with the words around them they fit the error that a job keeps.
+/// The number of bytes kept: with the text around them they fit into a job's last
+/// error.
 const KEPT: usize = 3 << 10;
 
-/// How long to wait for the last words of a command that has ended. A process that
-/// it left running may hold the pipe open for ever.
+/// How long to wait for the last output of a command that has ended. A process that it
+/// left running may hold the pipe open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Passes a command's standard error on for as long as anybody writes to it.
+/// Forwards a command's standard error as long as a process writes to it.
 #[derive(Debug)]
 pub(super) struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
@@ -34,9 +35,9 @@ impl StderrTail {
         Self { kept, pump }
     }
 
-    /// The end of what was written, as text.
+    /// The end of the output, as text.
     pub(super) async fn text(self) -> String {
-        // Late words are passed on all the same: the pump is not stopped.
+        // Late output is still forwarded, because the pump is not stopped.
         let _ = timeout(LAST_WORDS, self.pump).await;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(kept.make_contiguous()).trim().to_owned()
@@ -56,7 +57,7 @@ async fn pump(mut from: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
             }
         };
         keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner), read);
-        // When nobody reads relq's own standard error, the command must not suffer.
+        // The command must not fail when relq's own standard error is closed.
         let _ = to.write_all(read).await;
         let _ = to.flush().await;
     }
