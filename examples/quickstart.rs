@@ -1,4 +1,4 @@
-//! Pushes three jobs, works them, and ends when none is left.
+//! Pushes three jobs, runs them, and ends when none is left.
 //!
 //! ```sh
 //! cargo run --example quickstart                           # a file, no server
@@ -21,7 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         queue.push_one(NewJob::new(name)).await?;
     }
 
-    // A real worker runs until it is told to stop; this one until there is no work.
+    // A real worker runs until it is told to stop. This one runs until the queue is
+    // empty.
     let summary = Worker::new(queue.clone())
         .handle_signals()
         .run_until_empty(queue, Duration::MAX, greet)
@@ -30,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Works on one job: `Ok` acknowledges it, an error has it tried again.
+/// Runs one job: `Ok` acknowledges it, an error makes the worker retry it.
 async fn greet(job: JobContext) -> Result<(), Failure> {
     println!("hello, {}", std::str::from_utf8(job.payload())?);
     Ok(())

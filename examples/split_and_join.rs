@@ -1,5 +1,5 @@
-//! Counts the words of a large file as a batch: splits it into parts, has several
-//! workers count one part each, and adds the counts up when the batch completes.
+//! Counts the words of a large file as a batch: splits it into parts, lets several
+//! workers count one part each, and adds up the counts when the batch completes.
 //!
 //! ```sh
 //! cargo run --example split_and_join                    # a file of its own
@@ -7,8 +7,9 @@
 //! cargo run --example split_and_join -- words.txt URL   # on a store with batches
 //! ```
 //!
-//! Whoever dies in between, the answer is right: a part may be counted twice, and
-//! leaves one file all the same; the batch completes once, and pushes the job that joins.
+//! The result is right even if processes die in between. A part may be counted twice,
+//! but still leaves one file. The batch completes once, and pushes the job that joins
+//! the counts.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +32,7 @@ use serde::{Deserialize, Serialize};
 const PART: u64 = 256 * 1024;
 const WORKERS: usize = 4;
 
-/// A piece: where a part of the file begins and ends, and where its counts go.
+/// A piece: the start and end of a part of the file, and the file for its counts.
 #[derive(Serialize, Deserialize)]
 struct Part {
     file: PathBuf,
@@ -40,7 +41,7 @@ struct Part {
     counts: PathBuf,
 }
 
-/// What is to be done when all parts are counted.
+/// The completion job, which runs when all parts are counted.
 #[derive(Serialize, Deserialize)]
 struct Join {
     counts: Vec<PathBuf>,
@@ -65,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let stop = CancellationToken::new();
     let workers = hire(&url, &stop);
     completed(&url, &batch).await?;
-    // The job that joins was pushed in the step that completed the batch.
+    // The step that completed the batch has pushed the joining job.
     while !total.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -77,8 +78,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes the batch. Its id is there before the first call, and so is the token of each:
-/// every call here may be repeated when its answer was lost.
+/// Creates the batch. Its id and the token of each call are made before the first call,
+/// so that every call can be repeated when its reply was lost.
 async fn submit(
     url: &str,
     parts: Vec<Part>,
@@ -104,7 +105,7 @@ async fn submit(
     Ok(id)
 }
 
-/// Tells how far the batch is until it has completed.
+/// Prints the progress of the batch until it has completed.
 async fn completed(url: &str, batch: &BatchId) -> Result<(), Box<dyn Error>> {
     let queue = relq::connect(url, &QueueName::new("parts")?).await?;
     let batches = queue.batch_queue().ok_or("this store has no batches")?;
@@ -120,7 +121,7 @@ async fn completed(url: &str, batch: &BatchId) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Where parts of about the same size begin and end: each after a line.
+/// Splits the file into parts of about the same size, each ending after a line.
 fn split(file: &Path, folder: &Path) -> Result<Vec<Part>, Box<dyn Error>> {
     let size = fs::metadata(file)?.len();
     let mut reader = BufReader::new(File::open(file)?);
@@ -137,8 +138,8 @@ fn split(file: &Path, folder: &Path) -> Result<Vec<Part>, Box<dyn Error>> {
 
 type Workers = tokio::task::JoinSet<Result<(), String>>;
 
-/// Workers that count, as they might run on several machines with one file system, and
-/// one that joins.
+/// Starts the workers that count, which could run on several machines with one file
+/// system, and one that joins.
 fn hire(url: &str, stop: &CancellationToken) -> Workers {
     let mut workers = Workers::new();
     for _ in 0..WORKERS {
@@ -189,7 +190,7 @@ async fn join(join: Join, _: JobContext) -> Result<(), Failure> {
     Ok(write(&join.total, total.into_iter())?)
 }
 
-/// Writes a whole file or none, whoever dies: the name comes last.
+/// Writes a whole file or none, even if the process dies: the file gets its name last.
 fn write<'a>(
     to: &Path,
     counts: impl Iterator<Item = (&'a String, &'a u64)>,

@@ -1,5 +1,5 @@
-//! Jobs of a type of one's own, with retries: a mail server that is busy at first, an
-//! address that will never do, and a payload that nobody can read.
+//! Jobs of an application type, with retries: a mail server that is busy at first, an
+//! address that is never valid, and a payload that cannot be decoded.
 //!
 //! ```sh
 //! cargo run --example typed_jobs
@@ -47,7 +47,7 @@ async fn push_some(queue: &dyn Queue) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Any error is tried again; a `Failure` says otherwise.
+/// Any error is retried, unless it is a `Failure` that says otherwise.
 async fn send(email: Email, job: JobContext) -> Result<(), Failure> {
     if !email.to.contains('@') {
         return Err(Failure::dead(format!("{:?} is no address", email.to)));

@@ -1,7 +1,8 @@
-//! What a job costs on each Redis backend, in figures that no noise moves. A change
-//! that makes one worse fails here, and `docs/patterns.md` shows what is true.
+//! The cost of a job on each Redis backend, in figures that do not depend on noise. A
+//! change that makes a figure worse fails this test, so `docs/patterns.md` stays
+//! correct.
 //!
-//! `COSTS=write cargo test --all-features --test costs` writes the table anew.
+//! `COSTS=write cargo test --all-features --test costs` writes the table again.
 
 use std::{collections::BTreeMap, fs, num::NonZeroU32, path::Path, time::Duration};
 
@@ -22,12 +23,12 @@ const BATCH: u32 = 100;
 
 const PAYLOAD: usize = 256;
 
-/// How much a figure may differ from what is written: bytes vary with the digits of a
-/// counter, reads with how the system hands over what was written, and where a key is
-/// drawn by chance, commands too.
+/// How much a figure may differ from the table. Bytes vary with the digits of a
+/// counter. Reads vary with how the system splits the data of a connection. Where a key
+/// is chosen at random, commands vary too.
 const TOLERANCE: f64 = 0.06;
 
-/// What one stretch of work cost the server for each job.
+/// The cost of some work for the server, per job.
 #[derive(Clone, Copy)]
 struct Cost {
     commands: f64,
@@ -96,7 +97,7 @@ async fn measure(backend: &str) -> Vec<f64> {
     let work_many = cost(&server, work(queue, BATCH)).await;
     let waiting = waiting(&server, queue).await;
 
-    // Into how many reads a large call falls is the system's affair.
+    // The operating system decides into how many reads a large call is split.
     let of_one = |cost: Cost| [cost.commands, cost.round_trips, cost.bytes];
     let of_many = |cost: Cost| [cost.commands, cost.bytes];
     let ones = [push_one, work_one].into_iter().flat_map(of_one);
@@ -104,8 +105,8 @@ async fn measure(backend: &str) -> Vec<f64> {
     ones.chain(many).chain([waiting]).collect()
 }
 
-/// Bytes of memory for each of many jobs that wait: so many that those of a client more
-/// or less do not count.
+/// Bytes of memory for each of many waiting jobs. There are so many jobs that the
+/// memory of a client does not matter.
 async fn waiting(server: &Server, queue: &dyn Queue) -> f64 {
     const MANY: u32 = 20_000;
     let empty = memory(server);
@@ -119,7 +120,7 @@ fn jobs(count: u32) -> Vec<NewJob> {
     (0..count).map(|_| NewJob::new(vec![b'x'; PAYLOAD])).collect()
 }
 
-/// Works all jobs: each turn settles what the one before it claimed.
+/// Runs all jobs: each call settles the jobs that the call before it claimed.
 async fn work(queue: &dyn Queue, batch: u32) {
     let worker = WorkerId::new("worker").expect("the id is allowed");
     let max = NonZeroU32::new(batch).expect("not zero");
@@ -139,7 +140,7 @@ async fn work(queue: &dyn Queue, batch: u32) {
     assert_eq!(worked, JOBS as usize, "each job was claimed once");
 }
 
-/// What `work` costs, but for looking.
+/// The cost of `work`, without the cost of measuring.
 async fn cost(server: &Server, work: impl Future<Output = ()>) -> Cost {
     let looking = {
         let before = Counters::read(server);
@@ -159,7 +160,7 @@ async fn cost(server: &Server, work: impl Future<Output = ()>) -> Cost {
 #[derive(Clone, Copy)]
 struct Counters {
     commands: f64,
-    /// Times that the server found something to read.
+    /// How often the server found something to read.
     reads: f64,
     bytes: f64,
 }

@@ -1,4 +1,4 @@
-//! R25: a queue on Redis has one owner, whichever of relq's backends come.
+//! R25: a queue on Redis has one owner, whichever backends of relq try to open it.
 #![cfg(all(
     feature = "circular",
     feature = "keyspace",
@@ -48,7 +48,7 @@ async fn open(server: &Server, way: (&str, &str)) -> Arc<dyn Queue> {
     relq::connect(&url(server, way), &named("q")).await.unwrap()
 }
 
-/// Why the queue cannot be opened in that way.
+/// The error of opening the queue in that way.
 async fn refusal(server: &Server, way: (&str, &str)) -> String {
     let refused = relq::connect(&url(server, way), &named("q")).await;
     unusable(refused.err().unwrap_or_else(|| panic!("{way:?} is let in")))
@@ -65,7 +65,7 @@ async fn take(queue: &dyn Queue, lease: Duration) -> Delivery {
     queue.claim_one(&ask).await.unwrap().unwrap()
 }
 
-/// All that is on the server, byte for byte.
+/// The whole content of the server, byte for byte.
 fn contents(server: &Server) -> String {
     let script = "local keys, all = redis.call('KEYS', '*'), {} table.sort(keys) \
                   for _, key in ipairs(keys) do \
@@ -85,7 +85,8 @@ fn keys(server: &Server) -> Vec<String> {
     answer.lines().skip(2).step_by(2).map(str::to_owned).collect()
 }
 
-/// Each backend is kept away from the live jobs of each other one, and told the URL.
+/// Each backend refuses the live jobs of every other one, and its error names the right
+/// URL.
 #[tokio::test]
 async fn no_backend_touches_the_queue_of_another() {
     for owner in WAYS {
@@ -109,7 +110,8 @@ async fn no_backend_touches_the_queue_of_another() {
     }
 }
 
-/// Clients of one backend may differ in its option: the marker stays the first one's.
+/// Clients of one backend may use different values of its option: the marker keeps the
+/// first client's value.
 #[tokio::test]
 async fn both_modes_of_a_backend_share_a_queue() {
     for (backend, option) in
@@ -135,7 +137,8 @@ async fn both_modes_of_a_backend_share_a_queue() {
     }
 }
 
-/// Of two backends that write first at once, one has the queue and the other nothing.
+/// When two backends make the first write at the same time, one owns the queue and the
+/// other writes nothing.
 #[tokio::test]
 async fn one_of_two_first_writers_wins() {
     let server = Server::start();
@@ -173,8 +176,8 @@ async fn one_of_two_first_writers_wins() {
     assert!(winners.len() > 1, "{winners:?}");
 }
 
-/// Any key of any backend's, alone and without a marker, keeps all backends away: the
-/// names in `queue-redis/src/layout.rs` are those that the backends use.
+/// Any single key of any backend, without a marker, makes all backends refuse the
+/// queue. So the names in `queue-redis/src/layout.rs` are those that the backends use.
 #[tokio::test]
 async fn each_key_of_each_backend_needs_a_marker() {
     for owner in WAYS {
@@ -198,15 +201,15 @@ async fn each_key_of_each_backend_needs_a_marker() {
     }
 }
 
-/// The marker itself, and keys in whose names there is an id: others are always there
-/// with them.
+/// The marker itself, and keys whose names contain an id: such keys never exist without
+/// other keys.
 fn is_marker_or_of_one_id(key: &str) -> bool {
     let of_one = ["w:", "batch:record:", "batch:pieces:", "batch:live:"];
     let part = key.trim_start_matches("{q}:");
     part == "marker" || of_one.iter().any(|begin| part.starts_with(begin))
 }
 
-/// Does so much that each structure of the queue has something in it.
+/// Makes enough calls that each structure of the queue has content.
 async fn fill(queue: &dyn Queue) {
     let can = queue.capabilities();
     let key = |key| UniqueKey::new(key).unwrap();
@@ -273,7 +276,7 @@ async fn a_queue_without_a_marker_is_marked_at_rest() {
     }
 }
 
-/// A marker that is right is left alone, whoever works.
+/// A correct marker does not change, also while workers run.
 #[tokio::test]
 async fn the_right_marker_can_be_set_at_any_time() {
     for way in WAYS {
@@ -289,7 +292,7 @@ async fn the_right_marker_can_be_set_at_any_time() {
     }
 }
 
-/// A queue cannot be marked as one of a backend that does not have its keys.
+/// A queue cannot be marked for a backend that does not know its keys.
 #[tokio::test]
 async fn a_queue_is_not_marked_as_what_it_is_not() {
     for owner in [WAYS[0], WAYS[1], WAYS[6]] {
@@ -310,7 +313,8 @@ async fn a_queue_is_not_marked_as_what_it_is_not() {
     }
 }
 
-/// What another backend's recovery has yet to do is not taken from it.
+/// A queue is not marked for another backend while its own backend still has jobs to
+/// recover.
 #[tokio::test]
 async fn a_queue_with_ended_leases_is_not_given_to_another() {
     let server = Server::start();
@@ -324,7 +328,7 @@ async fn a_queue_with_ended_leases_is_not_given_to_another() {
     assert_eq!(marker(&server), "relq 1 keyspace");
 }
 
-/// What a newer relq wrote is not marked by an older one.
+/// An older relq does not mark a queue that a newer relq wrote.
 #[tokio::test]
 async fn a_newer_marker_is_left_alone() {
     let server = Server::start();
@@ -337,7 +341,7 @@ async fn a_newer_marker_is_left_alone() {
     assert_eq!(marker(&server), "relq 2 zset");
 }
 
-/// More queues than a page has are all found, and nothing else is.
+/// All queues are found when there are more than one page, and nothing else is found.
 #[tokio::test]
 async fn all_queues_are_found_by_page() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT, for a worker that was told to handle them. They are the
-//! process's own, so this one test has a program to itself.
+//! SIGTERM and SIGINT, for a worker that handles them. Signals go to the whole process,
+//! so this test has its own program.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -2,9 +2,9 @@
 //!
 //! # How
 //!
-//! All jobs of a queue are in one map behind one lock, and each says where it is, so
-//! that none can be in two places. What the contract asks for is in `state`; the rest
-//! is plumbing.
+//! All jobs of a queue are in one map behind one lock, and each job holds its state, so
+//! that no job can be in two states. The module `state` implements the contract; the
+//! other modules only call it.
 
 mod operator;
 mod queue;

@@ -39,7 +39,7 @@ impl Operator for MemoryQueue {
     async fn purge(&self) -> Result<u64, Error> {
         Ok(self.step(|state, _| {
             let removed = state.jobs.len() as u64;
-            // Numbers go on, so that old receipts stay worthless (R7).
+            // The numbers continue, so that old receipts stay invalid (R7).
             let (is_paused, last_number) = (state.is_paused, state.last_number);
             *state = State { is_paused, last_number, ..State::default() };
             removed
@@ -60,7 +60,7 @@ impl Operator for MemoryQueue {
         Ok(())
     }
 
-    /// A job cannot be in two places here: there is one map.
+    /// A job cannot be in two states here, because there is one map.
     async fn audit(&self) -> Result<Audit, Error> {
         let jobs = self.step(|state, _| state.jobs.len() as u64);
         Ok(Audit { jobs, problems: Vec::new() })
@@ -134,7 +134,8 @@ impl State {
     }
 }
 
-/// Where a job is in the list of its state: the soonest due first, else in its turn.
+/// The position of a job in the list of its state: by due time if scheduled, else by
+/// its queue position.
 fn position(position: u64, job: &Job) -> [u8; 16] {
     let due = match job.state {
         StoredState::Scheduled { due } => due.unix_ms().max(0),

@@ -18,10 +18,10 @@ use relq_core::{
 
 use crate::state::{Job, State};
 
-/// How often a claim that waits looks again. Nothing wakes it.
+/// How often a waiting claim polls. No notification wakes it.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What this backend has, and what it takes.
+/// The options and limits of this backend.
 const CAPABILITIES: Capabilities = Capabilities {
     backend: "memory",
     supported: &[Capability::Delay],
@@ -37,7 +37,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     },
 };
 
-/// Where queues are, by name. Clones are the same store.
+/// The queues of the store, by name. Clones share the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<BTreeMap<QueueName, State>>>);
 
@@ -63,7 +63,8 @@ impl fmt::Display for MemoryQueue {
 }
 
 impl MemoryQueue {
-    /// One step: nobody sees the queue between its beginning and its end.
+    /// Runs one atomic step: no other caller sees the queue between its start and its
+    /// end.
     pub(crate) fn step<T>(&self, step: impl FnOnce(&mut State, Timestamp) -> T) -> T {
         let mut queues = self.store.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.environment.clock().now();

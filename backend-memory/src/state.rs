@@ -1,4 +1,4 @@
-//! One queue: its jobs, each in one place, and the steps between the places.
+//! One queue: its jobs, each in one state, and the steps between the states.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
@@ -7,18 +7,19 @@ use relq_core::{
     Settlement, Timestamp, Disposition, WorkerId,
 };
 
-/// The jobs of a queue, and what it counts and remembers.
+/// The jobs of a queue, its counters and its remembered leases.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// By their turn: who is before whom in the line.
+    /// The jobs by their position in the queue.
     pub(crate) jobs: BTreeMap<u64, Job>,
-    /// Leases of cancelled jobs, until a heartbeat asks or they would have ended.
+    /// Leases of cancelled jobs, until a heartbeat names them or they would have
+    /// expired.
     pub(crate) cancelled_leases: BTreeMap<u64, Timestamp>,
     pub(crate) is_paused: bool,
     pub(crate) finished: u64,
     pub(crate) discarded: u64,
     pub(crate) cancelled: u64,
-    /// The last number given out: turns and leases share them.
+    /// The last number used: positions and leases share one sequence.
     pub(crate) last_number: u64,
 }
 
@@ -42,7 +43,7 @@ pub(crate) enum StoredState {
 #[derive(Debug, Clone)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,
-    /// Unlike that of any other lease of this queue (R7).
+    /// A number that no other lease of this queue has (R7).
     pub(crate) number: u64,
     pub(crate) since: Timestamp,
     pub(crate) until: Timestamp,
@@ -76,7 +77,7 @@ impl Job {
         }
     }
 
-    /// Adds to the last error that this attempt's lease has ended (R11).
+    /// Adds to the last error that the lease of this attempt expired (R11).
     fn note_lost_lease(&mut self) {
         let this = format!("attempt {}: lease ended, no heartbeat", self.attempt);
         let last = self.last_error.take().map(|last| last + "; ");
@@ -108,13 +109,13 @@ fn wait_until(delay: Duration, now: Timestamp) -> StoredState {
 }
 
 impl State {
-    /// Puts a job at the end of the line.
+    /// Puts a job at the back of the queue.
     pub(crate) fn enqueue(&mut self, job: Job) {
         let position = self.next_number();
         self.jobs.insert(position, job);
     }
 
-    /// Leases what is ready, what has just fallen due included (R14).
+    /// Leases ready jobs, including those that have just become due (R14).
     pub(crate) fn claim(
         &mut self,
         ask: &ClaimRequest,
@@ -146,7 +147,8 @@ impl State {
         job.delivery(number, length)
     }
 
-    /// Where the job is whose lease this receipt proves, if it does still (R7).
+    /// The position of the job whose lease this receipt proves, if it still holds it
+    /// (R7).
     fn held(&self, receipt: &Receipt) -> Option<u64> {
         let is_it = |job: &Job| {
             let number = job.lease().map(|lease| lease.number.to_be_bytes());
@@ -181,7 +183,7 @@ impl State {
         Settled::Applied
     }
 
-    /// Puts a job back in its old turn, which is before all that wait (R24).
+    /// Puts a job back at its old position, which is before all waiting jobs (R24).
     fn give_back(&mut self, position: u64, mut job: Job) {
         job.attempt -= 1;
         job.state = StoredState::Ready;
@@ -219,7 +221,7 @@ impl State {
         count
     }
 
-    /// One page of what is overdue and what is due (R9, R14).
+    /// Recovers one page of jobs that are overdue or due (R9, R14).
     pub(crate) fn recover(&mut self, page: NonZeroU32, now: Timestamp) -> Recovered {
         self.cancelled_leases.retain(|_, until| *until > now);
         let mut done = Recovered::default();
@@ -244,7 +246,7 @@ impl State {
         done
     }
 
-    /// Makes up to `most` jobs ready whose time has come, the soonest first.
+    /// Makes up to `most` due jobs ready, the earliest first.
     fn promote(&mut self, most: usize, now: Timestamp) -> u32 {
         let mut due: Vec<_> = self
             .jobs

@@ -1,4 +1,4 @@
-//! relq's conformance suite, on this backend. This file is all that it takes.
+//! Runs relq's conformance suite on this backend. No other file is needed.
 
 use std::sync::Arc;
 

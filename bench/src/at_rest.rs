@@ -1,4 +1,4 @@
-//! What an idle worker costs, and how soon a dead one's jobs are worked again.
+//! The cost of an idle worker, and the time until a dead worker's jobs run again.
 
 use std::{
     num::NonZeroU32,
@@ -25,20 +25,20 @@ use crate::{
 /// The lease of the worker that dies.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Jobs that it held.
+/// Jobs that the worker held when it died.
 const HELD: u32 = 100;
 
-/// Without its jobs after this long, they are lost.
+/// Jobs that do not come back within this time count as lost.
 const LOST: Duration = Duration::from_secs(60);
 
-/// A backend with nothing to do, and after a death.
+/// The results of a backend with an idle worker, and after the death of a worker.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct AtRest {
     pub(crate) backend: String,
     /// Commands that an idle worker with 64 slots sends in a second.
     pub(crate) idle_commands_per_s: Option<f64>,
     /// From the end of a dead worker's leases of 1 s to the start of its last job on
-    /// another worker, whose reaper looks every second.
+    /// another worker, whose reaper runs every second.
     pub(crate) recovered_ms_after_lease: f64,
     /// Whether each of its jobs was handled once.
     pub(crate) exact: bool,

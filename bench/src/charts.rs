@@ -21,7 +21,7 @@ type Drawn = Result<(), Box<dyn Error>>;
 
 const SIZE: (u32, u32) = (880, 420);
 
-/// Told apart by eyes of all kinds (Okabe and Ito, 2008).
+/// Colours that people with colour blindness can distinguish (Okabe and Ito, 2008).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(153, 153, 153),
     RGBColor(0, 114, 178),
@@ -48,7 +48,7 @@ struct Bars<'a> {
     unit: &'a str,
     groups: Vec<String>,
     names: Vec<String>,
-    /// By group, then by name.
+    /// The values by group, then by name.
     values: Vec<Vec<Option<f64>>>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn throughput(results: &Results, file: &Path) -> Drawn {
     .draw(file)
 }
 
-/// From the push to the handler: half of the jobs are sooner, and 99 of 100.
+/// The time from the push to the handler: the median and the 99th percentile.
 pub(crate) fn hand_over(results: &Results, file: &Path) -> Drawn {
     let Some(durability) = results.durabilities().first().copied() else {
         return Ok(());
@@ -176,7 +176,7 @@ impl Bars<'_> {
     }
 }
 
-/// An axis with a stretch of length 1 for each group, named in its middle.
+/// An axis with a section of length 1 for each group, with its name in the middle.
 struct Groups<'a>(&'a [String]);
 
 impl Ranged for Groups<'_> {
@@ -207,7 +207,7 @@ impl ValueFormatter<f64> for Groups<'_> {
     }
 }
 
-/// What a job costs beside more and more others.
+/// The cost of a job against the number of other jobs.
 pub(crate) fn growth(results: &Results, many: Many, file: &Path) -> Drawn {
     let points: Vec<_> =
         results.growth.iter().filter(|growth| growth.many == many).collect();
@@ -260,12 +260,12 @@ fn draw_growth(
     Ok(())
 }
 
-/// A piece of a line of that colour, for the legend.
+/// A short line of that colour, for the legend.
 fn sample_of(colour: RGBColor, (x, y): (i32, i32)) -> PathElement<(i32, i32)> {
     PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2))
 }
 
-/// The title of the chart, and what is counted along it.
+/// The title of the chart, and the label of its horizontal axis.
 fn words(many: Many) -> (&'static str, &'static str) {
     match many {
         Many::Waiting => ("A job's cost beside others that wait", "jobs waiting"),
@@ -286,7 +286,8 @@ fn lines<'a>(points: &[&'a Growth]) -> Vec<(&'a str, Vec<(f64, f64)>)> {
     lines
 }
 
-/// From below the least to above the largest, for an axis of powers.
+/// The range from below the smallest to above the largest value, for a logarithmic
+/// axis.
 fn around(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let least = values.clone().reduce(f64::min).unwrap_or(1.0).max(1e-3);
     let largest = values.reduce(f64::max).unwrap_or(10.0).max(least * 2.0);

@@ -1,4 +1,4 @@
-//! The command line, and what is measured because of it.
+//! The command line, and the measurements that it selects.
 
 use std::{num::NonZeroU64, path::PathBuf};
 
@@ -18,16 +18,16 @@ use crate::{
     tally, text,
 };
 
-/// Compare the backends' speed on a server of yours
+/// Compare the backends' speed on your server
 ///
-/// Runs the same workloads on each backend and on the bare store, in turn, so that what
-/// disturbs one disturbs all; the ratio to the bare store is what to go by. Each job is
-/// counted: a run that missed one or handled one twice is void, and the exit code is 1.
+/// Runs the same workloads on each backend and on the bare store, in turn, so that a
+/// disturbance affects all of them. Compare the ratios to the bare store. Each job is
+/// counted: a run that missed a job or ran a job twice is void, and the exit code is 1.
 ///
-/// The server is that of --url or RELQ_URL, which should have nothing else to do, or a
-/// private redis-server, which is then also measured with a log synced every second and
-/// before each answer. SQLite is measured in a temporary file in the current folder.
-/// Queues of the benchmark's own are removed afterwards.
+/// The server is that of --url or RELQ_URL, which should have no other load, or a
+/// private redis-server. The private server is also measured with a log synced every
+/// second and before each reply. SQLite is measured in a temporary file in the current
+/// folder. The queues of the benchmark are removed afterwards.
 #[derive(Parser, Debug)]
 #[command(name = "relq-bench", version, max_term_width = 88)]
 #[command(mut_arg("url", |url| url.help("The Redis server [default: a private one]")))]
@@ -39,7 +39,8 @@ pub(crate) struct Bench {
     #[arg(long = "backend", value_name = "NAME", value_delimiter = ',')]
     backends: Vec<String>,
 
-    /// Jobs of each workload with many at once; a tenth of it goes one at a time
+    /// Jobs of each workload with many at once; a tenth of it for workloads of one job
+    /// at a time
     #[arg(long, value_name = "N", default_value = "100000")]
     jobs: NonZeroU64,
 
@@ -47,11 +48,11 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "BYTES", default_value = "256")]
     payload: usize,
 
-    /// Measure less, in about three minutes
+    /// Run a shorter benchmark of about three minutes
     #[arg(long, conflicts_with = "jobs")]
     quick: bool,
 
-    /// Print a JSON value a line in place of tables
+    /// Print one JSON value per line instead of tables
     #[arg(long)]
     json: bool,
 
@@ -61,7 +62,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Reads the command line, or says what is wrong with it and exits with 2.
+    /// Reads the command line. If it is invalid, prints why and exits with 2.
     pub(crate) fn from_command_line() -> Self {
         Self::try_parse().unwrap_or_else(|error| end(&error))
     }
@@ -136,7 +137,7 @@ impl Bench {
         Err(Failure::Reported)
     }
 
-    /// The flags that give the same again.
+    /// The flags that repeat the same run.
     fn command_line(&self) -> String {
         let mut words = Vec::new();
         if !self.backends.is_empty() {
@@ -172,7 +173,7 @@ async fn measure(
     Ok(())
 }
 
-/// One server after the other, so that none disturbs another.
+/// Runs one server after the other, so that they do not disturb each other.
 async fn on_private_servers(
     measuring: &mut Measuring,
     backends: &[String],

@@ -1,11 +1,11 @@
-//! Who is measured: a backend, or the store without relq.
+//! A measured system: a backend, or the store without relq.
 
 use crate::{
     failure::CommandResult, plan::Plan, queue::QueueContender, raw_redis::RawRedis,
     raw_sqlite::RawSqlite, sample::Sample, workload::Workload,
 };
 
-/// One that runs the workloads.
+/// A system that runs the workloads.
 #[derive(Debug)]
 pub(crate) enum Contender {
     Queue(QueueContender),
@@ -23,8 +23,8 @@ impl Contender {
         }
     }
 
-    /// Runs a workload once. One that drains takes what the one before it pushed.
-    /// `None` where there is nothing of the kind.
+    /// Runs a workload once. A draining workload takes the jobs that the one before it
+    /// pushed. Returns `None` if the store has no such workload.
     pub(crate) async fn run(
         &mut self,
         workload: Workload,
@@ -37,7 +37,7 @@ impl Contender {
         }
     }
 
-    /// Removes what it left.
+    /// Removes its data.
     pub(crate) async fn clean_up(&mut self) -> CommandResult {
         match self {
             Self::Queue(queue) => queue.clean_up().await,

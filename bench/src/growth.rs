@@ -1,4 +1,4 @@
-//! What one job more costs, the more there are.
+//! The cost of one more job as the number of jobs grows.
 
 use std::{
     num::NonZeroU32,
@@ -18,10 +18,10 @@ use crate::{
 /// Jobs pushed, claimed and finished, one after the other, at each size.
 const CYCLES: u64 = 300;
 
-/// Nothing is lost to a lease in a benchmark.
+/// A long lease, so that none expires during the benchmark.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// What there is many of.
+/// The state of the many other jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Many {
@@ -29,7 +29,7 @@ pub(crate) enum Many {
     Leased,
 }
 
-/// The cost of one job beside so many others.
+/// The cost of one job beside a number of other jobs.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Growth {
     pub(crate) backend: String,
@@ -41,7 +41,7 @@ pub(crate) struct Growth {
 }
 
 /// Measures at each size of the plan. A size that cannot be reached in time is left
-/// out, and so are those behind it.
+/// out, and so are the larger ones.
 pub(crate) async fn measure(
     contender: &QueueContender,
     many: Many,
@@ -64,7 +64,7 @@ pub(crate) async fn measure(
     Ok(growth)
 }
 
-/// Makes it that many; answers whether that was done in time.
+/// Grows the queue to `size` jobs; returns whether it finished in time.
 async fn grow(
     contender: &QueueContender,
     many: Many,
@@ -149,7 +149,7 @@ pub(crate) fn worker(name: &str) -> CommandResult<WorkerId> {
     WorkerId::new(name).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// A queue of the benchmark's own.
+/// The name of a queue that only the benchmark uses.
 pub(crate) fn queue_name(random: &str) -> CommandResult<QueueName> {
     QueueName::new(format!("relq-bench-{random}"))
         .map_err(|error| Failure::Failed(error.to_string()))

@@ -1,4 +1,4 @@
-//! The `relq-bench` program: the backends compared, on a server of yours.
+//! The `relq-bench` program: compares the backends on your server.
 
 mod at_rest;
 mod charts;

@@ -1,4 +1,4 @@
-//! The order in which things are measured.
+//! The order of the measurements.
 
 use std::io::IsTerminal;
 
@@ -24,14 +24,14 @@ use crate::{
 
 const LINE: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
 
-/// Measures, and gathers what comes out.
+/// Measures, and collects the results.
 #[derive(Debug)]
 pub(crate) struct Measuring {
     plan: Plan,
     results: Results,
 }
 
-/// Contenders on one store, the raw one first.
+/// The contenders on one store, the raw store first.
 struct Field {
     durability: String,
     contenders: Vec<Contender>,
@@ -47,8 +47,8 @@ impl Measuring {
         self.results
     }
 
-    /// Measures the backends on Redis among `backends`. What has to do with memory and
-    /// growth is measured once, on the first server.
+    /// Measures the backends on Redis among `backends`. Memory and growth are measured
+    /// once, on the first server.
     pub(crate) async fn on_server(
         &mut self,
         server: Server,
@@ -93,7 +93,7 @@ impl Measuring {
         Ok(())
     }
 
-    /// All contenders do each workload in turn, the raw one first.
+    /// All contenders run each workload in turn, the raw store first.
     async fn workloads(&mut self, field: &mut Field) -> CommandResult {
         let rounds = self.plan.repetitions * Workload::ALL.len();
         let bar = progress(rounds * field.contenders.len());
@@ -151,8 +151,8 @@ impl Measuring {
     }
 }
 
-/// A backend's queue on the server; `None`, and a word to the person, when the server
-/// has no room for it.
+/// A backend's queue on the server. Returns `None`, and prints a message, when the
+/// server has no empty database for it.
 async fn open(
     server: &Server,
     backend: &str,

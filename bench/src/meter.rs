@@ -1,4 +1,4 @@
-//! What a Redis server says that it did, before and after.
+//! The counters of a Redis server, read before and after the work.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use crate::{
     sample::count,
 };
 
-/// What a stretch of work cost the server.
+/// The cost of some work for the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) commands: u64,
-    /// Times that the server found something to read: a round trip each.
+    /// How often the server found something to read: one round trip each.
     pub(crate) reads: u64,
-    /// Bytes in and out.
+    /// Bytes received and sent.
     pub(crate) bytes: u64,
-    /// Of user and system time.
+    /// User and system time, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Bytes more in use than before.
+    /// The growth of the memory in use, in bytes.
     pub(crate) memory: f64,
 }
 
@@ -53,7 +53,7 @@ impl Meter {
         Ok(Reading::of(&info))
     }
 
-    /// What was spent since `before`, but for the readings themselves.
+    /// The cost since `before`, without the readings themselves.
     pub(crate) async fn since(&self, before: Reading) -> CommandResult<Spent> {
         let after = self.read().await?;
         Ok(Spent {
@@ -83,7 +83,7 @@ impl Reading {
     }
 }
 
-/// A command that relq does not send failed.
+/// The failure of a command that the benchmark itself sent.
 pub(crate) fn failed(error: &redis::RedisError) -> Failure {
     Failure::Failed(format!("the server does not do as the benchmark asks: {error}"))
 }

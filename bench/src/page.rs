@@ -17,7 +17,7 @@ pub(crate) const FILE: &str = "measurements.md";
 /// The folder of its charts.
 const CHARTS: &str = "measurements";
 
-/// What was tried by hand stands behind this line and is kept.
+/// Text after this line is written by hand and kept.
 const KEEP: &str = "<!-- what follows is written by hand and kept -->";
 
 /// Writes the page and its charts into `folder`.
@@ -83,7 +83,7 @@ const WORKLOADS: &str = "\
 
 ";
 
-/// What it ran on, and when.
+/// The machine and the date of the run.
 fn machine(results: &Results) -> String {
     let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
     let now = now.to_string();

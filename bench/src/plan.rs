@@ -1,4 +1,4 @@
-//! How much of everything is measured.
+//! The sizes of the measurements.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ pub(crate) struct Plan {
     pub(crate) single: u64,
     /// Jobs of the workloads with many tasks or large batches.
     pub(crate) many: u64,
-    /// Jobs whose way to an idle worker is timed.
+    /// Jobs whose delivery to an idle worker is timed.
     pub(crate) handed: u64,
     /// Bytes of a payload.
     pub(crate) payload: usize,
     /// How many jobs wait while the cost of one more is measured.
     pub(crate) waiting: Vec<u64>,
-    /// How many are leased meanwhile.
+    /// How many jobs are leased while the cost of one more is measured.
     pub(crate) leased: Vec<u64>,
-    /// How long an idle worker is watched.
+    /// How long an idle worker is observed.
     pub(crate) idle: Duration,
-    /// No workload takes longer: what was done by then is what counts.
+    /// The time limit of a workload: the jobs done by then count.
     pub(crate) patience: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! Many tasks that take numbers from one source until it is dry or the time is over.
+//! Many tasks that take numbers from one source until it is empty or the time has
+//! passed.
 
 use std::{
     sync::{
@@ -24,17 +25,17 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Those below `end`, for as long as `patience`.
+    /// The numbers below `end`, for at most `patience`.
     pub(crate) fn below(end: u64, patience: Duration) -> Self {
         Self { next: Arc::default(), end, deadline: Instant::now() + patience }
     }
 
-    /// The next number. Each that is given is used.
+    /// The next number. The caller must use each number.
     pub(crate) fn take(&self) -> Option<u64> {
         self.take_many(1).map(|numbers| numbers.start)
     }
 
-    /// The next `most` numbers, or what is left.
+    /// The next `most` numbers, or the remaining ones.
     pub(crate) fn take_many(&self, most: usize) -> Option<std::ops::Range<u64>> {
         if Instant::now() >= self.deadline {
             return None;
@@ -44,13 +45,13 @@ impl Numbers {
         (from < self.end).then(|| from..self.end.min(from + most))
     }
 
-    /// How many were given.
+    /// How many numbers were taken.
     pub(crate) fn given(&self) -> u64 {
         self.next.load(Relaxed).min(self.end)
     }
 }
 
-/// Runs `TASKS` of the same task and waits for all.
+/// Runs `TASKS` copies of a task and waits for all.
 pub(crate) async fn in_tasks<F>(task: impl Fn() -> F) -> CommandResult
 where
     F: Future<Output = CommandResult> + Send + 'static,

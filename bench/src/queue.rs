@@ -1,4 +1,4 @@
-//! A backend of relq, worked by relq's worker as it comes.
+//! A backend of relq, with relq's worker in its default settings.
 
 use std::{
     num::NonZeroU32,
@@ -22,16 +22,16 @@ use crate::{
     workload::{BATCH, CROWD, TASKS, Workload},
 };
 
-/// How long a worker is left alone before it is taken to be asleep.
+/// How long a worker gets no jobs before it counts as idle.
 const FALLING_ASLEEP: Duration = Duration::from_millis(200);
 
-/// How long it is left alone between two jobs.
+/// How long it gets no job between two jobs.
 const NODDING_OFF: Duration = Duration::from_millis(2);
 
-/// Without an end after this long, jobs are missing.
+/// If a drain takes longer than this, jobs are missing.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
 
-/// A queue of the benchmark's own.
+/// A queue that only the benchmark uses.
 #[derive(Debug)]
 pub(crate) struct QueueContender {
     name: String,
@@ -133,7 +133,7 @@ impl QueueContender {
         Ok(None)
     }
 
-    /// Works all that was pushed, and answers whether each was handled once.
+    /// Runs all pushed jobs, and returns whether each was handled once.
     async fn drain(&self, concurrency: NonZeroU32) -> CommandResult<Option<bool>> {
         let (tally, jobs) = (Arc::clone(&self.tally), self.pushed);
         let done = CancellationToken::new();

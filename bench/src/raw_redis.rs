@@ -1,4 +1,4 @@
-//! Redis without relq: what the same work costs at least.
+//! Redis without relq: the least cost of the same work.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,7 +15,7 @@ use crate::{
     workload::{BATCH, Workload},
 };
 
-/// Takes a batch and leases it, as little as can be done for that.
+/// Takes some jobs and leases them with the fewest commands.
 const CLAIM: &str = "
     local taken = redis.call('RPOP', KEYS[1], ARGV[1])
     if not taken then return {} end
@@ -26,11 +26,11 @@ const CLAIM: &str = "
     redis.call('ZADD', KEYS[2], unpack(leases))
     return taken";
 
-/// Two keys of the benchmark's own, on connections of its own.
+/// Two keys that only the benchmark uses, on separate connections.
 #[derive(Debug)]
 pub(crate) struct RawRedis {
     conn: MultiplexedConnection,
-    /// For the command that waits.
+    /// The connection for the waiting command.
     waiting: MultiplexedConnection,
     meter: Meter,
     queue: String,

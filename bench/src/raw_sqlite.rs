@@ -1,4 +1,4 @@
-//! SQLite without relq, with the same durability: what the same work costs at least.
+//! SQLite without relq, with the same durability: the least cost of the same work.
 
 use std::{path::Path, time::Instant};
 
@@ -38,7 +38,7 @@ impl RawSqlite {
         Ok(Self { conn, tally: Tally::new(0), pushed: 0 })
     }
 
-    /// `None` for what SQLite knows no way to do: to wait.
+    /// Returns `None` for the workload that waits, because SQLite has no call for it.
     pub(crate) fn run(
         &mut self,
         workload: Workload,

@@ -1,4 +1,4 @@
-//! All that was measured.
+//! All results of a run.
 
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ impl Results {
         all
     }
 
-    /// The backends, in the order in which they ran; those of raw stores are left out.
+    /// The backends, in the order in which they ran, without the raw stores.
     pub(crate) fn backends(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for figures in &self.figures {
@@ -63,7 +63,7 @@ impl Results {
         all
     }
 
-    /// One object a line: workloads, then growth, then what is at rest.
+    /// One object per line: workloads, then growth, then the idle and recovery results.
     pub(crate) fn json_lines(&self) -> CommandResult<String> {
         let figures = self.figures.iter().map(to_json);
         let growth = self.growth.iter().map(to_json);

@@ -1,4 +1,4 @@
-//! What one run of a workload came to, and what several of them come to together.
+//! The results of one run of a workload, and of several runs together.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::{meter::Spent, workload::Workload};
 pub(crate) struct Sample {
     pub(crate) jobs: u64,
     pub(crate) took: Duration,
-    /// How long each job took on its way, where that is what is measured.
+    /// The delivery time of each job, if the workload measures it.
     pub(crate) latencies: Vec<Duration>,
     /// What it cost the server, if there is one.
     pub(crate) spent: Option<Spent>,
-    /// Whether each job was handled once and none was missing; `None` where nothing is
-    /// handled.
+    /// Whether each job was handled once and none was missing; `None` if the workload
+    /// handles no jobs.
     pub(crate) exact: Option<bool>,
 }
 
@@ -32,7 +32,7 @@ impl Sample {
         Some(sorted[last * of_100 / 100].as_secs_f64() * 1e6)
     }
 
-    /// Its median latency, where that of `raw` is 1.
+    /// Its median latency, relative to that of `raw`.
     fn median_of(&self, raw: &Self) -> Option<f64> {
         Some(self.percentile_us(50)? / raw.percentile_us(50)?)
     }
@@ -109,7 +109,7 @@ impl Figures {
     }
 }
 
-/// The least and the largest.
+/// The smallest and the largest.
 fn spread(figures: &[f64]) -> Option<(f64, f64)> {
     let least = figures.iter().copied().reduce(f64::min);
     least.zip(figures.iter().copied().reduce(f64::max))
@@ -128,7 +128,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// A count as a figure to reckon with.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) fn count(of: u64) -> f64 {
     of as f64

@@ -15,17 +15,17 @@ use crate::{
     meter::failed,
 };
 
-/// How long a server of our own may take to start.
+/// How long a private server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How a server keeps what it was told.
+/// How a server stores its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// In memory alone.
+    /// In memory only.
     Memory,
     /// In a log, synced every second.
     EverySecond,
-    /// In a log, synced before each answer.
+    /// In a log, synced before each reply.
     Always,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct Server {
     /// A URL without a backend's name and without a database.
     base: String,
     database: u32,
-    /// Ends with this value.
+    /// The private server, which ends when this value is dropped.
     _private: Option<Private>,
 }
 
-/// A server of our own, which ends with this value.
+/// A private server, which ends when this value is dropped.
 #[derive(Debug)]
 struct Private {
     child: Child,
@@ -60,7 +60,7 @@ struct Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // It may be gone already, and nothing is to be kept.
+        // The server may have ended already, and its data is not needed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -87,7 +87,7 @@ impl Server {
         Ok(Self { base: format!("{scheme}://{host}"), database, _private: None })
     }
 
-    /// A server of our own on a free port.
+    /// A private server on a free port.
     pub(crate) async fn start(durability: Durability) -> CommandResult<Self> {
         let folder = TempDir::with_prefix("relq-bench-").map_err(|error| {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
@@ -103,7 +103,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where a backend finds it.
+    /// The server's URL for a backend.
     pub(crate) fn url_of(&self, backend: &str, database: u32) -> String {
         format!("{backend}+{}/{database}", self.base)
     }
@@ -113,7 +113,7 @@ impl Server {
         self.database
     }
 
-    /// A connection that commands may wait on as long as they like.
+    /// A connection without a time limit for waiting commands.
     pub(crate) async fn connect(&self) -> CommandResult<MultiplexedConnection> {
         let url = format!("{}/{}", self.base, self.database);
         let client = redis::Client::open(url).map_err(|error| failed(&error))?;
@@ -134,7 +134,7 @@ impl Server {
         Ok(format!("Redis {}", version.unwrap_or("of unknown version")))
     }
 
-    /// What the server keeps when it dies, in words.
+    /// A description of the data that the server keeps when it dies.
     pub(crate) async fn durability(&self) -> CommandResult<String> {
         let mut conn = self.connect().await?;
         let mut settings = Vec::new();
@@ -143,7 +143,7 @@ impl Server {
             ask.arg("GET").arg(name);
             let answer: Vec<String> = match ask.query_async(&mut conn).await {
                 Ok(answer) => answer,
-                // Managed servers refuse to tell.
+                // Managed servers refuse to return this setting.
                 Err(_) => return Ok("not told by the server".to_owned()),
             };
             settings.push(answer.into_iter().nth(1).unwrap_or_default());
@@ -156,8 +156,8 @@ impl Server {
         })
     }
 
-    /// The number of its last database, if nothing is in there: for the backend that
-    /// wants one for itself.
+    /// The number of its last database, if that database is empty: for the backend that
+    /// needs a whole database.
     pub(crate) async fn empty_database(&self) -> CommandResult<Option<u32>> {
         let mut conn = self.connect().await?;
         let mut ask = redis::cmd("CONFIG");

@@ -1,4 +1,4 @@
-//! Proof that each job was handled once, and when.
+//! Checks that each job was handled once, and records when.
 
 use std::{
     sync::{
@@ -36,7 +36,7 @@ impl Tally {
         }
     }
 
-    /// A payload of so many bytes that says its number and that it is pushed now.
+    /// A payload of `bytes` bytes that holds its number and the time of its push.
     pub(crate) fn payload(&self, number: u64, bytes: usize) -> Vec<u8> {
         let mut payload = vec![b'x'; bytes.max(LEAST_PAYLOAD)];
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
@@ -45,7 +45,7 @@ impl Tally {
         payload
     }
 
-    /// Notes that a job was handled; answers how many have been.
+    /// Notes that a job was handled; returns how many have been handled.
     pub(crate) fn handled(&self, payload: &[u8]) -> u64 {
         let run = number_at(payload, 0)
             .and_then(|number| self.runs.get(usize::try_from(number).ok()?));
@@ -56,7 +56,7 @@ impl Tally {
         self.handled.fetch_add(1, Relaxed) + 1
     }
 
-    /// As [`handled`](Self::handled), and how long the job was on its way.
+    /// As [`handled`](Self::handled), and also records the delivery time of the job.
     pub(crate) fn arrived(&self, payload: &[u8]) -> u64 {
         let now = self.began.elapsed();
         if let Some(pushed) = number_at(payload, NUMBER) {
@@ -67,18 +67,18 @@ impl Tally {
         self.handled(payload)
     }
 
-    /// How many were handled so far.
+    /// How many jobs were handled so far.
     pub(crate) fn so_far(&self) -> u64 {
         self.handled.load(Relaxed)
     }
 
-    /// Whether the first `jobs` were handled once each and nothing else was.
+    /// Whether the first `jobs` jobs were handled once each, and no others.
     pub(crate) fn is_exact(&self, jobs: u64) -> bool {
         let once = self.runs.iter().zip(0..jobs).all(|(run, _)| run.load(Relaxed) == 1);
         once && self.so_far() == jobs && self.unknown_jobs.load(Relaxed) == 0
     }
 
-    /// How long the jobs were on their way.
+    /// The delivery times of the jobs.
     pub(crate) fn latencies(&self) -> Vec<Duration> {
         self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

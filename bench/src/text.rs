@@ -12,7 +12,7 @@ const HEADS: [&str; 11] = [
     "cpu us", "B/job",
 ];
 
-/// Everything, as text.
+/// All results, as text.
 pub(crate) fn tables(results: &Results) -> String {
     let mut text = String::new();
     for durability in results.durabilities() {

@@ -1,8 +1,8 @@
-//! What is measured.
+//! The workloads that are measured.
 
 use std::num::NonZeroU32;
 
-/// A workload, by the name that the tables have for it.
+/// A workload, by its name in the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
     /// Push one job at a time.
@@ -17,7 +17,7 @@ pub(crate) enum Workload {
     PushBatches,
     /// Drain with 512 handlers at once.
     DrainBatches,
-    /// From the push to the start of the handler of an idle worker.
+    /// Measure the time from the push to the start of the handler of an idle worker.
     HandOver,
 }
 
@@ -31,7 +31,8 @@ pub(crate) const BATCH: usize = 100;
 pub(crate) const CROWD: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
 
 impl Workload {
-    /// In the order in which they run: what one pushes, the next drains.
+    /// The workloads in their order: each draining workload takes the jobs that the one
+    /// before it pushed.
     pub(crate) const ALL: [Self; 7] = [
         Self::PushOne,
         Self::DrainOne,
@@ -55,7 +56,7 @@ impl Workload {
         }
     }
 
-    /// What it is, in few words.
+    /// A short description.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::PushOne => "push one",

@@ -11,10 +11,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 
-/// How long anything may take before the test gives it up.
+/// How long a test waits for anything.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The program in a folder of the test's own.
+/// The program in a folder of the test.
 fn bench(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relq-bench"));
     command.args(arguments).current_dir(folder.path());
@@ -25,7 +25,7 @@ fn bench(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// What it complains of when it refuses its command line.
+/// Its error output when it refuses its command line.
 fn refusal(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let Output { status, stderr, .. } = bench(&folder, arguments).output().unwrap();
@@ -58,7 +58,7 @@ fn a_refused_url_shows_no_password() {
     assert!(!error.contains("s3cret"), "{error}");
 }
 
-/// A script may have put what others wrote on the command line.
+/// A script may have put untrusted text on the command line.
 #[test]
 fn a_refused_command_line_is_shown_with_escapes() {
     for line in [&["--backend", "\x1b[2J\u{202e}"][..], &["\x1b[2J\u{202e}"]] {
@@ -68,7 +68,7 @@ fn a_refused_command_line_is_shown_with_escapes() {
     }
 }
 
-/// Asks until there is an answer, for as long as [`LIMIT`].
+/// Calls `ask` until it returns a value, for at most [`LIMIT`].
 fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

@@ -106,7 +106,7 @@ impl WorkerRelease {
             biased;
             () = self.try_until_it_works() => {}
             () = time_is_up => {
-                tracing::warn!("could not give back the jobs; they wait until their leases expire");
+                tracing::warn!("could not give back jobs; they wait for their leases");
             }
         }
     }

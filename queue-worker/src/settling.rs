@@ -151,7 +151,7 @@ impl Settling {
                         "the lease was lost before it was settled",
                     );
                 }
-                None => lost(&self.progress, job, "the store returned no result for it"),
+                None => lost(&self.progress, job, "the store returned no result"),
             }
         }
     }

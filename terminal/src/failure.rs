@@ -1,4 +1,4 @@
-//! Why the program did not do what it was asked, and what to do about it.
+//! Why a command failed, and what the user can do about it.
 
 use std::{
     io,
@@ -12,24 +12,24 @@ use crate::{
     printable::printable_lines,
 };
 
-/// What a command comes to.
+/// The result of a command.
 pub type CommandResult<T = ()> = Result<T, Failure>;
 
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line makes no sense: exit code 2.
+    /// The command line is invalid: exit code 2.
     Usage(String),
-    /// It could not be done: exit code 1.
+    /// The command failed: exit code 1.
     Failed(String),
-    /// It could not be done, and the output said so already: exit code 1.
+    /// The command failed, and the output has already said so: exit code 1.
     Reported,
-    /// Whoever read the output has gone, as `head` does: nothing to complain of.
+    /// The reader of the output closed it, as `head` does. This is not reported.
     OutputClosed,
 }
 
 impl Failure {
-    /// Says on standard error what is wrong with `program`, and gives the exit code.
+    /// Prints the failure of `program` on standard error, and returns the exit code.
     pub fn report(&self, program: &str) -> ExitCode {
         match self {
             Self::Usage(message) => {
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// Standard output could not be written to.
+    /// A failed write to standard output.
     pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::OutputClosed;
@@ -69,7 +69,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// The message of an error with all its causes, and what to do.
+/// The message of an error with all its causes, and advice what to do.
 pub fn explain(error: &Error) -> String {
     let message = error.full_message();
     match remedy(error) {
@@ -95,13 +95,13 @@ fn remedy(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// Prints the help that was asked for, or what is wrong with the command line, and ends.
+/// Prints the requested help, or the error in the command line, and exits.
 pub fn end(error: &clap::Error) -> ! {
     let message = error.render().to_string();
     if printable_lines(&message) == message {
         error.exit();
     }
-    // It quotes words of the command line, which may be of others.
+    // The message quotes words of the command line, which may be untrusted.
     say_lines(message.trim_end());
     process::exit(error.exit_code());
 }

@@ -1,4 +1,5 @@
-//! Signals that ask the program to end: the first asks, a second may insist.
+//! Signals that ask the program to end: the first stops it gracefully, a second may
+//! stop it hard.
 
 mod ignored;
 
@@ -10,8 +11,8 @@ use tokio::{
 
 use crate::failure::{CommandResult, Failure};
 
-/// Those that end a process which does not handle them, and that a program is sent when
-/// it should end. SIGKILL cannot be handled, and the others tell of a fault.
+/// The signals that ask a program to end, and that end a process which does not handle
+/// them. SIGKILL cannot be handled. The signals that are not listed report a fault.
 pub const SIGNALS: [Signal; 8] = [
     Signal::HUP,
     Signal::INT,
@@ -23,26 +24,26 @@ pub const SIGNALS: [Signal; 8] = [
     Signal::XCPU,
 ];
 
-/// Those of which a second one insists. A person or a supervisor sends them. The others
-/// come again by themselves: a terminal that goes away sends two hangups, and the kernel
-/// tells of too much processor time each second.
+/// The signals whose second arrival stops the program hard. A person or a supervisor
+/// sends them. The other signals repeat without a person: a closed terminal sends two
+/// hangups, and the kernel reports exceeded processor time each second.
 const INSISTING: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::TERM];
 
-/// What the program was told by signals.
+/// The signals that the program has received.
 #[derive(Clone, Debug)]
 pub struct Interrupts(watch::Receiver<Told>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     is_asked: bool,
-    /// How many of the signals were insisting ones.
+    /// How many of the signals were in [`INSISTING`].
     insisting: u32,
 }
 
 impl Interrupts {
-    /// Takes note from now on, in place of being ended by the signal.
+    /// Records signals from now on, so that they no longer end the process.
     ///
-    /// A hangup that is ignored at the start stays ignored: that is how `nohup` has a
+    /// A hangup that is ignored at the start stays ignored: this is how `nohup` lets a
     /// program outlive its terminal.
     pub fn listen() -> CommandResult<Self> {
         let cannot = |error| Failure::Failed(format!("cannot handle signals: {error}"));
@@ -67,7 +68,7 @@ impl Interrupts {
         self.reached(|told| told.is_asked).await;
     }
 
-    /// Completes once it was told so by a second signal that insists.
+    /// Completes once a second signal tells the program to stop hard.
     pub async fn second(&self) {
         self.reached(|told| told.insisting >= 2).await;
     }
@@ -80,7 +81,7 @@ impl Interrupts {
     async fn reached(&self, condition: impl Fn(&Told) -> bool) {
         let mut told = self.0.clone();
         if told.wait_for(condition).await.is_err() {
-            // The tasks that listen ended with the runtime: no signal will come.
+            // The listening tasks ended with the runtime, so no signal will arrive.
             std::future::pending::<()>().await;
         }
     }

@@ -1,5 +1,5 @@
-//! What the programs `relq` and `relq-bench` share: which store is meant, what is
-//! printed and how, why a command failed, and the signals that end it.
+//! The code that the programs `relq` and `relq-bench` share: the URL of the store, the
+//! output, the failures of a command, and the signals that end it.
 
 pub mod failure;
 pub mod interrupts;

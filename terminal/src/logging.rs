@@ -1,4 +1,4 @@
-//! What the libraries say while they work, on standard error.
+//! The log of the libraries, on standard error.
 
 use std::{
     fmt,
@@ -14,16 +14,16 @@ use tracing_subscriber::{
 
 use crate::printable::printable;
 
-/// The variable that chooses what is said: a level, or directives by module.
+/// The variable that filters the log: a level, or directives by module.
 const VARIABLE: &str = "RELQ_LOG";
 
-/// Prints warnings and errors, or what `RELQ_LOG` asks for.
+/// Logs warnings and errors, or the events that `RELQ_LOG` selects.
 pub fn start() {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(VARIABLE)
         .from_env_lossy();
-    // Ids, errors of handlers and answers of a server are not the program's own words.
+    // Ids, errors of handlers and replies of a server may contain any text.
     let fields = debug_fn(|to, field, value| write_field(to, field.name(), value));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -1,4 +1,5 @@
-//! Standard output: a line or a JSON value, and quiet when nobody reads it.
+//! Standard output: lines or JSON values, without an error when the reader has closed
+//! it.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
@@ -10,8 +11,8 @@ use crate::{
     printable::{printable, printable_lines},
 };
 
-/// Says something to the person at the terminal, on standard error. When that cannot
-/// be written to there is nobody left to tell.
+/// Prints a message for the user on standard error. A failed write is ignored, because
+/// there is no other place to report it.
 pub fn say(message: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(message));
 }
@@ -21,7 +22,7 @@ pub fn say_lines(message: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_lines(message));
 }
 
-/// In which form a command answers.
+/// The output format of a command.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct Format {
     /// Print one JSON value in place of text.
@@ -30,7 +31,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// Prints an answer that is one thing.
+    /// Prints an output that is a single value.
     pub fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> CommandResult {
         let mut out = Output::new();
         if self.json {
@@ -43,7 +44,7 @@ impl Format {
     }
 }
 
-/// Standard output with a buffer.
+/// Buffered standard output.
 #[derive(Debug)]
 pub struct Output(BufWriter<Stdout>);
 
@@ -59,7 +60,7 @@ impl Output {
         self.0.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 
-    /// A line that names a thing, for programs as it is and for people printable.
+    /// Prints a name on a line: unchanged for programs, made printable for a terminal.
     pub fn name(&mut self, name: &str) -> CommandResult {
         if io::stdout().is_terminal() {
             self.text(&printable(name))?;
@@ -69,13 +70,13 @@ impl Output {
         self.text("\n")
     }
 
-    /// Prints a value as JSON, on one line without its end.
+    /// Prints a value as JSON on one line, without a newline at the end.
     pub fn json<T: Serialize>(&mut self, value: &T) -> CommandResult {
         serde_json::to_writer(&mut self.0, value)
             .map_err(|error| Failure::output(&error.into()))
     }
 
-    /// Passes on what is still in the buffer.
+    /// Writes out the rest of the buffer.
     pub fn flush(&mut self) -> CommandResult {
         self.0.flush().map_err(|error| Failure::output(&error))
     }
@@ -103,7 +104,7 @@ impl JsonArray {
         self.out.json(item)
     }
 
-    /// Passes on the items that are still in the buffer.
+    /// Writes out the items that are still in the buffer.
     pub fn flush(&mut self) -> CommandResult {
         self.out.flush()
     }

@@ -1,7 +1,8 @@
-//! Text of others, shown so that it can neither steer a terminal nor hide in it.
+//! Shows untrusted text so that it can neither control a terminal nor be invisible in
+//! it.
 //!
-//! Everything that the program prints for people goes through here. JSON does not: it
-//! is exact, and has escapes of its own.
+//! All output for people goes through this module. JSON output does not, because it is
+//! exact and has its own escapes.
 
 use icu_properties::{
     CodePointMapData, CodePointSetData,
@@ -9,24 +10,24 @@ use icu_properties::{
 };
 use unicode_width::UnicodeWidthChar;
 
-/// Marks on one letter that are shown as such. Languages use up to three; a pile of them
-/// would cover the lines above and below.
+/// The most combining marks that are shown on one letter. Languages use up to three;
+/// many marks would cover the lines above and below.
 const MOST_MARKS: usize = 4;
 
-/// `text` with escapes in place of all that a terminal obeys or does not show: control
-/// characters, marks of direction, characters without a glyph, spaces that are not
-/// those of plain or of East Asian text.
+/// `text` with escapes for characters that a terminal interprets or does not show:
+/// control characters, marks of direction, characters without a glyph, and spaces other
+/// than the plain and the East Asian one.
 pub fn printable(text: &str) -> String {
     beginning(text, usize::MAX)
 }
 
-/// As [`printable`], for text of many lines: the newlines stay.
+/// As [`printable`], for text of many lines: newlines are kept.
 pub fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Bytes as [`printable`] text, escaped byte by byte when they are not UTF-8. Ends once
-/// it is wider than so many columns, however long the rest is.
+/// Bytes as [`printable`] text, escaped byte by byte when they are not UTF-8. The text
+/// ends once it is wider than `columns`, however long the rest is.
 pub fn payload(bytes: &[u8], columns: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => beginning(text, columns),
@@ -42,7 +43,7 @@ pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// A printable text in at most so many columns; what is cut leaves a mark.
+/// A printable text in at most `columns` columns; a cut text ends with a mark.
 pub fn cut(mut text: String, columns: usize) -> String {
     let mut taken = 0;
     let mut fits = 0;
@@ -63,7 +64,8 @@ pub fn cut(mut text: String, columns: usize) -> String {
 fn beginning(text: &str, columns: usize) -> String {
     let mut shown = String::new();
     let mut taken = 0;
-    // A mark at the start would sit on what is printed before the text.
+    // A combining mark at the start would attach to the character printed before the
+    // text.
     let mut marks = MOST_MARKS;
     for c in text.chars() {
         marks = if is_mark(c) { marks + 1 } else { 0 };

@@ -1,4 +1,4 @@
-//! Which store is meant: `--url`, `RELQ_URL`, and the file of its password.
+//! The store of a command: `--url`, `RELQ_URL`, and the file of its password.
 
 use std::{
     env, fs,
@@ -12,20 +12,21 @@ use crate::{
     store_url,
 };
 
-/// Where jobs go when nobody says otherwise.
+/// The default store.
 const DEFAULT_URL: &str = "sqlite:relq.db";
 
-/// Names the store where `--url` does not.
+/// The variable that names the store if `--url` is not given.
 pub const URL: &str = "RELQ_URL";
 
-/// Names a file that holds the password of a URL that has none.
+/// The variable that names a file with the password for a URL without one.
 pub const PASSWORD_FILE: &str = "RELQ_PASSWORD_FILE";
 
-/// The URL whose password a worker has left out, so that a command which uses it is
-/// told so, and does not go on as another user or as nobody.
+/// The variable with the URL whose password a worker has left out. A command that uses
+/// this URL fails with a message, and does not continue as another user or without a
+/// user.
 pub const LEFT_OUT: &str = "RELQ_PASSWORD_LEFT_OUT";
 
-/// Which store is meant.
+/// The store of a command.
 #[derive(Args, Debug)]
 pub struct Store {
     /// The store that holds the queue [default: sqlite:relq.db]
@@ -40,13 +41,13 @@ impl Store {
         given.map(complete).transpose()
     }
 
-    /// The URL given, or the default one.
+    /// The given URL, or the default one.
     pub fn url(&self) -> CommandResult<String> {
         Ok(self.given_url()?.unwrap_or_else(|| DEFAULT_URL.to_owned()))
     }
 }
 
-/// The URL with a password, when it needs one that it does not have.
+/// The URL, with the password added if it needs one and has none.
 fn complete(url: &str) -> CommandResult<String> {
     if !store_url::lacks_password(url) {
         return Ok(url.to_owned());

@@ -1,4 +1,5 @@
-//! The URL of a store, with its password and without it, and from any folder.
+//! Changes to the URL of a store: add or remove its password, and make it valid in any
+//! folder.
 
 use std::path::{Path, absolute};
 
@@ -6,15 +7,15 @@ use url::{Url, form_urlencoded};
 
 use crate::failure::{CommandResult, Failure};
 
-/// How Redis is reached, as the scheme of a URL has it, alone or behind `backend+`.
+/// The transports to Redis over TCP: the scheme of a URL, alone or after `backend+`.
 const OVER_TCP: [&str; 2] = ["redis", "rediss"];
 const OVER_SOCKET: &str = "unix";
 
-/// The option of a URL over a socket that is its password.
+/// The option that holds the password in the URL of a Unix socket.
 const PASSWORD_OPTION: &str = "pass";
 
-/// The URL of a store that may ask for a password; `None` for all others, and for what
-/// no backend reads as a URL.
+/// The URL of a store that may ask for a password; `None` for all other stores, and for
+/// text that no backend accepts as a URL.
 fn of_server(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
     let by = transport(&url);
@@ -26,7 +27,7 @@ fn transport(url: &Url) -> &str {
     scheme.split_once('+').map_or(scheme, |(_backend, by)| by)
 }
 
-/// Whether a password could be needed and is not there.
+/// Whether the URL may need a password and has none.
 pub fn lacks_password(url: &str) -> bool {
     of_server(url).is_some_and(|url| !holds_password(&url))
 }
@@ -53,16 +54,16 @@ pub fn with_password(url: &str, password: &str) -> String {
     if transport(&with) == OVER_SOCKET {
         with.query_pairs_mut().append_pair(PASSWORD_OPTION, password);
     } else if with.set_password(Some(&password.replace('%', "%25"))).is_err() {
-        // It names no host, and cannot be connected to.
+        // The URL names no host, so it cannot be connected to.
         return url.to_owned();
     }
     with.into()
 }
 
-/// The URL without its password, wherever that stands.
+/// The URL without its password, wherever the password is.
 pub fn without_password(url: &str) -> String {
     let Some(mut without) = of_server(url) else { return url.to_owned() };
-    // It fails where there is no host, and so no password either.
+    // The call fails if the URL has no host; then it has no password either.
     let _ = without.set_password(None);
     if let Some(query) = without.query() {
         let options = query.split('&').filter(|option| !is_password(option));
@@ -77,7 +78,7 @@ fn is_password(option: &str) -> bool {
     pairs.any(|(name, _)| name == PASSWORD_OPTION)
 }
 
-/// The URL that means the same in any folder.
+/// The URL with an absolute path, so that it means the same store in any folder.
 pub fn from_anywhere(url: &str) -> CommandResult<String> {
     let Some(("sqlite", rest)) = url.split_once(':') else { return Ok(url.to_owned()) };
     let (path, options) = match rest.split_once('?') {

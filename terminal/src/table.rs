@@ -1,17 +1,17 @@
-//! Rows in columns, each as wide as it must be and the line no wider than the
-//! terminal.
+//! A table whose columns are as wide as their content needs, and whose lines are not
+//! wider than the terminal.
 
 use std::io::{self, IsTerminal};
 
 use crate::printable::{columns, cut};
 
-/// Between two columns, and before a note.
+/// The gap between two columns, and before a note.
 const GAP: &str = "  ";
 
-/// The columns of a line where no terminal says how many there are.
+/// The width of a line, in characters, without a terminal.
 const DEFAULT_WIDTH: usize = 200;
 
-/// Rows of `COLUMNS` cells. A column without a cell that says something is left out.
+/// Rows of `COLUMNS` cells. A column in which all cells are empty is left out.
 #[derive(Debug)]
 pub struct Table<const COLUMNS: usize> {
     rows: Vec<Row<COLUMNS>>,
@@ -25,7 +25,7 @@ struct Row<const COLUMNS: usize> {
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    /// A table without rows, below these heads.
+    /// A table without rows, with these column heads.
     pub fn new(heads: [&str; COLUMNS]) -> Self {
         Self { rows: vec![Row { cells: heads.map(str::to_owned), note: None }] }
     }
@@ -39,7 +39,8 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     pub fn render(&self, width: usize) -> String {
         let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| columns(&row.cells[column]));
-            // What is behind the end of the line is cut: no row is filled up to it.
+            // A column is never padded beyond the end of the line, because the rest is
+            // cut.
             cells.max().unwrap_or(0).min(width)
         });
         let mut text = String::new();
@@ -67,8 +68,7 @@ impl<const COLUMNS: usize> Row<COLUMNS> {
     }
 }
 
-/// How many columns a line of standard output has: those of the terminal, or 200 when
-/// it is none.
+/// The width of a line of standard output: that of the terminal, or 200 without one.
 pub fn line_width() -> usize {
     terminal_width().unwrap_or(DEFAULT_WIDTH)
 }

@@ -1,4 +1,4 @@
-//! A store that fails for a while costs time and no job.
+//! A store that fails for some time causes a delay, but loses no job.
 
 use std::{
     pin::Pin,
@@ -24,7 +24,8 @@ async fn succeeds(_: JobContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// R1: a disposition waits until the store takes it (sidekiq#4138: it is not dropped).
+/// R1: a disposition waits until the store accepts it (sidekiq#4138: it is not
+/// dropped).
 pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
     fixture.push_many(20).await;
 
@@ -37,7 +38,7 @@ pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
     assert_eq!((summary.done, summary.lost), (20, 0));
 }
 
-/// Jobs do not pile up in a worker whose dispositions nobody takes.
+/// A worker stops claiming while the store refuses its dispositions.
 pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixture) {
     fixture.push_many(100).await;
 
@@ -51,12 +52,12 @@ pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixtu
     let leased = fixture.stats().await.leased;
     fixture.until(|stats| stats.finished == 100).await;
 
-    // A claim may be under way when the first settlement fails.
+    // A claim may be pending when the first settlement fails.
     assert!(leased <= 8, "{leased}");
     assert_eq!(worker.stop().await.done, 100);
 }
 
-/// R8: a settlement that was done, its answer lost, is not undone by the second call.
+/// R8: a repeated settlement does not undo an applied one whose reply was lost.
 pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
     fixture: Fixture,
 ) {
@@ -76,7 +77,8 @@ pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
     assert_eq!((summary.done + summary.lost, runs.load(SeqCst)), (20, 20));
 }
 
-/// R7: a batch that the store refuses is settled one by one.
+/// R7: when the store refuses several settlements in one call, they are sent one by
+/// one.
 pub(crate) async fn refused_settlement_spoils_no_other(fixture: Fixture) {
     fixture.push_many(20).await;
 
@@ -88,7 +90,8 @@ pub(crate) async fn refused_settlement_spoils_no_other(fixture: Fixture) {
     assert_eq!(worker.stop().await.done, 20);
 }
 
-/// R1: what the store will not settle is let go of, and comes back.
+/// R1: a worker gives up a settlement that the store keeps refusing, and the job comes
+/// back.
 pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
     fixture.push("cursed").await;
 
@@ -101,7 +104,7 @@ pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
     assert_eq!((summary.lost, summary.done), (1, 1));
 }
 
-/// R21: what no retry mends is told at once.
+/// R21: an error that a retry cannot repair is reported at once.
 pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
     let locked =
         Faulty::new(fixture.queue.clone()).on_claim(|_, _| Some(Fault::Denied));
@@ -111,7 +114,7 @@ pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
     assert!(matches!(error, WorkerError::Claim(_)), "{error}");
 }
 
-/// What the store does not take of one disposition holds up no other.
+/// A disposition that the store refuses does not delay the others.
 pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fixture) {
     fixture.push_many(4).await;
 
@@ -129,7 +132,7 @@ pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fix
     assert_eq!((summary.done, summary.lost), (2, 2));
 }
 
-/// A worker without its reaper ends and says so; what it held is given back.
+/// A worker whose reaper died ends with that error; its jobs are given back.
 pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
 
@@ -146,7 +149,7 @@ pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixtur
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// A clock that breaks on the heartbeat's thread once a job is held.
+/// A clock that panics on the heartbeat's thread while a job is held.
 #[derive(Debug)]
 struct BreaksTheHeartbeat {
     right: Environment,
@@ -169,7 +172,7 @@ impl Clock for BreaksTheHeartbeat {
     }
 }
 
-/// A worker without its heartbeat ends and says so, before its leases are over.
+/// A worker whose heartbeat died ends with that error before its leases expire.
 pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
     let is_held = Arc::new(AtomicBool::new(false));
@@ -190,7 +193,8 @@ pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fix
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// R21: once it has worked, an operator may mend what broke.
+/// R21: after the first successful claim, the worker waits until an operator has
+/// repaired the store.
 pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     fixture.push("before").await;
 
@@ -207,10 +211,11 @@ pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     assert_eq!(worker.stop().await.done, 2);
 }
 
-/// How long the workers of these tests wait for help.
+/// How long the workers of these tests wait for a repair.
 const GIVE_UP: Duration = Duration::from_millis(400);
 
-/// R21: what nobody mends ends the worker after the stated time, with that error.
+/// R21: an error that is not repaired ends the worker after the stated time, with that
+/// error.
 pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) {
     let locked = Faulty::new(fixture.queue.clone()).on_claim(|call, _| match call {
         0 => None,
@@ -226,7 +231,7 @@ pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) 
     assert!(start.elapsed() >= GIVE_UP, "{:?}", start.elapsed());
 }
 
-/// R21: so it is where claims wait for settlements, which the store refuses.
+/// R21: the same holds when claims wait for settlements that the store refuses.
 pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixture) {
     fixture.push("refused").await;
     let locked =
@@ -238,7 +243,8 @@ pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixt
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
 }
 
-/// R21: a worker that may not extend its leases ends, and does not lose job after job.
+/// R21: a worker without permission to extend its leases ends, instead of losing one
+/// job after another.
 pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixture) {
     fixture.push("endless").await;
     let locked =
@@ -252,7 +258,8 @@ pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixtu
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
 }
 
-/// R9, R21: a worker that may not recover ends, and does not leave the dead to others.
+/// R9, R21: a worker without permission to recover ends, instead of leaving recovery to
+/// other workers.
 pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture) {
     let locked =
         Faulty::new(fixture.queue.clone()).on_recover(|_, _| Some(Fault::Denied));
@@ -263,8 +270,8 @@ pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
 }
 
-/// R21: a replica is promoted in time or not; the worker that has not claimed yet waits
-/// for it, too.
+/// R21: a worker waits for the promotion of a replica for the stated time, even before
+/// its first claim.
 pub(crate) async fn store_that_takes_no_writes_is_waited_for(fixture: Fixture) {
     fixture.push("kept").await;
     let demoted = Faulty::new(fixture.queue.clone())
@@ -280,7 +287,7 @@ pub(crate) async fn store_that_takes_no_writes_is_waited_for(fixture: Fixture) {
     assert!(matches!(error, WorkerError::Claim(Error::ReadOnly { .. })), "{error:?}");
 }
 
-/// R21: nobody mends a server of another kind: the worker does not wait.
+/// R21: a server of the wrong kind cannot be repaired, so the worker does not wait.
 pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
     let moved = Arc::new(
         Faulty::new(fixture.queue.clone())
@@ -297,8 +304,8 @@ pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
     assert_eq!(moved.claims.calls(), 2);
 }
 
-/// R1, R21: a worker whose file was replaced neither works on a file that nobody can
-/// open, nor tries for ever.
+/// R1, R21: a worker whose file was replaced does not use the deleted file, and does
+/// not retry for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_on_a_replaced_file_ends() {
     let (fixture, other) = (Fixture::sqlite().await, Fixture::sqlite().await);
@@ -316,7 +323,7 @@ async fn worker_on_a_replaced_file_ends() {
     assert!(message.contains("names another file now"), "{message}");
 }
 
-/// R21: a worker whose rights were taken away ends with what the server said.
+/// R21: a worker whose permissions were revoked ends with the server's error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_without_its_rights_ends() {
     let fixture = Fixture::zset().await;
@@ -335,8 +342,7 @@ async fn worker_without_its_rights_ends() {
     assert!(matches!(cause, Error::Denied { .. }), "{cause:?}");
 }
 
-/// R21: a worker on a server that was demoted goes on after a promotion, and ends
-/// without one.
+/// R21: a worker on a demoted server continues after a promotion, and ends without one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_on_a_replica_waits_for_its_promotion() {
     let fixture = Fixture::zset().await;
@@ -367,8 +373,8 @@ async fn worker_on_a_replica_waits_for_its_promotion() {
     assert!(matches!(cause, Error::ReadOnly { .. }), "{cause:?}");
 }
 
-/// R1, R21: a server that dies and comes back with its append-only file finds the
-/// worker still there, and every job is done.
+/// R1, R21: when a server dies and restarts from its append-only file, the worker is
+/// still running, and every job is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_restart_is_survived() {
     let mut fixture = Fixture::zset().await;

@@ -1,4 +1,4 @@
-//! A worker's clock that parts from the store's, as a test says.
+//! A worker's clock that a test moves away from the store's clock.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use std::{
 
 use relq::{Clock, Environment, OsRandomness, SystemClock, Timestamp};
 
-/// How often a sleeper looks whether its time has come.
+/// How often a sleeper checks the clock.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The machine's clocks, which a test moves and stops. Clones share their state.
@@ -22,9 +22,9 @@ struct State {
     ahead: Duration,
     /// How far the wall clock was moved.
     wall_ahead: Duration,
-    /// For how long the steady clock has stood still.
+    /// How long the steady clock was stopped in total.
     stood: Duration,
-    /// Since when it stands still.
+    /// When the clock was stopped, if it is stopped.
     stands_since: Option<Duration>,
 }
 
@@ -34,24 +34,24 @@ impl PartingClock {
         Environment::new(Arc::new(self.clone()), Arc::new(OsRandomness))
     }
 
-    /// Moves both clocks, as a worker does that gets no time of its processor.
+    /// Moves both clocks, as if the worker got no processor time.
     pub(crate) fn advance(&self, by: Duration) {
         let mut state = self.0.lock().unwrap();
         state.ahead += by;
         state.wall_ahead += by;
     }
 
-    /// Moves the wall clock alone, as an administrator does.
+    /// Moves the wall clock only, as an administrator does.
     pub(crate) fn step_wall(&self, by: Duration) {
         self.0.lock().unwrap().wall_ahead += by;
     }
 
-    /// The machine is suspended: the steady clock and all sleepers stand still.
+    /// Suspends the machine: the steady clock and all sleepers stop.
     pub(crate) fn suspend(&self) {
         self.0.lock().unwrap().stands_since = Some(SystemClock.elapsed());
     }
 
-    /// The machine wakes up.
+    /// Resumes the machine.
     pub(crate) fn resume(&self) {
         let mut state = self.0.lock().unwrap();
         let since = state.stands_since.take().expect("it was suspended");

@@ -1,4 +1,4 @@
-//! A real queue whose calls fail, or are answered late, as a test says.
+//! A real queue whose calls fail or return late, as a test decides.
 
 use std::{
     fmt,
@@ -18,30 +18,30 @@ use relq::{
 };
 use tokio::sync::Notify;
 
-/// What goes wrong with one call.
+/// The fault of one call.
 #[derive(Clone)]
 pub(crate) enum Fault {
-    /// It is not done.
+    /// The call is not made.
     Unavailable,
-    /// It is done, and its answer is lost.
+    /// The call is made, and its reply is lost.
     AnswerLost,
-    /// It is not done, and trying again does not help.
+    /// The call is not made, and a retry does not help.
     Denied,
-    /// It is not done: the store takes no writes for now.
+    /// The call is not made: the store takes no writes at the moment.
     ReadOnly,
-    /// It is not done: the server is of another kind.
+    /// The call is not made: the server is of the wrong kind.
     WrongServer,
-    /// It is refused for what it asks.
+    /// The call is refused for its content.
     Refused,
     /// The backend has a bug.
     Panic,
-    /// It is done, and answered when the test says so.
+    /// The call is made, and returns when the test allows it.
     Late(Arc<Notify>),
-    /// It is done, and something else happens just before it is answered.
+    /// The call is made, and another action runs just before it returns.
     Overtaken(Arc<dyn Fn() + Send + Sync>),
 }
 
-/// Decides on the fault of a call by its number, from 0, and how many jobs it is of.
+/// Chooses the fault of a call by its number, from 0, and its number of jobs.
 type Decide = dyn Fn(usize, usize) -> Option<Fault> + Send + Sync;
 
 /// The faults of one kind of call, and how many such calls there were.
@@ -127,7 +127,7 @@ impl Faulty {
         }
     }
 
-    /// No settlement is carried out in which a job is to be tried again.
+    /// Refuses every settlement that contains a `Retry`.
     pub(crate) fn without_retries(mut self) -> Self {
         self.takes_retries = false;
         self
@@ -236,7 +236,7 @@ impl ReliableQueue for Faulty {
         }))
     }
 
-    /// None: a call of theirs would pass the faults by.
+    /// Batch calls are not offered, because they would bypass the faults.
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         None
     }

@@ -1,4 +1,4 @@
-//! What every test stands on: a queue on a store of its own, and a worker at work.
+//! The fixture of every test: a queue on its own store, and a running worker.
 
 use std::{
     sync::{
@@ -19,20 +19,20 @@ use relq_conformance::server::Server;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes.
+/// A time limit that no test reaches when it succeeds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A lease that ends within a test, and not because the machine is busy.
+/// A lease that expires within a test, but not only because the machine is busy.
 pub(crate) const LEASE: Duration = Duration::from_millis(900);
 
-/// A queue on a store that nobody else uses.
+/// A queue on a store that no other test uses.
 pub(crate) struct Fixture {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) url: String,
     pub(crate) store: StoreLocation,
 }
 
-/// Where the store is; gone with this.
+/// The location of the store, which is removed when this value is dropped.
 pub(crate) enum StoreLocation {
     Folder { _folder: TempDir },
     Server(Server),
@@ -106,7 +106,7 @@ impl Fixture {
         self.queue.peek(&all).await.unwrap().jobs
     }
 
-    /// Waits until the figures are as they should be.
+    /// Waits until `is_so` accepts the statistics.
     pub(crate) async fn until(&self, is_so: impl Fn(&Stats) -> bool) {
         let start = Instant::now();
         loop {
@@ -142,7 +142,7 @@ pub(crate) fn worker_on(queue: Arc<dyn ReliableQueue>) -> Worker {
         .retry(RetryPolicy::exponential(prompt, prompt).unwrap())
 }
 
-/// A worker at work.
+/// A running worker.
 pub(crate) struct Running {
     pub(crate) progress: Progress,
     stop: CancellationToken,
@@ -161,7 +161,7 @@ impl Running {
         Self { progress, stop, halt, task }
     }
 
-    /// Asks it to stop in good order, and does not wait.
+    /// Asks it to stop gracefully, and does not wait.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.cancel();
     }
@@ -182,25 +182,25 @@ impl Running {
         tokio::time::timeout(LIMIT, self.task).await.expect("the worker ends").unwrap()
     }
 
-    /// Stops it in good order.
+    /// Stops it gracefully.
     pub(crate) async fn stop(self) -> Summary {
         self.ask_to_stop();
         self.end().await.unwrap()
     }
 
-    /// Waits until so many handlers run.
+    /// Waits until `handlers` handlers run.
     pub(crate) async fn until_running(&self, handlers: u64) {
         eventually(|| self.progress.running() == handlers).await;
     }
 
-    /// Waits until its own counts are as they should be.
+    /// Waits until `is_so` accepts its own counts.
     pub(crate) async fn until(&self, is_so: impl Fn(&Summary) -> bool) {
         eventually(|| is_so(&self.progress.summary())).await;
     }
 }
 
-/// Says when it is dropped, also by a test that fails: a handler that blocks its thread
-/// would keep the runtime from ending.
+/// Sets its flag when it is dropped, also by a failing test. A handler that blocks its
+/// thread watches the flag, because it would keep the runtime from ending.
 pub(crate) struct Dropped(pub(crate) Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -209,7 +209,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` returns true.
 pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! A claim whose answer is read after its leases may be over: nothing is started.
+//! A claim whose reply is read after its leases may have expired: no job is started.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::{
     fixture::{Fixture, LEASE, Running, eventually, worker_on},
 };
 
-/// Longer than any test takes: leases of this length end by a moved clock only.
+/// Longer than any test takes: leases of this length expire only by a moved clock.
 const LONG_LEASE: Duration = Duration::from_secs(300);
 
 /// The attempts that ran, by payload.
@@ -46,7 +46,7 @@ impl Runs {
     }
 }
 
-/// A handler that notes its job and succeeds.
+/// A handler that records its job and succeeds.
 fn noting(
     runs: &Runs,
 ) -> impl Fn(JobContext) -> std::future::Ready<Result<(), Failure>> + Send + Sync + use<>
@@ -58,7 +58,7 @@ fn noting(
     }
 }
 
-/// Lets leases end, takes the one job as another worker, and finishes it.
+/// Lets the leases expire, takes the one job as another worker, and finishes it.
 async fn finish_as_another(fixture: &Fixture) {
     loop {
         fixture.queue.recover(100.try_into().unwrap()).await.unwrap();
@@ -70,8 +70,8 @@ async fn finish_as_another(fixture: &Fixture) {
     }
 }
 
-/// R6: a job that ran elsewhere, because its lease ended before the answer was read, is
-/// not started here.
+/// R6: a job is not started if its lease expired before the reply was read and it ran
+/// on another worker.
 pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
@@ -90,8 +90,8 @@ pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
     assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
 }
 
-/// R6: so it is where the machine was suspended: the worker's steady clock has stood
-/// still, and the store's has not.
+/// R6: the same holds after a suspend, when the worker's steady clock stopped and the
+/// store's clock did not.
 pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
@@ -113,8 +113,8 @@ pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture
     assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
 }
 
-/// R11: jobs of late answers go back uncounted, and fewer are claimed each time; with
-/// one at a time the attempt counts, so that there is an end to it.
+/// R11: jobs of late replies go back uncounted, and fewer are claimed each time. With
+/// one job at a time the attempt counts, so that the job is buried in the end.
 pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
     fixture.push_many(8).await;
     let (runs, asks) = (Runs::default(), Arc::new(Mutex::new(Vec::new())));
@@ -141,7 +141,7 @@ pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
     assert_eq!((summary.done, summary.given_back, summary.retried), (8, 14, 1));
 }
 
-/// R11: a job that no answer brings in time ends dead, and says why.
+/// R11: a job whose replies are always late becomes a dead letter with the reason.
 pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
     fixture.push(NewJob::new("cursed").max_attempts(3.try_into().unwrap())).await;
     let (runs, clock) = (Runs::default(), PartingClock::default());
@@ -164,7 +164,7 @@ pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
     assert!(error.contains("lease is 300s"), "{error}");
 }
 
-/// R11: a lease that is shorter than a claim waits costs no attempt.
+/// R11: a lease that is shorter than the wait of a claim costs no attempt.
 pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     fixture: Fixture,
 ) {

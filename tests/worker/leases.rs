@@ -1,4 +1,4 @@
-//! A job is kept while its handler runs, and let go of when its lease is lost.
+//! A job is kept while its handler runs, and released when its lease is lost.
 
 use std::{
     sync::{
@@ -22,8 +22,8 @@ use crate::{
     fixture::{Fixture, LEASE, Running, eventually, queue_name, worker_on},
 };
 
-/// Tries to get hold of jobs that others hold, from a thread and a connection of its
-/// own, until told to end; answers how many it got.
+/// Tries to claim jobs that other workers hold, from its own thread and connection,
+/// until told to end; returns how many it got.
 struct Thief {
     is_over: Arc<AtomicBool>,
     thread: thread::JoinHandle<usize>,
@@ -58,7 +58,7 @@ async fn steal(url: &str, is_over: &AtomicBool) -> usize {
     stolen
 }
 
-/// R6: heartbeats need nothing of the runtime that runs the handlers.
+/// R6: heartbeats do not depend on the runtime that runs the handlers.
 pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
     fixture.push_many(2).await;
     let running = Arc::new(AtomicUsize::new(0));
@@ -68,7 +68,7 @@ pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
         let entered = Arc::clone(&entered);
         async move {
             entered.fetch_add(1, SeqCst);
-            // One on each of the runtime's two threads, for three leases.
+            // One handler blocks each of the runtime's two threads, for three leases.
             thread::sleep(LEASE * 3);
             Ok::<_, Failure>(())
         }
@@ -82,7 +82,7 @@ pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
     assert_eq!(running.load(SeqCst), 2);
 }
 
-/// R7: what a handler says after its lease was lost is not sent.
+/// R7: the result of a handler whose lease was lost is not sent.
 pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let id = WorkerId::new("loser").unwrap();
@@ -112,7 +112,8 @@ pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture
     assert_eq!((stats.ready, stats.finished), (1, 0));
 }
 
-/// A cancelled job's handler learns it at the next heartbeat, and nothing is settled.
+/// The handler of a cancelled job is notified at the next heartbeat, and nothing is
+/// settled.
 pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixture) {
     fixture.push("unwanted").await;
     let running = Arc::new(Mutex::new(None));
@@ -141,8 +142,8 @@ pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixt
     assert_eq!((stats.cancelled, stats.finished, stats.unfinished()), (1, 0, 0));
 }
 
-/// R6: a worker that cannot extend a lease lets go of it by its own clock, before the
-/// store gives the job to another.
+/// R6: a worker that cannot extend a lease ends it by its own clock, before the store
+/// gives the job to another worker.
 pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
     fixture.push("cut off").await;
     let ends = Arc::new(Mutex::new(Vec::new()));
@@ -167,7 +168,7 @@ pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
     assert_eq!(fixture.stats().await.finished, 1);
 }
 
-/// R6: each lease beats in its own rhythm, however long the worker's own lease is.
+/// R6: each lease has its own heartbeat interval, however long the worker's lease is.
 pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
     let short = NewJob::new("short").lease(LEASE);
     if fixture.queue.capabilities().lease_scope == LeaseScope::Worker {
@@ -191,7 +192,7 @@ pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
     assert_eq!(worker.stop().await.retried, 0);
 }
 
-/// A handler that does not listen to its token holds its slot for the grace time only.
+/// A handler that ignores its token holds its slot only for the grace time.
 pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixture) {
     fixture.push("contended").await;
     let id = WorkerId::new("loser").unwrap();
@@ -209,7 +210,8 @@ pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixtur
     worker.stop().await;
 }
 
-/// R7: what a handler says after a suspend that outlasted its lease changes nothing.
+/// R7: the result of a handler changes nothing after a suspend that was longer than its
+/// lease.
 pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (clock, awake) = (PartingClock::default(), CancellationToken::new());
@@ -247,8 +249,8 @@ pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture)
     assert_eq!(fixture.stats().await.finished, 1);
 }
 
-/// R7: after a suspend the store is asked at once whether the lease still runs, and not
-/// when the next heartbeat would be due.
+/// R7: after a suspend the worker asks the store at once whether the lease still runs,
+/// not only at the next heartbeat.
 pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture) {
     fixture.push("contended").await;
     let id = WorkerId::new("sleeper").unwrap();
@@ -274,7 +276,7 @@ pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture
     assert_eq!(worker.stop().await.done, 0);
 }
 
-/// R18: a worker whose wall clock is set forward loses no job that runs.
+/// R18: a worker whose wall clock is set forward loses no running job.
 pub(crate) async fn set_clock_ends_no_lease(fixture: Fixture) {
     fixture.push("running").await;
     let clock = PartingClock::default();
@@ -289,7 +291,7 @@ pub(crate) async fn set_clock_ends_no_lease(fixture: Fixture) {
         async move {
             tokio::select! {
                 () = job.cancelled() => Err("the lease was taken for lost"),
-                // Longer than the store is given to confirm the lease.
+                // Longer than the time in which the store must confirm the lease.
                 () = tokio::time::sleep(Duration::from_secs(3)) => Ok(()),
             }
         }

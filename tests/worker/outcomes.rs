@@ -1,4 +1,4 @@
-//! What becomes of a job follows from what its handler answered.
+//! The result of a handler decides what happens to its job.
 
 use std::{
     num::NonZeroU16,
@@ -20,7 +20,7 @@ fn job_of_attempts(payload: &'static str, attempts: u16) -> NewJob {
     NewJob::new(payload).max_attempts(NonZeroU16::new(attempts).unwrap())
 }
 
-/// R8: `Ok` is the one answer that acknowledges.
+/// R8: only the result `Ok` acknowledges a job.
 pub(crate) async fn success_acks(fixture: Fixture) {
     fixture.push_many(3).await;
 
@@ -46,7 +46,7 @@ pub(crate) async fn failure_is_retried(fixture: Fixture) {
     assert_eq!((summary.retried, summary.dead), (2, 0));
 }
 
-/// R14: the delay that a failure names is the job's delay.
+/// R14: the delay of a failure is the delay of the retried job.
 pub(crate) async fn retry_waits_as_long_as_the_handler_says(fixture: Fixture) {
     fixture.push("busy").await;
 
@@ -76,7 +76,7 @@ pub(crate) async fn panic_is_a_failure_whose_message_is_kept(fixture: Fixture) {
     assert_eq!(error, Some("the handler panicked: boom at attempt 2"));
 }
 
-/// R11: an attempt that takes too long is a failed one.
+/// R11: an attempt that takes too long is a failed attempt.
 pub(crate) async fn timeout_is_a_failure_whose_message_is_kept(fixture: Fixture) {
     fixture.push(job_of_attempts("endless", 1)).await;
 
@@ -97,7 +97,8 @@ struct Resize {
     width: u32,
 }
 
-/// R3: a payload that does not fit the type is tried, buried and kept as it is.
+/// R3: a job whose payload does not fit the type is tried, then buried with its
+/// unchanged payload.
 pub(crate) async fn unreadable_payload_ends_dead_with_its_bytes(fixture: Fixture) {
     fixture.push(json_job(&Resize { width: 7 }).unwrap()).await;
     fixture.push(job_of_attempts("{\"width\":\"x\"}", 2)).await;
@@ -114,7 +115,7 @@ pub(crate) async fn unreadable_payload_ends_dead_with_its_bytes(fixture: Fixture
     assert_eq!((&dead[0].payload[..], dead[0].attempt), (&b"{\"width\":\"x\"}"[..], 2));
 }
 
-/// A handler that knows that nothing will help spares the attempts.
+/// A handler can bury a job at once, without further attempts.
 pub(crate) async fn hopeless_failure_is_buried_at_once(fixture: Fixture) {
     fixture.push("no such user").await;
 
@@ -129,7 +130,7 @@ pub(crate) async fn hopeless_failure_is_buried_at_once(fixture: Fixture) {
     assert_eq!(dead[0].attempt, 1);
 }
 
-/// A job that nobody needs any more leaves no dead letter.
+/// A discarded job leaves no dead letter.
 pub(crate) async fn discarded_job_is_gone(fixture: Fixture) {
     fixture.push("outdated").await;
 
@@ -142,7 +143,7 @@ pub(crate) async fn discarded_job_is_gone(fixture: Fixture) {
     assert_eq!((stats.discarded, stats.dead, stats.unfinished()), (1, 0, 0));
 }
 
-/// An error of any length fits the store.
+/// An error of any length can be stored.
 pub(crate) async fn long_error_is_cut(fixture: Fixture) {
     fixture.push(job_of_attempts("chatty", 1)).await;
 
@@ -155,7 +156,7 @@ pub(crate) async fn long_error_is_cut(fixture: Fixture) {
     assert_eq!(error, "é".repeat(MAX_ERROR_BYTES / 2));
 }
 
-/// The application is asked on redelivery, and not before.
+/// The application's check runs on redelivery, and not before.
 pub(crate) async fn done_work_is_acked_on_redelivery_without_running(fixture: Fixture) {
     fixture.push("paid").await;
     let (runs, checks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -176,7 +177,7 @@ pub(crate) async fn done_work_is_acked_on_redelivery_without_running(fixture: Fi
     assert_eq!(fixture.stats().await.finished, 1);
 }
 
-/// A check that cannot answer says neither yes nor no.
+/// A check that fails neither runs nor acknowledges the job.
 pub(crate) async fn failed_check_runs_nothing_and_acks_nothing(fixture: Fixture) {
     fixture.push(job_of_attempts("paid", 2)).await;
 

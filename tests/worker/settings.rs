@@ -1,4 +1,4 @@
-//! Settings that make no sense are refused before anything is sent.
+//! Invalid settings are refused before anything is sent.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! R24: a worker that ends leaves nothing half done and nothing to wait for.
+//! R24: a worker that ends leaves no unfinished work and no leased job.
 
 use std::{
     future::pending,
@@ -24,7 +24,7 @@ async fn never_ends(_: JobContext) -> Result<(), Failure> {
     pending().await
 }
 
-/// R24: what runs may end and is settled; nothing new is begun.
+/// R24: running handlers may finish and are settled; no new handler starts.
 pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     fixture.push_many(3).await;
     let gate = Arc::new(Notify::new());
@@ -49,7 +49,8 @@ pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     assert_eq!((stats.finished, stats.ready, stats.leased), (2, 1, 0));
 }
 
-/// R24: what is cut off is ready at once, and it was not an attempt.
+/// R24: a job whose handler is cut off is ready at once, and its attempt is not
+/// counted.
 pub(crate) async fn handler_over_its_grace_time_is_given_back_uncounted(
     fixture: Fixture,
 ) {
@@ -97,7 +98,8 @@ pub(crate) async fn claim_in_flight_at_stop_is_given_back(fixture: Fixture) {
     assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
 }
 
-/// R24: nothing is begun after the worker was asked, however little before its answer.
+/// R24: no handler starts after the request to stop, even if the request comes just
+/// before the reply to a claim.
 pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
     fixture.push("too late").await;
     let stop = CancellationToken::new();
@@ -119,7 +121,7 @@ pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
     assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
 }
 
-/// A claim that waits does not keep a worker from ending.
+/// A waiting claim does not delay the end of a worker.
 pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
     let worker = fixture.worker().lease(LONG);
     let worker = Running::start(worker, never_ends);
@@ -146,7 +148,8 @@ pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
     assert_eq!(fixture.stats().await.ready, 1);
 }
 
-/// R6: what cannot be stopped is not given to another while it runs.
+/// R6: a job whose handler cannot be stopped is not given to another worker while it
+/// runs.
 pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     fixture.push("stubborn").await;
     let is_over = Arc::new(AtomicBool::new(false));

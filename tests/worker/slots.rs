@@ -1,5 +1,5 @@
-//! Slots: never more handlers than asked for, no fewer than possible, and quiet when
-//! there is nothing to do.
+//! Slots: never more handlers than configured, as many as possible, and few calls when
+//! the queue is empty.
 
 use std::{
     sync::{
@@ -20,14 +20,14 @@ use crate::{
     fixture::{Dropped, Fixture, Running, eventually, worker_on},
 };
 
-/// A slot is free before its job is claimed (bogardt/bullmq-rs#21): also where two calls
+/// A slot is free before its job is claimed (bogardt/bullmq-rs#21), also when two calls
 /// at once share the slots.
 pub(crate) async fn concurrency_is_never_exceeded(fixture: Fixture) {
     for (round, slots) in (1..).zip([4, 32]) {
         fixture.push_many(200).await;
         let peaks = peaks(&fixture, slots, round * 200).await;
         assert_eq!(peaks.running, slots);
-        // Those that run, and those that ended and are being settled.
+        // The leased jobs are the running ones and those that are being settled.
         assert!(peaks.leased <= slots * 2, "{} of {slots}", peaks.leased);
     }
 }
@@ -57,13 +57,13 @@ pub(crate) async fn handler_that_blocks_holds_up_no_other_slot(fixture: Fixture)
     assert_eq!(worker.stop().await.done, 2);
 }
 
-/// The most at once, seen while a worker ran.
+/// The largest numbers seen while a worker ran.
 struct Peaks {
     running: usize,
     leased: usize,
 }
 
-/// Lets a worker run until so many jobs are finished.
+/// Lets a worker run until `finished` jobs are finished.
 async fn peaks(fixture: &Fixture, slots: usize, finished: u64) -> Peaks {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let peak = Arc::clone(&most);
@@ -109,7 +109,7 @@ pub(crate) async fn many_slots_run_each_job_once(fixture: Fixture) {
     assert!(counted.settlements.calls() < 1000, "{}", counted.settlements.calls());
 }
 
-/// A claim that waits for jobs does not keep those that ended from being settled.
+/// A waiting claim does not delay the settlement of ended jobs.
 pub(crate) async fn waiting_claim_holds_back_no_settlement(fixture: Fixture) {
     fixture.push("only").await;
 
@@ -134,7 +134,7 @@ pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
     assert_eq!(counted.claims.calls(), 1);
     assert!(counted.recoveries.calls() <= 2, "{}", counted.recoveries.calls());
     assert_eq!(counted.settlements.calls(), 0);
-    // Where leases are the worker's own, an idle one has one to keep.
+    // If the lease belongs to the worker, an idle worker must still extend it.
     let heartbeats =
         usize::from(counted.capabilities().lease_scope == LeaseScope::Worker);
     assert!(counted.extensions.calls() <= heartbeats);

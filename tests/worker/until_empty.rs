@@ -12,7 +12,7 @@ use crate::fixture::Fixture;
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Every job is worked, and a failed one is tried again first.
+/// Every job is run, and a failed one is retried before the worker ends.
 pub(crate) async fn it_ends_when_all_jobs_are_done(fixture: Fixture) {
     fixture.push_many(20).await;
     let handler = async |job: JobContext| match job.attempt() {
@@ -26,7 +26,7 @@ pub(crate) async fn it_ends_when_all_jobs_are_done(fixture: Fixture) {
     assert_eq!(fixture.stats().await.unfinished(), 0);
 }
 
-/// A job that falls due later is left for a later worker.
+/// A job that becomes due later is left for a later worker.
 pub(crate) async fn it_leaves_what_falls_due_later(fixture: Fixture) {
     fixture.push("now").await;
     fixture.push(NewJob::new("later").delay(LONG)).await;
@@ -51,7 +51,7 @@ pub(crate) async fn it_ends_when_the_queue_is_paused(fixture: Fixture) {
     assert_eq!((progress.summary().done, fixture.stats().await.ready), (0, 1));
 }
 
-/// A request to stop ends it as it ends any worker.
+/// A request to stop ends the worker as usual.
 pub(crate) async fn it_stops_when_asked(fixture: Fixture) {
     fixture.push(NewJob::new("later").delay(LONG)).await;
     let handler = async |_: JobContext| Ok::<_, Failure>(());

@@ -2,7 +2,8 @@
 
 use crate::{on_each_store, relq::Store};
 
-/// The program fails so on each of the lines, and the error has these words.
+/// The program fails with `code` on each of the lines, and the error contains these
+/// words.
 #[track_caller]
 fn refuses(store: &Store, code: i32, lines: &[(&str, &str)]) {
     for (line, words) in lines {

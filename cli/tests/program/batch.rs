@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::relq::{Store, wait_until};
 
-/// One test for each store that has batches, of a function that takes one.
+/// Makes one test for each store that has batches, from a function that takes a store.
 macro_rules! on_stores_with_batches {
     ($($(#[$doc:meta])* fn $name:ident($store:ident) $body:block)*) => {
         mod sqlite {
@@ -21,7 +21,7 @@ macro_rules! on_stores_with_batches {
     };
 }
 
-/// Submits these lines; answers the ids of the batches.
+/// Submits these lines; returns the ids of the batches.
 fn submit(store: &Store, options: &str, lines: &str) -> Vec<String> {
     let line = format!("batch submit --file - {options}");
     let out = store.relq(&line).input(lines).ok();
@@ -33,7 +33,7 @@ fn status(store: &Store, id: &str) -> serde_json::Value {
 }
 
 on_stores_with_batches! {
-    /// B4, B5: each line is a batch, whose pieces any worker works on.
+    /// B4, B5: each line is a batch, and any worker runs its pieces.
     fn a_file_of_requests_is_worked_on(store) {
         let ids = submit(store, "", "# two requests\n2:a:b:c\n\n0:d\n");
         assert_eq!(ids.len(), 2);
@@ -56,14 +56,15 @@ on_stores_with_batches! {
         }
     }
 
-    /// A worker that is a piece of a batch hands its own batch's name to nobody.
+    /// A worker that itself runs as a piece does not pass its batch's name to its own
+    /// jobs.
     fn a_plain_job_is_of_no_batch(store) {
         store.push("job");
         let command = ["work", "--until-empty", "--exec", "sh", "-c", "echo [$RELQ_BATCH]"];
         assert_eq!(store.relq_with(&command).env("RELQ_BATCH", "outer").ok(), "[]\n");
     }
 
-    /// B4: what is more urgent is first, whenever it was submitted.
+    /// B4: the more urgent batch is first, whenever it was submitted.
     fn the_more_urgent_request_is_first(store) {
         submit(store, "--priority 1", "0:late:later");
         submit(store, "--priority 99", "0:soon:sooner");
@@ -76,7 +77,7 @@ on_stores_with_batches! {
         let options = "--id night --on-complete=join:{} --on-complete-queue joins";
         let ids = submit(store, options, "1:a\n1\n");
         assert_eq!(ids, ["night", "night-2"]);
-        // The second has no piece, and is complete from the start.
+        // The second batch has no piece, so it completes at once.
         assert_eq!(status(store, "night-2")["state"], "done");
 
         store.relq("work --until-empty --exec true").ok();
@@ -94,7 +95,7 @@ on_stores_with_batches! {
         assert_eq!(pushed, ["join:night", "join:night-2"]);
     }
 
-    /// B7: what is not started is dropped, and who waits is told.
+    /// B7: pieces that are not started are dropped, and a waiting client is notified.
     fn a_cancelled_batch_ends(store) {
         let id = submit(store, "", "0:a:b").remove(0);
         let error = store.relq(&format!("batch wait {id} --timeout 50ms")).fails(1);
@@ -110,7 +111,7 @@ on_stores_with_batches! {
         assert!(error.contains("name no batch"), "{error}");
     }
 
-    /// Who waits is told when it happens.
+    /// A waiting client is notified when the batch completes.
     fn a_wait_ends_with_the_batch(store) {
         let id = submit(store, "", "0:a").remove(0);
         let mut waiting = store.relq(&format!("batch status {id} --watch")).start();
@@ -125,7 +126,7 @@ on_stores_with_batches! {
         worker.stop_hard();
     }
 
-    /// B3, B4: a batch can be made to wait, or be hurried, while it runs.
+    /// B3, B4: a running batch can be slowed down or made more urgent.
     fn a_batch_is_altered(store) {
         submit(store, "--id first --priority 9", "2:a");
         submit(store, "--id second --priority 1", "0:b");
@@ -166,7 +167,7 @@ on_stores_with_batches! {
         assert!(error.contains("0 to 99"), "{error}");
     }
 
-    /// An id that is taken is nobody else's to add to.
+    /// A second submission cannot add to a batch whose id is taken.
     fn a_batch_is_submitted_once(store) {
         submit(store, "--id once", "1:a");
         let error = store.relq("batch submit --file - --id once").input("1:b").fails(1);

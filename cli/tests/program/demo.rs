@@ -68,7 +68,7 @@ fn the_demo_of_batches_on_stream() {
     assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
 }
 
-/// A terminal that goes away is no reason to leave anything behind.
+/// When its terminal closes, the demo leaves nothing behind.
 #[test]
 fn a_demo_that_is_hung_up_cleans_up() {
     let mut store = Store::redis();
@@ -83,11 +83,11 @@ fn a_demo_that_is_hung_up_cleans_up() {
     assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
 }
 
-/// A demo that is killed takes its workers with it.
+/// When the demo is killed, its workers end too.
 #[test]
 fn no_worker_outlives_the_demo() {
     let mut store = Store::redis();
-    // It cannot remove its folder when it is killed; the test's own is removed.
+    // A killed demo cannot remove its folder, so it uses the test's folder.
     let folder = store.folder.path().to_str().unwrap().to_owned();
     let mut demo = store.relq("demo --jobs 100000").env("TMPDIR", &folder).start();
     let clients = |store: &mut Store| {

@@ -18,7 +18,7 @@ mod work_killed;
 mod work_nested;
 mod work_stopped;
 
-/// One test for each store, of a function that takes one.
+/// Makes one test for each store, from a function that takes a store.
 #[macro_export]
 macro_rules! on_each_store {
     ($($(#[$doc:meta])* fn $name:ident($store:ident) $body:block)*) => {

@@ -33,7 +33,7 @@ on_each_store! {
         assert!(text.starts_with("queue      default\nready      2\n"), "{text}");
     }
 
-    /// Who holds a job since when: host and pid.
+    /// The output shows which worker holds a job, by host and pid, and since when.
     fn peek_shows_who_holds_a_job(store) {
         let id = store.push("job").remove(0);
         let worker = store.relq("work --exec sleep 1000").start();
@@ -48,7 +48,7 @@ on_each_store! {
         let text = store.relq("peek --state leased").ok();
         assert!(text.contains(&format!("pid {}, until 20", worker.child.id())), "{text}");
         assert!(text.starts_with("ID") && text.contains("SINCE"), "{text}");
-        // Its command must not outlive the test.
+        // The worker's command must not outlive the test.
         let mut worker = worker;
         worker.stop_hard();
     }
@@ -123,7 +123,7 @@ on_each_store! {
         assert_eq!(store.relq("stats --json").json()["paused"], false);
     }
 
-    /// R9: by hand, when no worker runs.
+    /// R9: an operator can recover jobs by hand when no worker runs.
     fn recover_makes_jobs_of_dead_workers_ready(store) {
         store.push("job");
         let line = ["work", "--lease", "200ms", "--exec", "sh", "-c", "kill -9 $PPID"];
@@ -154,7 +154,7 @@ on_each_store! {
     }
 }
 
-/// R23: what is not where it should be is found, and the exit code tells.
+/// R23: audit finds a misplaced job, and the exit code reports it.
 #[test]
 fn audit_finds_what_is_wrong() {
     let mut store = Store::redis();
@@ -162,7 +162,7 @@ fn audit_finds_what_is_wrong() {
     let mut worker = store.relq("work --exec sleep 1000").start();
     wait_until("it is leased", || store.count("default", "leased") == 1);
     worker.signal(rustix::process::Signal::STOP);
-    // Somebody deletes the leases: the job would never come back.
+    // Another client deletes the leases, so the job would never come back.
     store.server().command(&[b"DEL", b"{default}:leased"]);
     let ended = store.relq("audit --json").run();
     assert_eq!(ended.code, Some(1));

@@ -1,4 +1,4 @@
-//! Which backend owns a queue on Redis (R25), as a user meets it.
+//! Which backend owns a queue on Redis (R25), as a user sees it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use crate::relq::Store;
 
-/// Leases a job to a worker that is gone at once.
+/// Leases a job to a worker that ends at once.
 fn lease_one(url: &str) {
     Runtime::new().unwrap().block_on(async {
         let queue = QueueName::new("default").unwrap();
@@ -19,7 +19,7 @@ fn lease_one(url: &str) {
     });
 }
 
-/// All that is on the server, byte for byte.
+/// The whole content of the server, byte for byte.
 fn contents(store: &mut Store) -> Vec<u8> {
     let script = b"local keys, all = redis.call('KEYS', '*'), {} table.sort(keys) \
                    for _, key in ipairs(keys) do \
@@ -28,13 +28,13 @@ fn contents(store: &mut Store) -> Vec<u8> {
     store.server().command(&[b"EVAL", script, b"0"])
 }
 
-/// The same server by another backend's URL.
+/// The URL of the same server for another backend.
 fn as_another(store: &mut Store, backend: &str, option: &str) -> String {
     format!("{backend}+{}{option}", store.server().url())
 }
 
-/// What destroyed queues before there were markers: a plain `redis://` on the leases of
-/// a processing list, and on the jobs in process of a ring.
+/// The mistakes that destroyed queues before markers existed: a plain `redis://` on the
+/// leases of a processing list, and on the running jobs of a circular list.
 #[test]
 fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
     for (backend, option) in [("processing-list", "?mode=shared"), ("circular", "")] {
@@ -61,7 +61,7 @@ fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
     }
 }
 
-/// A password of the URL is in no message.
+/// No message contains the password of the URL.
 #[test]
 fn the_right_url_is_told_without_the_password() {
     let mut store = Store::redis_with(&["--requirepass", "s3cret"]);
@@ -76,7 +76,7 @@ fn the_right_url_is_told_without_the_password() {
     assert!(!error.contains("s3cret"), "{error}");
 }
 
-/// The command that an error names is the one that helps.
+/// The command that an error message names solves the problem.
 #[test]
 fn a_queue_without_a_marker_is_marked_by_the_command_that_the_error_names() {
     let mut store = Store::redis();

@@ -1,4 +1,4 @@
-//! `relq push`, when all goes well.
+//! `relq push` without errors.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ on_each_store! {
         assert!(job["due_ms"].as_i64() > Some(0));
     }
 
-    /// R15: a larger priority is sooner.
+    /// R15: a job with a larger priority runs sooner.
     fn a_larger_priority_is_worked_first(store) {
         store.push("low --priority 0");
         store.push("high --priority 9");
@@ -64,7 +64,7 @@ on_each_store! {
         assert_eq!(out, "highnormallow");
     }
 
-    /// R16: one unfinished job a key.
+    /// R16: a key has at most one unfinished job.
     fn a_unique_key_is_held_by_one_job(store) {
         let first = store.relq("push --unique k a --json").json();
         let second = store.relq("push --unique k b --json").json();

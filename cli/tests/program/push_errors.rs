@@ -1,4 +1,4 @@
-//! `relq push`, when it is stopped, the server goes away, or there is a lot.
+//! `relq push` when it is stopped, when the server dies, and with a large input.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::{
     relq::{Running, Store, wait_until},
 };
 
-/// A push that reads its standard input, of which `lines` are stored already.
+/// A push that reads its standard input and has already stored `lines` lines.
 fn push_of(store: &Store, lines: u32) -> Running {
     let mut push = store.relq("push --quiet --file -").start();
     feed(&mut push, 1..=lines);
@@ -35,7 +35,7 @@ on_each_store! {
         assert_eq!(ended.out, b"2500\n");
     }
 
-    /// A line is pushed when it is there, not when a batch is full.
+    /// A line is pushed when it arrives, not when a call is full.
     fn a_slow_input_is_pushed_line_by_line(store) {
         let mut push = push_of(store, 1);
         feed(&mut push, 2..=2);
@@ -64,7 +64,7 @@ fn a_push_without_its_server_says_how_many_lines_are_stored() {
     assert!(ended.err.contains("the first 1500 lines are stored"), "{}", ended.err);
 }
 
-/// R4: a batch whose answer was lost is repeated, and is stored once.
+/// R4: a call whose reply was lost is repeated, and its jobs are stored once.
 #[test]
 fn a_push_outlives_its_server_and_stores_each_line_once() {
     let mut store =
@@ -72,7 +72,7 @@ fn a_push_outlives_its_server_and_stores_each_line_once() {
     let mut push = push_of(&store, 10);
     let mut expected = 10;
     for _ in 0..5 {
-        // The kill hits a batch before, while or after it is stored.
+        // The kill hits a call before, while or after its jobs are stored.
         feed(&mut push, expected + 1..=expected + 5000);
         expected += 5000;
         store.server().kill();
@@ -105,11 +105,11 @@ fn a_line_above_the_limit_ends_the_push_after_those_before_it() {
     assert_eq!(store.count("default", "ready"), 2);
 }
 
-/// The most memory that a push of so many lines takes, in KiB.
+/// The most memory that a push of `lines` lines takes, in KiB.
 #[cfg(target_os = "linux")]
 fn peak_of_a_push(lines: u32) -> u64 {
     let store = Store::sqlite();
-    // All is stored by now, and the program still waits for more.
+    // All lines are stored by now, and the program still waits for more.
     let push = push_of(&store, lines);
     let status = format!("/proc/{}/status", push.child.id());
     let status = std::fs::read_to_string(status).unwrap();

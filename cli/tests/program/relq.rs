@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take before the test gives it up.
+/// How long a test waits for anything.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// A store that is gone with the test, and a folder for its files.
+/// A store that is removed at the end of the test, and a folder for its files.
 pub(crate) struct Store {
     pub(crate) url: String,
     pub(crate) folder: TempDir,
@@ -35,7 +35,7 @@ impl Store {
         Self::on("zset", Server::start())
     }
 
-    /// One on Redis that has batches.
+    /// A store on Redis that has batches.
     pub(crate) fn stream() -> Self {
         Self::on("stream", Server::start())
     }
@@ -48,7 +48,7 @@ impl Store {
         Self::on("zset", Server::start_with(options))
     }
 
-    /// One that is spoken to in TLS, with the certificate in this file.
+    /// A store that uses TLS, with the certificate in this file.
     #[cfg(feature = "tls")]
     pub(crate) fn redis_in_tls(certificate: &str, key: &str) -> Self {
         let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -82,7 +82,7 @@ impl Store {
         self.relq_with(&line.split_whitespace().collect::<Vec<_>>())
     }
 
-    /// The program with arguments as they are.
+    /// The program with unchanged arguments.
     pub(crate) fn relq_with(&self, arguments: &[&str]) -> Relq {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relq"));
         command.args(arguments).env("RELQ_URL", &self.url).env_remove("RELQ_LOG");
@@ -90,7 +90,7 @@ impl Store {
         Relq { command, input: Vec::new() }
     }
 
-    /// One figure of `relq stats`.
+    /// One value of `relq stats`.
     pub(crate) fn count(&self, queue: &str, figure: &str) -> u64 {
         self.relq(&format!("stats --json -q {queue}")).json()[figure].as_u64().unwrap()
     }
@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-/// A call of the program that is being put together.
+/// A builder for a call of the program.
 pub(crate) struct Relq {
     command: Command,
     input: Vec<u8>,
@@ -131,17 +131,17 @@ impl Relq {
         self
     }
 
-    /// Allows it that many open files.
+    /// Limits the number of its open files.
     pub(crate) fn with_files(self, most: u32) -> Self {
         self.after(&format!("ulimit -n {most}"))
     }
 
-    /// As `nohup` starts it.
+    /// Starts it as `nohup` does.
     pub(crate) fn ignoring_hangups(self) -> Self {
         self.after("trap '' HUP")
     }
 
-    /// In a shell that has run this command before.
+    /// Starts it in a shell that has run this command before.
     fn after(self, command: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{command}; exec \"$0\" \"$@\"")]);
@@ -156,7 +156,7 @@ impl Relq {
         Self { command: shell, input: self.input }
     }
 
-    /// Starts it, with all its ends in the test's hands.
+    /// Starts it, with its standard streams connected to the test.
     pub(crate) fn start(mut self) -> Running {
         let child = self
             .command
@@ -175,7 +175,7 @@ impl Relq {
         Running::new(child)
     }
 
-    /// Starts it with an output that nobody reads.
+    /// Starts it with an output that has no reader.
     pub(crate) fn start_without_output(mut self) -> Running {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -196,7 +196,7 @@ impl Relq {
         ended
     }
 
-    /// Runs it, and gives what it printed when it succeeded.
+    /// Runs it, expects success, and returns its output.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         let ended = self.run();
@@ -204,14 +204,14 @@ impl Relq {
         String::from_utf8(ended.out).unwrap()
     }
 
-    /// Runs it, and gives the JSON value that it printed when it succeeded.
+    /// Runs it, expects success, and returns the JSON value that it printed.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         let out = self.ok();
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
     }
 
-    /// Runs it, and gives what it complained of when it failed with that code.
+    /// Runs it, expects a failure with that code, and returns its error text.
     #[track_caller]
     pub(crate) fn fails(self, code: i32) -> String {
         let ended = self.run();
@@ -221,14 +221,14 @@ impl Relq {
     }
 }
 
-/// A call that runs. Killed when dropped.
+/// A running call. It is killed when dropped.
 pub(crate) struct Running {
     pub(crate) child: Child,
     out: Gathered,
     err: Gathered,
 }
 
-/// What was read from one end so far.
+/// The output read so far from one stream.
 #[derive(Clone, Default)]
 struct Gathered(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Option<JoinHandle<()>>>>);
 
@@ -274,7 +274,7 @@ impl Running {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Ends a worker and its commands, which would outlive it if it were killed.
+    /// Stops a worker hard, so that its commands end too.
     pub(crate) fn stop_hard(&mut self) {
         self.signal(Signal::TERM);
         self.wait_for_error("stopping");
@@ -287,7 +287,8 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits until nothing holds its output open, neither it nor what it started.
+    /// Waits until neither the program nor a process that it started holds its output
+    /// open.
     pub(crate) fn wait_for_closed_output(&self) {
         wait_until("its output is closed", || self.out.is_closed());
     }
@@ -298,7 +299,7 @@ impl Running {
         self.end_by_itself()
     }
 
-    /// Waits for its end although its input goes on.
+    /// Waits for its end while its input stays open.
     pub(crate) fn end_by_itself(&mut self) -> Ended {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         let (out, err) = (self.out.to_the_end(), self.err.to_the_end());
@@ -306,7 +307,7 @@ impl Running {
         Ended { code: status.code(), out, err }
     }
 
-    /// Waits until it has complained of that.
+    /// Waits until its error output contains this text.
     #[track_caller]
     pub(crate) fn wait_for_error(&self, words: &str) {
         wait_until(words, || {
@@ -322,7 +323,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks until there is an answer, for as long as [`LIMIT`].
+/// Calls `ask` until it returns a value, for at most [`LIMIT`].
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -335,13 +336,13 @@ pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// Waits until `is_true` says so.
+/// Waits until `is_true` returns true.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     eventually(what, || is_true().then_some(()));
 }
 
-/// Whether a process of that id runs.
+/// Whether a process with that id runs.
 pub(crate) fn is_alive(pid: i32) -> bool {
     rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
 }

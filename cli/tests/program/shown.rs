@@ -1,4 +1,4 @@
-//! What others wrote is shown to an operator without steering the terminal, and no
+//! Untrusted text is shown to an operator without controlling the terminal, and not
 //! wider than it.
 
 use std::{fs::File, io::Read};
@@ -10,13 +10,13 @@ use rustix::{
 
 use crate::{on_each_store, relq::Store};
 
-/// What a terminal would obey (a control sequence, a turn of the direction) or not show
-/// (a space without width, a mark of the byte order, a filler, a tag).
+/// Characters that a terminal would interpret (a control sequence, a change of
+/// direction) or not show (a zero-width space, a byte order mark, a filler, a tag).
 const NASTY: &str = "a\x1b[2Jb\u{202e}c\u{200b}d\u{feff}e\u{3164}f\u{e0041}g\u{9b}h";
 const SHOWN: &str =
     "a\\u{1b}[2Jb\\u{202e}c\\u{200b}d\\u{feff}e\\u{3164}f\\u{e0041}g\\u{9b}h";
 
-/// Of these a name may hold all that is not a control character.
+/// The characters of [`NASTY`] that a name may contain: all but control characters.
 const NASTY_NAME: &str = "a\u{202e}b\u{200b}c";
 const SHOWN_NAME: &str = "a\\u{202e}b\\u{200b}c";
 
@@ -87,7 +87,7 @@ on_each_store! {
         assert_tame(&ended.err);
     }
 
-    /// The line is cut where nothing else says how wide it may be.
+    /// Without a terminal, the line is cut at the default width.
     fn a_long_payload_is_cut_to_the_line(store) {
         let long = ["x".repeat(70_000), "漢".repeat(70_000), "\x1b".repeat(70_000)];
         store.relq("push --file - --max-attempts 1").input(long.join("\n")).ok();
@@ -108,7 +108,7 @@ on_each_store! {
     }
 }
 
-/// A script may have put what others wrote on the command line.
+/// A script may have put untrusted text on the command line.
 #[test]
 fn a_refused_command_line_is_shown_with_escapes() {
     let store = Store::sqlite();
@@ -136,7 +136,7 @@ fn the_help_shows_no_value_of_the_environment() {
     assert_tame(&help);
 }
 
-/// Runs it on a terminal of so many columns, and gives what is on the screen.
+/// Runs it on a terminal of `columns` columns, and returns the screen's content.
 fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -166,7 +166,7 @@ fn a_table_is_no_wider_than_the_terminal() {
     assert!((71..=72).contains(&columns) && lines[1].ends_with('…'), "{screen}");
 }
 
-/// A script gets an id as it is; a person sees it.
+/// A script gets an id unchanged; a person sees it made printable.
 #[test]
 fn an_id_is_printed_as_it_is_where_a_program_reads_it() {
     let store = Store::sqlite();

@@ -1,15 +1,15 @@
-//! A server in TLS.
+//! A server that uses TLS.
 
 use crate::relq::Store;
 
-/// In a file of the suite's own.
+/// The path of a certificate file of the suite.
 fn file(name: &str) -> String {
     let folder =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance-tests/tests/given");
     format!("{folder}/{name}.pem")
 }
 
-/// An authority of the user's own is trusted where it is named, and nowhere else.
+/// A certificate authority of the user is trusted only if it is named.
 #[test]
 fn a_certificate_is_trusted_whose_authority_is_named() {
     let certificate = file("certificate");

@@ -1,4 +1,4 @@
-//! `relq work`: what the command is given, and what its end means.
+//! `relq work`: the input of the command, and the meaning of its exit.
 
 use crate::{
     on_each_store,
@@ -34,7 +34,8 @@ on_each_store! {
         assert_eq!(store.relq(line).ok(), "abc");
     }
 
-    /// Others retry: exit code and the end of standard error are the last error.
+    /// A failed command is retried: its exit code and the end of its standard error are
+    /// the last error.
     fn a_failed_command_leaves_its_last_words(store) {
         store.push("job --max-attempts 1");
         let ended = store
@@ -114,7 +115,7 @@ on_each_store! {
         assert_eq!((&job["attempt"], &job["state"]), (&0.into(), &"ready".into()));
     }
 
-    /// The shell allows the worker fewer files than its commands need at once.
+    /// The shell limits the worker to fewer open files than its commands need at once.
     fn a_shortage_costs_no_attempt(store) {
         let lines: String = (0..100).map(|n| format!("{n}\n")).collect();
         store.relq("push --quiet --max-attempts 1 --file -").input(lines).ok();
@@ -134,7 +135,7 @@ on_each_store! {
         assert_eq!(store.relq("work --exec cat --until-empty").ok(), "");
     }
 
-    /// What another worker holds may come back.
+    /// A job that another worker holds may come back.
     fn until_empty_waits_for_the_leases_of_others(store) {
         store.push("job");
         let mut other = store.relq("work --lease 1s --exec sleep 10").start();
@@ -152,7 +153,7 @@ on_each_store! {
         assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
     }
 
-    /// R17: here the job is due only after it has expired.
+    /// R17: the job of this test is due only after it has expired.
     fn an_expired_job_is_not_worked(store) {
         store.push("job --expires-in 1ms --delay 50ms");
         let line = "work --exec cat --until-empty --max-wait 1s";
@@ -165,7 +166,7 @@ fn without_nul(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| byte + 1).collect()
 }
 
-/// R20: what any client in any language pushes is worked.
+/// R20: a job that any client in any language pushes is run.
 #[test]
 fn a_bare_payload_of_another_client_is_worked() {
     let mut store = Store::redis();

@@ -1,4 +1,4 @@
-//! `relq work`, killed with SIGKILL, or its server.
+//! `relq work` when the worker or its server is killed with SIGKILL.
 
 use std::{collections::BTreeSet, fs, thread, time::Duration};
 
@@ -17,7 +17,7 @@ on_each_store! {
         let line = ["work", "--lease", "1s", "--exec", "sh", "-c", script];
         for round in 0..8_u64 {
             let mut worker = store.relq_with(&line).start();
-            // From before the first claim to the middle of the work.
+            // The kill comes between the first claim and the middle of the work.
             thread::sleep(Duration::from_millis(round * round * 4));
             worker.kill();
         }
@@ -31,7 +31,7 @@ on_each_store! {
         assert_eq!(store.relq("audit --json").json()["jobs"], 0);
     }
 
-    /// Otherwise the job would run twice at once when its lease ends.
+    /// Otherwise the job would run twice at once after its lease expires.
     fn a_killed_worker_ends_its_command_with_all_it_started(store) {
         store.push("job");
         let (mut worker, ids) = work(store, &[], STUBBORN);
@@ -66,7 +66,7 @@ on_each_store! {
             killed.push(worker);
         }
         let before = started();
-        // The last one surely starts some.
+        // The last worker certainly starts some commands.
         let mut worker = store.relq_with(&line).start();
         wait_until("the commands run", || started() >= before + 8);
         worker.kill();
@@ -75,7 +75,7 @@ on_each_store! {
         killed.iter().for_each(Running::wait_for_closed_output);
     }
 
-    /// What a job leaves running when it is done is not the worker's any more.
+    /// A process that a finished job left running no longer belongs to the worker.
     fn a_killed_worker_leaves_alone_what_finished_jobs_left(store) {
         store.push("job");
         let script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > left";
@@ -94,7 +94,7 @@ on_each_store! {
         rustix::process::kill_process(left, rustix::process::Signal::KILL).unwrap();
     }
 
-    /// A command that kills its whole group takes nothing of the worker with it.
+    /// A command that kills its whole group does not harm the worker.
     fn a_command_that_kills_its_own_group_fails_alone(store) {
         store.push("a b c --max-attempts 1");
         let line = ["work", "--concurrency", "1", "--until-empty", "--exec", "sh", "-c",
@@ -133,7 +133,7 @@ on_each_store! {
     }
 }
 
-/// R1, R21: the worker goes on by itself when its server is back.
+/// R1, R21: the worker continues by itself when its server is back.
 #[test]
 fn a_worker_outlives_its_server() {
     let mut store =

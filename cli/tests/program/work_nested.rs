@@ -1,5 +1,5 @@
-//! What the command of `relq work` knows of its store: a push from inside it goes where
-//! its own job came from, and a password goes no further than it was asked to.
+//! What the command of `relq work` knows of its store: a push inside it goes to the
+//! queue of its own job, and it gets a password only if the user asked for that.
 
 use crate::relq::{Relq, Store, children_of, wait_until};
 
@@ -8,7 +8,7 @@ const RELQ: &str = env!("CARGO_BIN_EXE_relq");
 
 const PASSWORD: &str = "s3cret";
 
-/// Works the queue `letters` until it is empty, on this URL of `--url` alone.
+/// Runs the queue `letters` until it is empty, with the store given by `--url` only.
 fn work(store: &Store, url: &str, flags: &[&str], script: &str) -> Relq {
     let mut line = vec!["work", "--url", url, "-q", "letters", "--until-empty"];
     line.extend(flags);
@@ -50,13 +50,14 @@ impl Guarded {
         std::fs::write(self.store.file(file), format!("{PASSWORD}\n")).unwrap();
     }
 
-    /// What a command wrote of its environment to the file `seen`.
+    /// The environment that a command wrote to the file `seen`.
     fn seen(&self) -> String {
         std::fs::read_to_string(self.store.file("seen")).unwrap()
     }
 }
 
-/// Writes its environment down, and pushes a job from another folder.
+/// A command that writes its environment to a file, and pushes a job from another
+/// folder.
 const SEE_AND_PUSH: &str = "env >seen; cd /; \"$RELQ\" push nested";
 
 /// The error of the one job of `letters`, which is dead.
@@ -138,7 +139,7 @@ fn a_password_is_passed_on_when_that_is_asked_for() {
     }
 }
 
-/// The command inherits the name of the file, and not what it holds.
+/// The command inherits the name of the file, not its content.
 #[test]
 fn a_password_is_read_from_its_file_by_the_worker_and_by_its_command() {
     for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
@@ -185,7 +186,7 @@ fn a_password_file_that_cannot_be_used_says_so() {
         assert!(error.contains("RELQ_PASSWORD_FILE"), "{error}");
         assert!(error.contains(file) && error.contains(words), "{error}");
     }
-    // No file is read where no password is needed.
+    // The file is not read if no password is needed.
     let sqlite = guarded.store.relq("stats --url sqlite:own.db");
     sqlite.env("RELQ_PASSWORD_FILE", "missing").ok();
 }

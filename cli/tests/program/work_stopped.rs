@@ -1,4 +1,4 @@
-//! `relq work`, when it is told to stop, or must stop a command.
+//! `relq work` when it is told to stop, or must stop a command.
 
 use std::fs;
 
@@ -9,13 +9,15 @@ use crate::{
     relq::{Running, Store, is_alive, wait_until},
 };
 
-/// Tells its process ids, and waits for ever in a process that it started.
+/// A command that writes its process ids to a file, and waits for ever in a child
+/// process.
 pub(crate) const STUBBORN: &str = "sleep 1000 & echo $$ $! > ids; wait";
 
-/// Tells its process id, and prints its payload when it may.
+/// A command that writes its process id to a file, and prints its payload when the file
+/// `go` exists.
 const UNTIL_GO: &str = "echo $$ > ids; while ! test -e go; do sleep 0.05; done; cat";
 
-/// A worker whose command has told its ids.
+/// A worker whose command has written its ids.
 pub(crate) fn work(store: &Store, flags: &[&str], script: &str) -> (Running, Vec<i32>) {
     let mut line = vec!["work"];
     line.extend(flags);
@@ -25,7 +27,7 @@ pub(crate) fn work(store: &Store, flags: &[&str], script: &str) -> (Running, Vec
     (worker, ids)
 }
 
-/// The process ids that a command has told.
+/// The process ids that a command has written.
 fn told_ids(store: &Store) -> Vec<i32> {
     let mut ids = Vec::new();
     wait_until("the command runs", || {
@@ -119,8 +121,8 @@ on_each_store! {
         assert_eq!(store.count("default", "finished"), 8);
     }
 
-    /// A terminal that goes away sends two hangups, and a limit of processor time a
-    /// signal each second: only what a person sends insists.
+    /// A closed terminal sends two hangups, and a processor time limit sends a signal
+    /// each second. Only a signal that a person repeats stops the worker hard.
     fn a_repeated_hangup_does_not_insist(store) {
         store.push("job");
         let (mut worker, _) = work(store, &[], UNTIL_GO);
@@ -150,7 +152,8 @@ on_each_store! {
         assert_eq!(ended.out, b"firstsecond");
     }
 
-    /// R24: a second signal kills it, and the job goes back uncounted.
+    /// R24: a second signal kills the command, and the job goes back without counting
+    /// the attempt.
     fn a_second_signal_kills_the_command_and_gives_the_job_back(store) {
         store.push("job");
         let (mut worker, ids) = work(store, &[], STUBBORN);

@@ -1,7 +1,7 @@
-//! Whether the program was started with SIGHUP ignored, as `nohup` does it.
+//! Detects whether the program was started with SIGHUP ignored, as `nohup` does.
 //!
-//! A process cannot ask that of itself without unsafe code. Linux tells it in a file;
-//! elsewhere a child process, which inherits what is ignored, finds out by trying.
+//! A process cannot query this without unsafe code. Linux shows it in a file. On other
+//! systems a child process, which inherits ignored signals, sends itself a hangup.
 
 use std::{
     fs, io,
@@ -20,14 +20,14 @@ pub(super) fn is_hangup_ignored() -> io::Result<bool> {
     }
 }
 
-/// What the status of a process on Linux says: signal 1 is the lowest bit.
+/// Reads the status file of a process on Linux: signal 1 is the lowest bit.
 fn of_status(status: &str) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
     Some(mask & (1 << (Signal::HUP.as_raw() - 1)) != 0)
 }
 
-/// A shell outlives the hangup that it sends itself only when it is ignored.
+/// A shell survives its own hangup only if the signal is ignored.
 fn by_trying() -> io::Result<bool> {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill -HUP $$"]).stdin(Stdio::null()).stdout(Stdio::null());
