@@ -64,7 +64,7 @@ pub(crate) async fn measure(
     Ok(growth)
 }
 
-/// Grows the queue to `size` jobs; returns whether it finished in time.
+/// Grows the queue to `to` jobs; returns whether it finished in time.
 async fn grow(
     contender: &QueueContender,
     many: Many,

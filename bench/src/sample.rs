@@ -65,8 +65,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// The figures of a workload on a backend, `raw` being those of the limit, one for
-    /// each repetition.
+    /// The figures of a workload on a backend, one for each repetition. `raw` holds the
+    /// figures of the bare store.
     pub(crate) fn of(
         backend: &str,
         workload: Workload,

@@ -148,7 +148,7 @@ impl ClaimBytes {
 pub struct Delivery {
     /// Proof of the lease.
     pub receipt: Receipt,
-    /// What was pushed, byte for byte (R2).
+    /// The pushed payload, byte for byte (R2).
     pub payload: Bytes,
     /// How long the lease runs from the claim, and from each extension.
     pub lease: Duration,

@@ -138,7 +138,7 @@ pub struct Page {
 pub struct JobView {
     /// Its id. A bare payload has none until it is leased (R20).
     pub id: Option<JobId>,
-    /// What was pushed.
+    /// The pushed payload.
     pub payload: Bytes,
     /// Deliveries so far, including the running one.
     pub attempt: u32,

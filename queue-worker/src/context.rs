@@ -71,7 +71,7 @@ impl JobContext {
         self.0.delivery.job()
     }
 
-    /// What was pushed, byte for byte (R2).
+    /// The pushed payload, byte for byte (R2).
     pub fn payload(&self) -> &Bytes {
         &self.0.delivery.payload
     }

@@ -1,4 +1,4 @@
-//! Counts of what a worker did.
+//! Counts of a worker's jobs, by their result.
 
 use std::sync::{
     Arc,

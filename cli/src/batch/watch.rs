@@ -117,7 +117,7 @@ impl Watch {
     }
 }
 
-/// Waits if the store is only temporarily unavailable, so that the caller tries again.
+/// Waits before the next try if a retry can help; returns the error otherwise.
 async fn bear(error: Error) -> CommandResult {
     if error.retry_advice() == RetryAdvice::Never {
         return Err(error.into());
