@@ -1,4 +1,4 @@
-//! What entries and receipts cost without a server.
+//! The cost of encoding and decoding entries and receipts, without a server.
 //!
 //! ```sh
 //! cargo bench -p relq-redis
@@ -10,10 +10,10 @@ use divan::{Bencher, black_box};
 use relq_core::{Bytes, JobId, NewJob, Priority, Receipt};
 use relq_redis::entry::{self, Entry};
 
-/// What the workloads of `relq-bench` push.
+/// The payload size that the workloads of `relq-bench` push, in bytes.
 const PAYLOAD: usize = 256;
 
-/// Receipts of one settlement.
+/// Number of receipts in one settlement.
 const BATCH: usize = 100;
 
 fn main() {
@@ -66,7 +66,7 @@ fn receipts() -> Vec<Receipt> {
     (0..BATCH).map(receipt).collect()
 }
 
-/// As a worker does with each job that ends.
+/// The same work that a worker does for each job that ends.
 #[divan::bench(items_count = BATCH)]
 fn clone_receipts(bencher: Bencher) {
     let receipts = receipts();

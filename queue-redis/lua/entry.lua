@@ -1,7 +1,7 @@
--- Reading and rewriting entries. The layout is told in relq-redis, entry.rs.
+-- Reading and rewriting entries. The layout is documented in relq-redis, entry.rs.
 local NORMAL = 5
 
--- A whole entry's fields, or nil when it does not keep to the layout.
+-- The fields of an entry, or nil if it does not follow the layout.
 local function read_entry(entry)
   if #entry < 12 or entry:sub(1, 4) ~= '\245RQ\1' then return nil end
   local flags, priority, attempt, max_attempts, id_bytes =
@@ -30,41 +30,44 @@ local function read_entry(entry)
   return job
 end
 
--- The entry with another count of deliveries.
+-- The entry with its count of deliveries replaced.
 local function with_attempt(entry, attempt)
   return entry:sub(1, 6) .. struct.pack('>H', attempt) .. entry:sub(9)
 end
 
--- The entry with another time of expiry, 0 for never.
+-- The entry with its time of expiry replaced, 0 for never.
 local function with_expiry(entry, job, expires_at)
   local at = job.expires_offset
   return entry:sub(1, at - 1) .. struct.pack('>I8', expires_at) .. entry:sub(at + 8)
 end
 
--- The entry with another id, which was not the client's choice.
+-- The entry with its id replaced by a generated one.
 local function with_id(entry, job, id)
   local flags = job.flags - (job.is_indexed and 1 or 0)
   return entry:sub(1, 4) .. string.char(flags) .. entry:sub(6, 10) .. string.char(#id) .. id
     .. entry:sub(12 + #job.id)
 end
 
--- What a unique key holds: when its holder's hold on it ends (0 never), and who.
+-- The value of a unique key: when its holder loses it (0 for never), and the holder's
+-- id.
 local function unique_holder(id, expires_at)
   return string.format('%.0f ', expires_at or 0) .. id
 end
 
--- Whole milliseconds: a sorted set keeps a score with a fraction as a long text.
+-- Whole milliseconds. A sorted set would store a score with a fraction as a long text.
 local function server_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- How much a claim may still take: so many jobs and bytes, and one job of any size.
+-- The budget of a claim: the maximum number of jobs and of bytes. The first job is
+-- taken whatever its size.
 local function new_budget(jobs, bytes)
   return {jobs = jobs, bytes = bytes, has_taken = false, is_full = false}
 end
 
--- Counts an entry that is to be taken; or says that it is not, and that nothing else is.
+-- Counts an entry against the budget. Returns false if it does not fit; then no later
+-- entry is taken either.
 local function may_take(budget, entry)
   if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then
     budget.jobs, budget.is_full = 0, true
@@ -75,9 +78,10 @@ local function may_take(budget, entry)
   return true
 end
 
--- The next page of a reading whose last one was of `page` elements. A list does not tell
--- how long its elements are before they are read, so a reading begins with few and goes on
--- with as many as have room if they are as long as those before.
+-- The size of the next page when reading a list, after a page of `page` elements. A
+-- list does not show how long its elements are before they are read. So reading begins
+-- with a small page, and each later page has as many elements as would fit if they were
+-- as long as the previous ones.
 local FIRST_PAGE, GROWTH = 4, 16
 
 local function next_page(budget, page, page_bytes)

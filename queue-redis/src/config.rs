@@ -21,7 +21,7 @@ pub struct InvalidUrl {
     reason: String,
 }
 
-/// A time to wait that is zero, with which no call could succeed.
+/// A timeout of zero, with which no call could succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {setting} is zero: give at least a millisecond")]
 pub struct InvalidTimeout {
@@ -48,13 +48,13 @@ impl RedisConfig {
     /// [`response_timeout`](Self::response_timeout) and
     /// [`connect_timeout`](Self::connect_timeout).
     ///
-    /// In TLS the server's certificate has to be of an authority that the system trusts,
-    /// or that is in the PEM file which the environment variable `SSL_CERT_FILE` names.
+    /// With TLS, the server's certificate must be issued by an authority that the
+    /// system trusts, or by one in the PEM file that the environment variable
+    /// `SSL_CERT_FILE` names.
     ///
-    /// # Errors
-    /// When the URL is none of these, a time is not one or is zero, certificates are not
-    /// to be checked (`#insecure`), or the URL asks for TLS and the crate was built
-    /// without its feature `tls`.
+    /// # Errors When the URL has none of these forms, a timeout is malformed or zero,
+    /// the URL turns off the check of certificates (`#insecure`), or it asks for TLS
+    /// and the crate was built without its feature `tls`.
     pub fn new(url: &str) -> Result<Self, InvalidUrl> {
         let (url, response_timeout) = take_time(url, "response_timeout")?;
         let (url, connect_timeout) = take_time(&url, "connect_timeout")?;
@@ -62,8 +62,9 @@ impl RedisConfig {
             reason: error.detail().map_or_else(|| error.to_string(), str::to_owned),
         })?;
         check_kind(info.addr())?;
-        // The library's name is not told: a server of 7.0 does not know the command, and a
-        // newer one would log a refusal for each connection of a user with few rights.
+        // `CLIENT SETINFO` is not sent: a server of version 7.0 does not know the
+        // command, and a newer one would log a refusal for each connection of a user
+        // with few rights.
         let settings = info.redis_settings().clone();
         let settings =
             settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
@@ -101,9 +102,9 @@ impl RedisConfig {
         format!("{}+{at}{options}", marker.backend())
     }
 
-    /// Sets how long nothing may move on the connection before the answer of a call
-    /// counts as lost. An answer that keeps arriving is waited for, however large it is
-    /// and however slow the link.
+    /// Sets how long the connection may be silent before the reply of a call counts as
+    /// lost. As long as bytes of a reply arrive, the call waits for it, however large
+    /// the reply and however slow the link.
     ///
     /// # Errors
     /// When it is zero.
@@ -156,7 +157,7 @@ fn check_kind(address: &ConnectionAddr) -> Result<(), InvalidUrl> {
     Err(InvalidUrl { reason: reason.to_owned() })
 }
 
-/// The URL without the option of that name, and the time that it gives.
+/// The URL without the option of that name, and the option's value.
 fn take_time(
     url: &str,
     name: &'static str,
@@ -181,7 +182,7 @@ fn take_time(
     Ok((format!("{place}{mark}{}{fragment}", others.join("&")), Some(time)))
 }
 
-/// A host as a URL has it.
+/// A host in the form that a URL needs.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

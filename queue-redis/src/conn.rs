@@ -1,14 +1,16 @@
-//! Connections that heal by themselves, one for each runtime that calls.
+//! Connections that reconnect by themselves, one for each runtime that calls.
 //!
-//! The calls of many tasks share a connection, so their commands share writes and reads.
-//! When it breaks, every call under way fails and says that it may have happened; the
-//! next call opens a new connection first, and if it cannot, says that nothing was
-//! sent. relq never repeats a command by itself (R4, R21).
+//! The calls of many tasks share a connection, so their commands share writes and
+//! reads. When the connection breaks, every call under way fails with an error that
+//! says it may have happened. The next call opens a new connection first. If that
+//! fails, its error says that nothing was sent. relq never repeats a command by itself
+//! (R4, R21).
 //!
-//! A connection is driven by tasks of the runtime that opened it. A runtime whose threads
-//! are all blocked, or that is not run just now, holds up its own calls and no other's.
-//! Nothing that a call needs is in the future of another call, which may be polled once
-//! and kept: connecting is a task, and commands are sent without waiting for room.
+//! A connection is driven by tasks of the runtime that opened it. A runtime whose
+//! threads are all blocked, or that nobody drives at the moment, delays its own calls
+//! only. A call never depends on the future of another call, because that future may be
+//! polled once and then kept: connecting is a task, and sending a command never waits
+//! for buffer space.
 
 use std::{
     fmt, io,
@@ -37,7 +39,7 @@ pub struct Conn(Arc<Inner>);
 
 struct Inner {
     backend: &'static str,
-    /// Whose queue its calls are for, if they are for one queue.
+    /// The owner to check, if the calls are for one queue.
     owner: Option<Owner>,
     config: RedisConfig,
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
@@ -50,26 +52,26 @@ enum State {
     Connecting(Connecting),
 }
 
-/// An attempt to connect, whose outcome all calls hear that wait for it: a hundred calls
-/// to a server that is gone take one time-out, not a hundred.
+/// An attempt to connect. All calls that wait for it get its result: a hundred calls to
+/// an unreachable server take one timeout, not a hundred.
 type Connecting = Shared<BoxFuture<'static, Result<Link, RedisError>>>;
 
-/// Why a command has no answer.
+/// Why a command has no reply.
 #[derive(Debug, Clone)]
 pub(crate) enum Failed {
-    /// There was no connection to send it on.
+    /// There was no connection to send the command on.
     BeforeSend(RedisError),
     AfterSend(RedisError),
 }
 
 impl Failed {
-    /// The task that sent the command ended without its answer: it may have run.
+    /// The task that sent the command ended without a reply: the command may have run.
     pub(crate) fn unheard() -> Self {
         let lost = io::Error::other("the task that sent the command ended");
         Self::AfterSend(lost.into())
     }
 
-    /// What that means to a caller.
+    /// The error that the caller gets.
     pub(crate) fn at(self, at: ErrorContext) -> Error {
         match self {
             Self::BeforeSend(error) => error::before_send(at, error),
@@ -93,12 +95,11 @@ impl Conn {
     }
 
     /// As [`open`](Self::open), for the calls of one queue. Each connection reads the
-    /// queue's marker before a call uses it, and what changes the queue has it written
-    /// first (R25).
+    /// queue's marker before a call uses it, and a call that changes the queue first
+    /// makes sure that the marker is written (R25).
     ///
-    /// # Errors
-    /// As [`open`](Self::open), and [`Error::Unusable`] when the queue is another
-    /// backend's.
+    /// # Errors As [`open`](Self::open), and [`Error::Unusable`] when another backend
+    /// owns the queue.
     pub async fn open_queue(owner: Owner, config: RedisConfig) -> Result<Self, Error> {
         Self::open_with(owner.backend, Some(owner), config).await
     }
@@ -114,7 +115,7 @@ impl Conn {
         Ok(conn)
     }
 
-    /// Connections of its own to the same server.
+    /// A new set of connections to the same server.
     ///
     /// # Errors
     /// As [`Conn::open`].
@@ -123,10 +124,10 @@ impl Conn {
         Self::open_with(backend, owner.clone(), config.clone()).await
     }
 
-    /// Sends one command and gives its answer.
+    /// Sends one command and returns its reply.
     ///
-    /// # Errors
-    /// Says whether the command surely did not happen or may have (R21).
+    /// # Errors The error says whether the command certainly did not happen or may have
+    /// happened (R21).
     pub async fn call(&self, operation: Operation, cmd: &Cmd) -> Result<Reply, Error> {
         let at = self.at(operation);
         match self.send(operation, cmd).await {
@@ -135,7 +136,7 @@ impl Conn {
         }
     }
 
-    /// As [`call`](Self::call), for callers that share one failure.
+    /// As [`call`](Self::call), for callers that share one error.
     pub(crate) async fn send(
         &self,
         operation: Operation,
@@ -145,7 +146,8 @@ impl Conn {
         self.send_on(link, cmd).await
     }
 
-    /// Sends one command on an open connection; it is on its way once this was polled.
+    /// Sends one command on an open connection. The command is sent once this future
+    /// was polled.
     pub(crate) async fn send_on(
         &self,
         mut link: Link,
@@ -160,11 +162,11 @@ impl Conn {
         })
     }
 
-    /// Compares the queue's marker once more, and writes it again where it is gone: a
-    /// call that clears up behind others does so before it touches anything (R25).
+    /// Checks the queue's marker again, and rewrites it if it is missing. A call that
+    /// cleans up after other clients does this before it changes anything (R25).
     ///
     /// # Errors
-    /// [`Error::Unusable`] when the queue is another backend's by now.
+    /// [`Error::Unusable`] when another backend owns the queue by now.
     pub async fn confirm_owner(&self, operation: Operation) -> Result<(), Error> {
         let Some(owner) = &self.0.owner else { return Ok(()) };
         let confirming = async {
@@ -247,7 +249,8 @@ impl Conn {
         Ok(link)
     }
 
-    /// Writes the marker, or compares it; what cannot go on knows of none any more.
+    /// Writes the marker, or checks it. On failure this client no longer counts the
+    /// marker as seen.
     async fn mark(&self, owner: &Owner, link: Link) -> Result<(), RedisError> {
         let marked = self.write_marker(owner, link.clone()).await;
         link.set_marked(marked.is_ok());
@@ -295,13 +298,13 @@ impl Inner {
             return state;
         }
         let mut states = lock(&self.by_runtime);
-        // Connections of runtimes that ended go here, too.
+        // Drops the connections of runtimes that ended, too.
         states.retain(|(_, state)| state.if_usable().is_some());
         if let Some((_, state)) = states.iter().find(|(id, _)| *id == runtime.id()) {
             return state.clone();
         }
         let connecting = self.connect(runtime.id());
-        // It is a task, so that it goes on whatever its callers do.
+        // Connecting is a task, so it continues even if its callers are dropped.
         runtime.spawn(connecting.clone());
         let state = State::Connecting(connecting);
         states.push((runtime.id(), state.clone()));
@@ -319,7 +322,7 @@ impl Inner {
         attempt.boxed().shared()
     }
 
-    /// Keeps the connection that was opened. After a failure the next call tries again.
+    /// Stores the opened connection. After a failure the next call tries again.
     fn connected(inner: &Weak<Self>, runtime: runtime::Id, link: Option<&Link>) {
         let Some(inner) = inner.upgrade() else { return };
         let mut states = lock(&inner.by_runtime);
@@ -332,14 +335,14 @@ impl State {
     fn if_usable(&self) -> Option<Self> {
         let is_usable = match self {
             Self::Open(link) => link.is_open(),
-            // The task that connects has one, too, until its runtime ends.
+            // The connecting task also has a clone, until its runtime ends.
             Self::Connecting(outcome) => outcome.strong_count() > Some(1),
         };
         is_usable.then(|| self.clone())
     }
 }
 
-/// Connects, and looks whether the queue may be used from here before any call does.
+/// Connects, and checks that this client may use the queue before any call does.
 async fn open_link(
     config: &RedisConfig,
     owner: Option<&Owner>,

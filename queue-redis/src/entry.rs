@@ -17,9 +17,9 @@
 //!          rest   payload
 //! ```
 //!
-//! Numbers are unsigned and big-endian. An element that does not begin with the
-//! mark is a bare payload of some other client (R20); in the step that leases it,
-//! it gets a header with the flag `bare`.
+//! Numbers are unsigned and big-endian. An element that does not begin with the mark is
+//! a bare payload that another client pushed (R20). The step that leases it adds a
+//! header with the flag `bare`.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -29,14 +29,14 @@ use relq_core::{
     UniqueKey,
 };
 
-/// What every entry begins with. Its last byte is the version of the layout.
+/// The first bytes of every entry. The last of them is the version of the layout.
 pub const MARK: [u8; 4] = [0xF5, b'R', b'Q', 1];
 
 /// Lua functions that read and rewrite entries, for
 /// [`Script::with_library`](crate::Script::with_library).
 pub const LUA: &str = include_str!("../lua/entry.lua");
 
-/// Bytes before the id's length.
+/// Number of bytes before the id's length.
 const FIXED: usize = 10;
 
 const INDEXED: u8 = 1;
@@ -48,64 +48,64 @@ const BARE: u8 = 32;
 const PIECE: u8 = 64;
 const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
 
-/// An entry that cannot be read, and why.
+/// An entry that cannot be read, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed entry: {0}")]
 pub struct Malformed(&'static str);
 
 impl Malformed {
-    /// What is wrong with it.
+    /// The reason.
     pub fn reason(self) -> &'static str {
         self.0
     }
 }
 
-/// A job as it is written.
+/// The fields of a stored job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its id.
+    /// The job's id.
     pub id: JobId,
-    /// Whether the client made the id, so that it has to be remembered (R4).
+    /// Whether the client chose the id, so that it must be remembered (R4).
     pub is_indexed: bool,
-    /// Whether it came as a bare payload of some other client (R20).
+    /// Whether another client pushed the job as a bare payload (R20).
     pub is_bare: bool,
-    /// How soon it is wanted.
+    /// The job's priority.
     pub priority: Priority,
-    /// Deliveries so far.
+    /// Number of deliveries so far.
     pub attempt: u16,
-    /// Deliveries at most.
+    /// Maximum number of deliveries.
     pub max_attempts: NonZeroU16,
-    /// When it expires.
+    /// When the job expires.
     pub expires_at: Option<Timestamp>,
-    /// Its own lease.
+    /// The job's own lease length.
     pub lease: Option<Duration>,
-    /// The unique key that it holds.
+    /// The unique key that the job holds.
     pub unique: Option<UniqueKey>,
-    /// The batch that it is a piece of.
+    /// The batch that the job is a piece of.
     pub batch: Option<BatchId>,
-    /// What travels with it.
+    /// The job's headers.
     pub headers: Headers,
-    /// What was pushed.
+    /// The payload, as it was pushed.
     pub payload: Bytes,
 }
 
 impl Entry {
-    /// Whether `element` is an entry of relq's, readable or not.
+    /// Whether `element` begins with relq's mark, readable or not.
     pub fn is_marked(element: &[u8]) -> bool {
         element.starts_with(&MARK)
     }
 
-    /// Whether ending the job touches more than the job itself: an id to be
-    /// remembered or a unique key to be freed.
+    /// Whether ending the job touches more than the job itself: an id to remember or a
+    /// unique key to free.
     pub fn has_side_records(&self) -> bool {
         self.is_indexed || self.unique.is_some()
     }
 
-    /// Reads an entry. The payload is a part of `element`, not a copy.
+    /// Reads an entry. The payload shares the memory of `element`.
     ///
     /// # Errors
-    /// When it does not keep to the layout.
+    /// When it does not follow the layout.
     pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
         let mut rest = element.clone();
         let Fixed { flags, priority, attempt, max_attempts } = Fixed::read(&mut rest)?;
@@ -144,7 +144,7 @@ impl Entry {
     }
 }
 
-/// What every entry begins with, up to its id.
+/// The fixed fields of every entry, before the id.
 struct Fixed {
     flags: u8,
     priority: Priority,
@@ -170,13 +170,13 @@ impl Fixed {
     }
 }
 
-/// Writes a new job. Room for its expiry is left at zero: only the server knows the
-/// time, so the push script fills it in.
+/// Writes a new job. Its expiry is written as zero: only the server knows the time, so
+/// the push script fills it in.
 pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
     encode_in(job, id, None)
 }
 
-/// As [`encode`], of a piece of a batch.
+/// As [`encode`], for a piece of a batch.
 pub fn encode_piece(job: &NewJob, id: &JobId, batch: &BatchId) -> Vec<u8> {
     encode_in(job, id, Some(batch))
 }
@@ -205,20 +205,20 @@ fn encode_in(job: &NewJob, id: &JobId, batch: Option<&BatchId>) -> Vec<u8> {
     out
 }
 
-/// The id's bytes of an entry that a script has looked at, whatever they are.
+/// The bytes of the id in an entry that a script has checked. They may be any bytes.
 pub fn id_of(element: &Bytes) -> Bytes {
     let length = element.get(FIXED).copied().map_or(0, usize::from);
     let start = (FIXED + 1).min(element.len());
     element.slice(start..(start + length).min(element.len()))
 }
 
-/// What a bare payload gets in the step that leases it: all up to the id's length,
-/// with one delivery counted. A script appends the id and the payload.
+/// The header that a bare payload gets in the step that leases it: all fields before
+/// the id's length, with one delivery counted. A script appends the id and the payload.
 pub fn bare_header() -> Vec<u8> {
     bare_header_after(1)
 }
 
-/// As [`bare_header`], for who counts a delivery when it is over.
+/// As [`bare_header`], for patterns that count a delivery when it ends.
 pub fn uncounted_bare_header() -> Vec<u8> {
     bare_header_after(0)
 }

@@ -1,4 +1,5 @@
-//! What a failed command means for the caller: did it happen, may it be retried.
+//! What a failed command means for the caller: whether it happened, and whether a retry
+//! is safe.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use relq_core::{BoxError, Error, ErrorContext};
 
 use crate::owner::REFUSED;
 
-/// Answers that say the command was not carried out and that a later one may be.
+/// Error codes of a command that was not carried out and may succeed later.
 const NOT_NOW: &[&str] = &[
     "LOADING",
     "MASTERDOWN",
@@ -20,14 +21,14 @@ const NOT_NOW: &[&str] = &[
     "NOSCRIPT",
 ];
 
-/// Answers that say the user may not do this.
+/// Error codes that say that the user lacks a permission.
 const DENIED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM"];
 
-/// Answers that say the keys are not what they should be.
+/// Error codes that say that a key has the wrong type.
 const UNUSABLE: &[&str] = &["WRONGTYPE"];
 
-/// Answers of a cluster's node that leads to another one. What a plain server or a
-/// cluster's only node is asked, it does.
+/// Error codes of a cluster node that redirects to another node. A plain server, or the
+/// only node of a cluster, never redirects.
 const ELSEWHERE: &[&str] = &["MOVED", "ASK", "CROSSSLOT"];
 
 const NODE_ELSEWHERE: &str = "the server is a node of a Redis Cluster, and keys of this \
@@ -38,14 +39,14 @@ const UNKNOWN_COMMAND: &str = "the server does not know a command that every Red
     has: it is a Redis Sentinel, a proxy, or has renamed it; relq needs a plain server, \
     so name one";
 
-/// An answer, and what it says of the server that gave it.
+/// A reply, and what it says about the server that sent it.
 #[derive(Debug)]
 struct Explained {
     words: &'static str,
     source: RedisError,
 }
 
-/// What the failure of a command that was sent means.
+/// The error of a command that was sent.
 pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
     match error.code() {
         Some("OOM") => Error::Full { at, source: Box::new(error) },
@@ -59,7 +60,7 @@ pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
         Some(code) if NOT_NOW.contains(&code) => unavailable(at, error),
         Some(code) if DENIED.contains(&code) => denied(at, error),
         Some(code) if UNUSABLE.contains(&code) => unusable(at, error),
-        // A script that failed after its first write left it done.
+        // A script that fails after its first write is not undone.
         Some(_) if is_raised_in_script(&error) => interrupted(at, error),
         Some(_) if says_not_now(&error) => unavailable(at, error),
         Some(_) if is_unknown_command(&error) => {
@@ -70,7 +71,7 @@ pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
     }
 }
 
-/// What the failure of a connection attempt means: no command was sent.
+/// The error of a failed connection attempt: no command was sent.
 pub(crate) fn before_send(at: ErrorContext, error: RedisError) -> Error {
     match error.kind() {
         ErrorKind::AuthenticationFailed => denied(at, error),
@@ -80,7 +81,7 @@ pub(crate) fn before_send(at: ErrorContext, error: RedisError) -> Error {
     }
 }
 
-/// An answer that is not of the form that the command gives.
+/// The error for a reply that does not have the form that the command returns.
 pub(crate) fn unreadable(at: ErrorContext, source: impl Into<BoxError>) -> Error {
     Error::Unreadable { at, source: source.into() }
 }
@@ -110,7 +111,7 @@ fn explained(words: &'static str, source: RedisError) -> BoxError {
     Box::new(Explained { words, source })
 }
 
-/// A queue that is another backend's is told of in its own words.
+/// The error of a queue that another backend owns keeps the text that was made for it.
 fn refused(at: ErrorContext, error: RedisError) -> Error {
     match error.detail() {
         Some(why) if error.to_string().starts_with(REFUSED) => {

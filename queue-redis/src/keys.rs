@@ -4,7 +4,7 @@ use std::fmt;
 
 use relq_core::QueueName;
 
-/// Makes the names of a queue's keys.
+/// Builds the names of a queue's keys.
 ///
 /// The producer's key is the queue's name itself; all others are `{name}:part`,
 /// which Redis Cluster puts in the same slot (R19).

@@ -1,13 +1,13 @@
-//! The names of the keys of every pattern, as far as no id is in them.
+//! The names of the keys of every pattern, except keys that contain an id.
 //!
-//! Each backend names its own keys in its `keys.rs`. Here they are together, so that any
-//! of them can tell that keys of another are there. `tests/owners.rs` of the package
+//! Each backend names its own keys in its `keys.rs`. They are listed here together, so
+//! that any backend can detect keys of another one. `tests/owners.rs` of the package
 //! `relq` fails when a backend has a key that is not listed.
 
-/// What follows the queue's name in the key of its marker.
+/// The part after the queue's name in the key of its marker.
 pub(crate) const MARKER: &str = "marker";
 
-/// What all patterns have.
+/// The keys that every pattern has.
 const BOOKKEEPING: &[&str] = &[
     "later",
     "jobs",
@@ -23,11 +23,11 @@ const BOOKKEEPING: &[&str] = &[
     "wake",
 ];
 
-/// What one backend has beside the bookkeeping.
+/// The keys that one backend has besides the bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) backend: &'static str,
-    /// The type of `Q` itself; none where it is no key of the queue's.
+    /// The type of the key `Q`; `None` if the pattern has no such key.
     pub(crate) queue: Option<&'static str>,
     pub(crate) parts: &'static [&'static str],
     /// The options that a marker may have.
@@ -74,12 +74,12 @@ const LAYOUTS: &[Layout] = &[
 ];
 
 impl Layout {
-    /// That of the backend of this name.
+    /// The layout of the backend with this name.
     pub(crate) fn of(backend: &str) -> Option<&'static Self> {
         LAYOUTS.iter().find(|layout| layout.backend == backend)
     }
 
-    /// What others have and this one does not.
+    /// The key parts that other backends have and this one does not.
     pub(crate) fn foreign_parts(&self) -> Vec<&'static str> {
         let is_own =
             |part: &&str| BOOKKEEPING.contains(part) || self.parts.contains(part);
@@ -87,7 +87,7 @@ impl Layout {
     }
 }
 
-/// What any pattern has, each once.
+/// The key parts of all patterns, each once.
 pub(crate) fn parts() -> Vec<&'static str> {
     let of_patterns = LAYOUTS.iter().flat_map(|layout| layout.parts);
     let mut parts: Vec<_> = BOOKKEEPING.iter().chain(of_patterns).copied().collect();

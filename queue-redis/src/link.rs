@@ -1,4 +1,5 @@
-//! One open connection: the client library's, on a socket whose progress is watched.
+//! One open connection: the client library's connection on a socket whose progress is
+//! watched.
 
 use std::{
     io,
@@ -20,14 +21,14 @@ use crate::{
     socket,
 };
 
-/// A connection on which the calls of many tasks of one runtime are sent. Clones share
-/// it; it is closed when the last of them is dropped.
+/// A connection that the calls of many tasks of one runtime share. It is closed when
+/// the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) conn: MultiplexedConnection,
     pub(crate) progress: Arc<Progress>,
     driver: Arc<Driver>,
-    /// Whether the queue's marker is there (R25).
+    /// Whether the queue's marker is known to exist (R25).
     is_marked: Arc<AtomicBool>,
 }
 
@@ -41,7 +42,7 @@ impl Drop for Driver {
 }
 
 impl Link {
-    /// Connects. The connection lives on the runtime of the caller.
+    /// Connects. The connection is driven by the runtime of the caller.
     pub(crate) async fn open(config: &RedisConfig) -> Result<Self, RedisError> {
         let opened = timeout(config.connect_timeout, Self::connect(config)).await;
         opened.unwrap_or_else(|late| Err(io::Error::from(late).into()))
@@ -50,8 +51,8 @@ impl Link {
     async fn connect(config: &RedisConfig) -> Result<Self, RedisError> {
         let socket = socket::connect(config.info.addr()).await?;
         let (stream, progress) = Watched::new(socket);
-        // No call ever waits for room to send: a future that waited there and is polled
-        // no more would keep that room from all others.
+        // Sending must never wait for buffer space: a future that waited there and was
+        // no longer polled would block all other calls.
         let settings = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_pipeline_buffer_size(Semaphore::MAX_PERMITS);
@@ -63,7 +64,7 @@ impl Link {
         Ok(Self { conn, progress, driver: Arc::new(driver), is_marked })
     }
 
-    /// Whether the queue's marker is known to be there.
+    /// Whether the queue's marker is known to exist.
     pub(crate) fn is_marked(&self) -> bool {
         self.is_marked.load(Ordering::Acquire)
     }
@@ -72,18 +73,18 @@ impl Link {
         self.is_marked.store(is_marked, Ordering::Release);
     }
 
-    /// Whether calls can be sent, as far as is known.
+    /// Whether calls can be sent, as far as this client knows.
     pub(crate) fn is_open(&self) -> bool {
         !self.driver.0.is_finished()
     }
 
-    /// Closes it for all who share it.
+    /// Closes the connection for all clones.
     pub(crate) fn close(&self) {
         self.driver.0.abort();
     }
 
-    /// Sends one command and gives its answer; the command is on its way once this was
-    /// polled. Gives up once nothing moved on the connection for `limit`.
+    /// Sends one command and returns its reply. The command is sent once this future
+    /// was polled. Gives up once the connection was silent for `limit`.
     pub(crate) async fn ask<T: FromRedisValue>(
         &mut self,
         cmd: &Cmd,
@@ -94,7 +95,7 @@ impl Link {
         answer.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
     }
 
-    /// Sends two commands, one right behind the other, and gives both answers.
+    /// Sends two commands directly one after the other, and returns both replies.
     pub(crate) async fn ask_both<A: FromRedisValue, B: FromRedisValue>(
         &self,
         (first, second): (&Cmd, &Cmd),

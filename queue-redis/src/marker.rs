@@ -1,4 +1,4 @@
-//! The marker of a queue: which backend its keys are of (R25).
+//! The marker of a queue: it names the backend that owns the keys (R25).
 //!
 //! ```text
 //!  {Q}:marker  STRING  relq 1 processing-list mode=shared
@@ -7,19 +7,19 @@
 //!                           '-- format of the keys
 //! ```
 //!
-//! It is written with the first write of a queue and stays until somebody deletes it.
-//! A relq that finds a newer format, or an option that it does not know, leaves the queue
-//! alone: so later versions may keep keys in another way.
+//! The marker is written before the first write to a queue and stays until someone
+//! deletes the key. A relq that finds a newer format, or an option that it does not
+//! know, refuses to use the queue. So later versions may store keys in another way.
 
 use std::fmt;
 
-/// The format of the keys that this relq keeps.
+/// The format of the keys that this version of relq writes.
 pub(crate) const FORMAT: u32 = 1;
 
 /// The first word of every marker.
 const MARK: &str = "relq";
 
-/// Which backend the keys of a queue are of.
+/// The backend that owns the keys of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     pub(crate) format: u32,
@@ -33,7 +33,7 @@ impl Marker {
         Self { format: FORMAT, backend: backend.to_owned(), options }
     }
 
-    /// Reads the value of the key, or `None` when it is no marker.
+    /// Reads the value of the key; `None` if it is not a marker.
     pub(crate) fn parse(value: &[u8]) -> Option<Self> {
         let is_shown = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
         let text = std::str::from_utf8(value).ok()?;
@@ -45,12 +45,12 @@ impl Marker {
         Some(Self { format, backend, options: words.map(str::to_owned).collect() })
     }
 
-    /// The name of the backend.
+    /// The backend's name.
     pub fn backend(&self) -> &str {
         &self.backend
     }
 
-    /// Its options, each as in a URL.
+    /// The backend's options, each as in a URL.
     pub fn options(&self) -> &[String] {
         &self.options
     }
@@ -61,7 +61,7 @@ impl Marker {
     }
 }
 
-/// As it is stored.
+/// The stored text.
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { format, backend, options } = self;

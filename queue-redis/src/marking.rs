@@ -1,4 +1,4 @@
-//! What an operator does about markers: see one, write one, find all queues.
+//! Operator calls on markers: read one, write one, find all queues.
 
 use futures_util::future::join_all;
 use relq_core::{Error, Operation, QueueName};
@@ -10,48 +10,48 @@ use crate::{
 
 const CHANGE: &str = include_str!("../lua/marker/change.lua");
 
-/// Keys of the server that one page of queues looks at.
+/// Number of the server's keys that one page of queues scans.
 const PAGE: u32 = 1000;
 
-/// What there is of a queue.
+/// What was found of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// A marker, and the URL that it means.
+    /// A marker, and the queue's URL according to it.
     Marked {
-        /// What it says.
+        /// The marker.
         marker: Marker,
-        /// Where to open the queue, without user and password.
+        /// The URL to open the queue with, without user and password.
         url: String,
     },
-    /// Something else where the marker should be.
+    /// The marker's key has a value that is not a marker.
     Damaged(Vec<u8>),
-    /// No marker, but keys of relq's.
+    /// No marker, but other keys of relq.
     Unmarked,
-    /// No key of relq's.
+    /// No keys of relq.
     Nothing,
 }
 
 /// A queue that was found by its marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkedQueue {
-    /// Its name.
+    /// The queue's name.
     pub name: QueueName,
-    /// What its marker says; `None` when the user may not read it, or it is no marker.
+    /// The marker; `None` if the user may not read it, or if the value is not a marker.
     pub marker: Option<Marker>,
-    /// Where to open it, without user and password.
+    /// The URL to open the queue with, without user and password.
     pub url: Option<String>,
 }
 
 /// A page of the queues of a database.
 #[derive(Debug, Clone, Default)]
 pub struct QueuesPage {
-    /// In no order. A queue may be on more than one page.
+    /// The queues, in no order. A queue may be on more than one page.
     pub queues: Vec<MarkedQueue>,
-    /// Where the next page begins; `None` when this is the last.
+    /// The cursor of the next page; `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// Says what there is of the queue of that owner. Nothing is written.
+/// Reads what exists of that owner's queue. Nothing is written.
 ///
 /// # Errors
 /// As [`Conn::open`].
@@ -68,11 +68,10 @@ pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
     })
 }
 
-/// Writes the marker of that owner on a queue at rest, whatever was there before.
+/// Writes that owner's marker on an idle queue, replacing any earlier one.
 ///
-/// # Errors
-/// [`Error::Unusable`] when the queue is not at rest, when it has keys that the owner's
-/// pattern does not know, or when a newer relq wrote it; as [`Conn::open`].
+/// # Errors [`Error::Unusable`] if the queue is in use, if it has keys that the owner's
+/// pattern does not know, or if a newer relq wrote it; otherwise as [`Conn::open`].
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = Conn::open(owner.backend, config.clone()).await?;
     let (_, values) = look(&conn, owner).await?;
@@ -105,7 +104,7 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     }
 }
 
-/// A page of the queues that are in the database, by `SCAN`: found by their markers.
+/// A page of the queues in the database, found by their markers with `SCAN`.
 ///
 /// # Errors
 /// As [`Conn::open`].
@@ -128,7 +127,7 @@ pub async fn marked_queues(
     Ok(QueuesPage { queues, next: Some(next).filter(|next| *next != 0) })
 }
 
-/// The name in the key of a marker, if it is one.
+/// The queue's name in the key of a marker; `None` if it is another key.
 fn name_of(key: &[u8]) -> Option<QueueName> {
     let name = std::str::from_utf8(key).ok()?.strip_prefix('{')?;
     QueueName::new(name.strip_suffix(layout::MARKER)?.strip_suffix("}:")?).ok()
@@ -142,7 +141,7 @@ async fn read(
     let mut get = command("GET");
     get.arg(crate::KeyPrefix::new(name.clone()).part(layout::MARKER));
     let value = match conn.call(Operation::Connect, &get).await {
-        // A key that the user may not read, or that is of another type.
+        // The user may not read the key, or it has another type.
         Err(Error::Denied { .. } | Error::Unusable { .. }) => None,
         answer => answer?.optional_bytes()?,
     };
@@ -151,7 +150,8 @@ async fn read(
     Ok(MarkedQueue { name, marker, url })
 }
 
-/// How many keys of relq's there are, and what the keys hold that say whose they are.
+/// The number of other keys of relq that exist, and the values of the keys that name
+/// the owner.
 async fn look(
     conn: &Conn,
     owner: &Owner,
@@ -182,7 +182,7 @@ fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     cmd
 }
 
-/// Why the marker was not written, if it was not.
+/// Why the marker was not written; `None` if it was.
 fn read_refusal(owner: &Owner, answer: Reply) -> Result<Option<String>, Error> {
     let (queue, asked) = (owner.keys.producer(), owner.backend);
     let mut parts = answer.list()?.into_iter();

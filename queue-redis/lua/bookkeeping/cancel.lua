@@ -3,17 +3,17 @@
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] id
--- ARGV[2] its lease, or empty when it is not known to be leased
+-- ARGV[2] its lease, or empty if the caller does not know one
 -- ARGV[3] how long ids are remembered after their job (ms)
 -- ARGV[4] how long a cancelled lease is remembered after its end (ms)
 --
--- Returns 'scheduled' or 'leased', as it was, or false when it was not there.
+-- Returns 'scheduled' or 'leased' (its state before), or false if there is no such job.
 local keys = bind_keys()
 local id, lease, window_ms, remember_ms =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now_ms = server_ms()
 
--- Takes the job out of its place; answers its entry and what the place was.
+-- Removes the job from where it is stored. Returns its entry and its state.
 local function take_out()
   if lease ~= '' then
     local entry, end_ms = find_leased(keys, lease, 1)

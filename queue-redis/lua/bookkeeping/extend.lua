@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Let leases run on from now.
+-- Extend leases: each ends one lease length from now.
 --
 -- KEYS[1] leased     ZSET  lease, as the pattern calls it -> its end (ms), or no more
 --                          than 0 where it is over and the pattern keeps it all the same

@@ -11,7 +11,7 @@ local keys = bind_keys()
 local FIELDS = 4
 local now_ms = server_ms()
 
--- An attempt that was not made is not counted, and what the last one said is kept.
+-- The attempt was not made, so it is not counted, and the last attempt's error is kept.
 local function bury_undelivered(job, entry, why, text)
   if text == '' then text = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2) end
   bury(keys, job, with_attempt(entry, job.attempt - 1), why .. text, now_ms)

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Forget a page of ids, call tokens and cancelled leases whose time is over.
+-- Forget a page of ids, call tokens and cancelled leases whose retention has expired.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1] how many at most of each
+-- ARGV[1] maximum number of each to forget
 --
 -- Returns 1 if there is more else 0.
 local keys = bind_keys()

@@ -2,7 +2,7 @@
 -- Put leased jobs back to the front of the queue, as if they had not been claimed.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1...] leases, the one whose job is to be claimed first at the start
+-- ARGV[1...] leases, in the order in which their jobs should be claimed
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local keys = bind_keys()

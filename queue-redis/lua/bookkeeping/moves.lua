@@ -1,12 +1,13 @@
--- Moves between the bookkeeping and the pattern's own places. Needs side_records.lua and the
--- pattern's pattern.lua.
+-- Moves between the bookkeeping's keys and the pattern's ready and leased jobs. Needs
+-- side_records.lua and the pattern's pattern.lua.
 
--- All keys of a call to one of the bookkeeping's scripts.
+-- Binds all keys of a call to one of the bookkeeping's scripts.
 local function bind_keys()
   return bind_bookkeeping(pattern_keys(BOOKKEEPING_KEYS + 1))
 end
 
--- Fails before the first write where a key of the bookkeeping or the pattern has another type.
+-- Fails before the first write if a key of the bookkeeping or of the pattern has the
+-- wrong type.
 local function check_keys(keys)
   check_bookkeeping(keys)
   check_ready(keys)
@@ -20,19 +21,19 @@ local function make_kept_ready(keys, job, entry)
   end
 end
 
--- Schedules a job that is in no place any more. Who sleeps until the next one is due
--- has to hear of an earlier one.
+-- Schedules a job that was already removed from where it was stored. A client that
+-- sleeps until the next job is due must be woken for an earlier one.
 local function schedule(keys, job, entry, due_ms)
   keep(keys, job, entry)
   redis.call('ZADD', keys.later, behind_equals(keys.later, due_ms), job.id)
   if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then notify(keys) end
 end
 
--- How many bytes of a job's last error are kept, from its end on.
+-- The maximum length of a stored error in bytes. The end of a longer one is kept.
 local MOST_ERROR_BYTES = 8192
 
--- A job's last error, and that this attempt's lease ended. So a dead letter that never ran
--- to its end says why.
+-- Returns the job's last error with a note that the lease of this attempt expired, so
+-- that a dead letter whose last attempt never finished says why.
 local function with_lost_lease(keys, job)
   local last = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2)
   local this = 'attempt ' .. job.attempt .. ': lease ended, no heartbeat'
@@ -41,13 +42,13 @@ local function with_lost_lease(keys, job)
   return text:sub(-MOST_ERROR_BYTES):match('; (attempt .*)$') or this
 end
 
--- Keeps with a job that is ready again that its lease ended.
+-- Records, for a job that is ready again, that its lease expired.
 local function note_lost_lease(keys, job)
   redis.call('HSET', keys.errors, job.id, 'e' .. with_lost_lease(keys, job))
 end
 
--- What becomes of a job whose lease is over: it is ready again, or dead on its last
--- attempt. Answers 'requeued' or 'buried'.
+-- Handles a job whose lease has expired: makes it ready again, or buries it if this was
+-- its last attempt. Returns 'requeued' or 'buried'.
 local function recover_job(keys, job, entry, now_ms)
   if job.attempt >= job.max_attempts then
     bury(keys, job, entry, 'c' .. with_lost_lease(keys, job), now_ms)
@@ -59,14 +60,14 @@ local function recover_job(keys, job, entry, now_ms)
   return 'requeued'
 end
 
--- Whole milliseconds until the first time of a sorted set of times, or -1. A score's
--- fraction is no part of its time: see `behind_equals`.
+-- Whole milliseconds until the earliest time in a sorted set of times, or -1 if the set
+-- is empty. The fraction of a score is not part of its time: see `behind_equals`.
 local function next_in_ms(set, now_ms)
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
   return first and math.max(0, math.floor(first) - now_ms) or -1
 end
 
--- The figures that every pattern's stats end with: scheduled, dead, finished,
+-- The counts at the end of every pattern's stats: scheduled, dead, finished,
 -- discarded, cancelled, 1 if paused else 0, ms until the next delayed job is due or -1.
 local function bookkeeping_stats(keys, now_ms)
   local ended = redis.call('HMGET', keys.totals, 'finished', 'discarded', 'cancelled')

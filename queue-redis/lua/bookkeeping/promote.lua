@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Make a page of scheduled jobs ready whose time has come.
+-- Make a page of due scheduled jobs ready.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1] how many at most
+-- ARGV[1] maximum number of jobs
 --
 -- Returns {made ready, 1 if there is more else 0, ms until the next is due or -1}.
 local keys = bind_keys()
@@ -26,7 +26,7 @@ for i = 1, math.min(#due, page) do
   if jobs[i] then
     make_kept_ready(keys, jobs[i], entries[i])
   elseif entries[i] then
-    -- What cannot be read is a dead letter (R3).
+    -- An entry that cannot be read becomes a dead letter (R3).
     redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])
     redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')
   end

@@ -1,5 +1,5 @@
 #!lua
--- Store jobs that use an option, or the jobs of a call that can be repeated.
+-- Store jobs that use an option, or the jobs of a call with a push token.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] call token, or empty
@@ -40,7 +40,7 @@ local function is_duplicate(job)
     if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
     if is_ready(keys, job.id) then return 'id', job.id end
   end
-  -- An id that was not asked for and is taken all the same: see `keep`.
+  -- A generated id that another job has already: see `keep`.
   if redis.call('HEXISTS', keys.jobs, job.id) == 1 then return 'id', job.id end
   local holder = job.unique_key ~= '' and holder_of(keys.unique, job.unique_key, now_ms)
   if not holder then return nil end

@@ -4,7 +4,7 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1...] ids
 --
--- Returns {made ready, still dead because another job holds their unique key}.
+-- Returns {made ready, left dead because another job holds their unique key}.
 local keys = bind_keys()
 local now_ms = server_ms()
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Let claims go on.
+-- Resume claims of a paused queue.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --

@@ -1,4 +1,5 @@
--- What is kept beside the ready and leased jobs of a queue. Needs entry.lua.
+-- The side records: data stored beside the ready and leased jobs of a queue. Needs
+-- entry.lua.
 local BOOKKEEPING_KEYS = 12
 
 -- Adds the bookkeeping's keys to those of the pattern.
@@ -9,15 +10,15 @@ local function bind_bookkeeping(keys)
   return keys
 end
 
--- Fails where what `close_side_records` changes has another type: before the first write, because
--- a script that fails is not undone.
+-- Fails if a key that `close_side_records` changes has the wrong type. Called before
+-- the first write, because the writes of a script that fails are not undone.
 local function check_side_records(keys)
   redis.call('HLEN', keys.unique)
   redis.call('ZCARD', keys.ids)
   redis.call('HLEN', keys.errors)
 end
 
--- The same of all that the bookkeeping keeps.
+-- Fails if any key of the bookkeeping has the wrong type.
 local function check_bookkeeping(keys)
   check_side_records(keys)
   for _, key in ipairs({keys.jobs, keys.answers, keys.totals}) do redis.call('HLEN', key) end
@@ -27,8 +28,8 @@ local function check_bookkeeping(keys)
   redis.call('LLEN', keys.wake)
 end
 
--- The same of what only this lease or job has. Most patterns have no such keys; one that
--- has them has functions of these names of its own.
+-- Check the keys that belong to one lease or one job only. Most patterns have no such
+-- keys; a pattern that has them overrides these functions.
 local function check_lease()
 end
 
@@ -44,20 +45,22 @@ local function holder_of(unique, key, now_ms)
   return {expires_at = expires_at, id = id}
 end
 
--- Whether a job holds its unique key: once it had expired, another may have taken it.
+-- Whether a job still holds its unique key: after it expired, another job may have
+-- taken it.
 local function holds_key(unique, job)
   local holder = job.unique_key and redis.call('HGET', unique, job.unique_key) or ''
   return holder:match('^%d+ (.*)$') == job.id
 end
 
--- Changes until when a job holds its unique key (ms, 0 for as long as it lives).
+-- Sets the time until which a job holds its unique key (ms, 0 for as long as the job
+-- exists).
 local function hold_until(unique, job, expires_at)
   if holds_key(unique, job) then
     redis.call('HSET', unique, job.unique_key, unique_holder(job.id, expires_at))
   end
 end
 
--- Lets a job that is leased no more lose its unique key when it expires.
+-- For a job that is no longer leased: its unique key is freed when the job expires.
 local function hold_until_expiry(unique, job)
   if (job.expires_at or 0) > 0 then hold_until(unique, job, job.expires_at) end
 end
@@ -66,23 +69,24 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
--- Cleans up behind a job that ends: its unique key is free, its id is remembered.
+-- Cleans up after a job that ends: frees its unique key and remembers its id.
 local function close_side_records(keys, job, now_ms, window_ms)
   free_unique(keys.unique, job)
   if job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, job.id) end
   redis.call('HDEL', keys.errors, job.id)
 end
 
--- Whether a ready job has that id, where a pattern can tell at once. Most keep no index
--- of them; one that does has a function of that name of its own.
+-- Whether there is a ready job with this id, if the pattern can look that up. Most
+-- patterns have no index of ready jobs; a pattern with one overrides this function.
 local function is_ready()
   return false
 end
 
--- The score of one more member of a sorted set of times: behind all members of the same
--- millisecond. A score's whole part is the time. Its fraction is the member's place among
--- those of that time, in the smallest steps of a double: 4,096 of them until the year 2039,
--- half as many after that. Members beyond these share the last step.
+-- The score for a new member of a sorted set of times. It sorts behind all members of
+-- the same millisecond. The whole part of a score is the time. Its fraction is the
+-- member's position among those of that time, in the smallest steps of a double: 4,096
+-- steps until the year 2039, half as many after that. Members beyond that number share
+-- the last step.
 local function behind_equals(set, time_ms)
   local last = redis.call('ZRANGE', set, '(' .. time_ms + 1, time_ms, 'BYSCORE', 'REV',
     'LIMIT', 0, 1, 'WITHSCORES')[2]
@@ -92,7 +96,8 @@ local function behind_equals(set, time_ms)
   return score < time_ms + 1 and score or last
 end
 
--- The start of a text of UTF-8, of so many bytes at most: it ends with a whole character.
+-- The longest prefix of a UTF-8 text that has at most `most_bytes` bytes and ends with
+-- a whole character.
 local function start_of(text, most_bytes)
   local next_byte = text:byte(most_bytes + 1) or 0
   while next_byte >= 128 and next_byte < 192 do
@@ -102,15 +107,15 @@ local function start_of(text, most_bytes)
   return text:sub(1, most_bytes)
 end
 
--- The id by which the job of that number is kept, of several that have got one id. It is no
--- longer than an id may be.
+-- The id under which the numbered job is stored when several jobs have the same id. It
+-- is no longer than the longest allowed id.
 local function id_of_another(id, number)
   return start_of(id, 120) .. '~' .. number
 end
 
--- Keeps an entry by its job's id in `jobs`. Two jobs can have got one id, by a client's
--- own choice or by a token that was used again after its time: then the one that comes
--- second is kept by another id, and none is lost.
+-- Stores an entry in `jobs` by its job's id. Two jobs can have the same id: a client
+-- chose it twice, or used a push token again after it was forgotten. Then the second
+-- job is stored under another id, and none is lost.
 local function keep(keys, job, entry)
   local id, number = job.id, 1
   while redis.call('HEXISTS', keys.jobs, id) == 1 do
@@ -128,7 +133,8 @@ local function keep(keys, job, entry)
   redis.call('HSET', keys.jobs, id, entry)
 end
 
--- Buries a job that is in no place any more. `why` is a letter and the last error.
+-- Buries a job that was already removed from where it was stored. `why` is a letter
+-- followed by the last error.
 local function bury(keys, job, entry, why, now_ms)
   keep(keys, job, entry)
   redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), job.id)

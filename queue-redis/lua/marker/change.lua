@@ -1,22 +1,22 @@
 #!lua flags=allow-oom
 -- change_marker
--- Write whose a queue at rest is, whatever was written before.
+-- Write the owner of an idle queue, replacing any earlier owner.
 --
 -- KEYS[1] queue    Q itself
 -- KEYS[2] leased   ZSET  lease -> end (ms)
 -- KEYS[3] marks    ZSET  token of a lease -> its end (ms), or what became of it
 -- KEYS[4] workers  ZSET  session -> end of its heartbeat (ms)
--- KEYS[5...4+n] STRING   what says whose it is: the marker first
--- KEYS[5+n...]           keys that a queue of this pattern does not have
+-- KEYS[5...4+n] STRING   the keys that name the owner: the marker first
+-- KEYS[5+n...]           keys that a queue of this pattern never has
 -- ARGV[1] the type of Q in this pattern, or '' for any
--- ARGV[2] the marker as the caller has seen it, or '' for none
--- ARGV[3] 'owned' if that is of another backend, else 'own'
+-- ARGV[2] the marker that the caller read, or '' for none
+-- ARGV[3] 'owned' if that marker names another backend, else 'own'
 -- ARGV[4...] the n values
 --
--- Returns {'set'}, or why nothing was written: {'changed'} when the marker is another
--- by now, {'other', a key that the pattern does not have}, {'leased', how many leases
--- and heartbeats run, how long the last of them does (ms)}, {'ended', how many leases
--- wait for recovery}.
+-- Returns {'set'}, or why nothing was written: {'changed'} if the marker is no longer
+-- the one that the caller read, {'other', a key that the pattern never has}, {'leased',
+-- number of running leases and heartbeats, time until the last of them ends (ms)},
+-- {'ended', number of expired leases that wait for recovery}.
 local FIRST_VALUE, FIRST_CLAIM = 4, 5
 local queue, leased, marks, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local queue_type, seen, word = ARGV[1], ARGV[2], ARGV[3]

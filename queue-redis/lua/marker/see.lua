@@ -1,11 +1,11 @@
 -- see_marker
--- Say whose a queue is.
+-- Read the owner of a queue.
 --
--- KEYS[1...n] STRING  what says whose it is: the marker first
+-- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have
 -- ARGV[1] n
 --
--- Returns {how many of the other keys are there, {each of the n values, or false}}.
+-- Returns {how many of the other keys exist, {each of the n values, or false}}.
 local count = tonumber(ARGV[1])
 
 local values = {}

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 -- write_marker
--- Write whose a queue is, before its first write. What is there already stays.
+-- Write the owner of a queue before its first write. Existing values stay.
 --
--- KEYS[1...n] STRING  what says whose it is: the marker first
+-- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have
 -- ARGV[1] 'first', or 'again' when the caller knows that the queue is its own
 -- ARGV[2...] the n values
 --
--- Returns the n values that are there now, or false when there is no marker, but other
--- keys, and the caller does not know whose they are: then nothing was written.
+-- Returns the n values that are stored now, or false if other keys exist without a
+-- marker and the caller does not know their owner: then nothing was written.
 local word, count = ARGV[1], #ARGV - 1
 
 local values, is_other = {}, false

@@ -1,7 +1,7 @@
 //! Proving that each job is in exactly one place (R23).
 //!
-//! Everything is read page by page while the queue goes on, so one reading can see a
-//! job twice or not at all. What two readings in a row find is really wrong.
+//! Everything is read page by page while the queue is in use, so one reading can see a
+//! job twice or not at all. Only a problem that two readings in a row find is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use crate::{
     entry::{Entry, id_of},
 };
 
-/// Elements read at once.
+/// Number of elements read at once.
 const PAGE: usize = 500;
 
-/// Reads everything, twice if something looks wrong.
+/// Reads everything, and a second time if the first reading finds a problem.
 ///
-/// `read` sees the places in the order in which a job moves, so that a moving one is
-/// seen at least once: [`Seen::read_scheduled`], the pattern's ready and leased jobs,
-/// [`Seen::read_rest`].
+/// `read` visits the keys in the order in which a job moves between them, so that it
+/// sees a moving job at least once: [`Seen::read_scheduled`], the pattern's ready and
+/// leased jobs, [`Seen::read_rest`].
 ///
 /// # Errors
 /// Those of `read`.
@@ -37,11 +37,11 @@ pub async fn audit<'a>(
     Ok(Audit { jobs, problems: first.intersection(&second).cloned().collect() })
 }
 
-/// What one reading saw.
+/// What one reading found.
 #[derive(Debug, Default)]
 pub struct Seen {
     bare: u64,
-    /// By id, the places that a job of that id is in.
+    /// For each id, where jobs with that id are stored.
     places: BTreeMap<Bytes, Vec<EntryPlace>>,
     entries: BTreeSet<Bytes>,
     errors: BTreeSet<Bytes>,
@@ -50,24 +50,24 @@ pub struct Seen {
     problems: BTreeSet<String>,
 }
 
-/// One place of a job, by what it takes there.
+/// Where a job is stored, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryPlace {
-    /// It has an entry in `jobs`.
+    /// The job has an entry in `jobs`.
     ById(&'static str),
-    /// It is its own entry.
+    /// The element itself is the job's entry.
     Itself,
-    /// As `ById`, and ended.
+    /// Like `ById`, for a dead job.
     Dead,
 }
 
 impl Seen {
-    /// A job that has its entry in `jobs`.
+    /// Adds a job that has its entry in `jobs`.
     pub fn by_id(&mut self, id: Bytes, place: &'static str) {
         self.places.entry(id).or_default().push(EntryPlace::ById(place));
     }
 
-    /// A ready or leased job that is its own entry.
+    /// Adds a ready or leased job whose element is its entry.
     pub fn element(&mut self, element: &Bytes) {
         if Entry::decode(element).is_ok() {
             self.job(id_of(element));
@@ -76,12 +76,12 @@ impl Seen {
         }
     }
 
-    /// A ready or leased job of that id.
+    /// Adds a ready or leased job with this id.
     pub fn job(&mut self, id: Bytes) {
         self.places.entry(id).or_default().push(EntryPlace::Itself);
     }
 
-    /// Something that is wrong.
+    /// Adds a problem.
     pub fn problem(&mut self, problem: String) {
         self.problems.insert(problem);
     }
@@ -89,7 +89,7 @@ impl Seen {
     /// Reads the scheduled jobs.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call); so with all readings here.
+    /// As [`Conn::call`](crate::Conn::call); the same for all readings here.
     pub async fn read_scheduled(
         &mut self,
         bookkeeping: &Bookkeeping,
@@ -116,7 +116,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Reads the dead jobs, and then what has to belong to a job.
+    /// Reads the dead jobs, and then the records that must each belong to a job.
     ///
     /// # Errors
     /// As `read_scheduled`.
@@ -135,10 +135,10 @@ impl Seen {
         Ok(())
     }
 
-    /// How many jobs there are, and what is wrong with them.
+    /// The number of jobs, and the problems found.
     ///
-    /// Ids are not compared between places: two jobs may have got one id, and each
-    /// lease, each list element and each field of `jobs` is a job of its own.
+    /// Ids are not compared between keys: two jobs may have the same id, and each
+    /// lease, each list element and each field of `jobs` is a separate job.
     fn judge(mut self) -> (u64, BTreeSet<String>) {
         let mut problems = std::mem::take(&mut self.problems);
         let places = self.places.iter();
@@ -156,7 +156,8 @@ impl Seen {
         (placed as u64 + self.bare, problems)
     }
 
-    /// What is wrong with a job that is kept by its id: it has one entry.
+    /// The problem with a job that is stored by its id, if it does not have exactly one
+    /// entry.
     fn misplaced(&self, id: &Bytes, places: &[EntryPlace]) -> Option<String> {
         let count = places.iter().filter(|place| **place != EntryPlace::Itself).count();
         let entries = usize::from(self.entries.contains(id));
@@ -164,7 +165,7 @@ impl Seen {
             .then(|| format!("job {} in {places:?} has {entries} entries", text(id)))
     }
 
-    /// What is wrong with a unique key: its holder has to be alive.
+    /// The problem with a unique key, if its holder does not exist.
     fn unheld(&self, key: &Bytes, holder: &Bytes) -> Option<String> {
         let space = holder.iter().position(|byte| *byte == b' ')?;
         let id = holder.slice(space + 1..);
@@ -188,7 +189,7 @@ impl Bookkeeping {
         self.scan_matching(Operation::Audit, scan, key, "*").await
     }
 
-    /// As [`scan`](Self::scan), of those whose name matches a glob pattern.
+    /// As [`scan`](Self::scan), for the names that match a glob pattern.
     ///
     /// # Errors
     /// As `scan`.

@@ -11,30 +11,31 @@ use super::{BookkeepingKeys, BookkeepingScripts};
 use crate::{Call, Conn, Reply, Script, command, entry::millis};
 
 /// How long a cancelled job's lease is remembered after its end, so that the worker
-/// is told `Cancelled` and not `LeaseLost`.
+/// gets `Cancelled` and not `LeaseLost`.
 const CANCELLED_MEMORY: Duration = Duration::from_secs(60);
 
-/// What is kept beside the ready and leased jobs of one queue.
+/// The bookkeeping of one queue: everything stored beside its ready and leased jobs.
 #[derive(Debug, Clone)]
 pub struct Bookkeeping {
-    /// The connection of its calls.
+    /// The connection that calls are sent on.
     pub conn: Conn,
-    /// Its keys.
+    /// The bookkeeping's keys.
     pub keys: BookkeepingKeys,
     /// The pattern's keys, as its `pattern.lua` binds them.
     pub pattern_keys: Vec<String>,
-    /// Its scripts on this pattern.
+    /// The bookkeeping's scripts for this pattern.
     pub scripts: &'static BookkeepingScripts,
 }
 
-/// What is to be done with one job whose attempt failed, or that cannot be delivered.
+/// How to handle one job whose attempt failed, or that cannot be delivered.
 #[derive(Debug)]
 pub struct Failure<'a> {
-    /// The lease by which it is held, as the pattern's `find_leased` takes it.
+    /// The lease that holds the job, in the form that the pattern's `find_leased`
+    /// takes.
     pub lease: Vec<u8>,
-    /// When it is to be tried again; `None` buries it.
+    /// Delay until the next attempt; `None` buries the job.
     pub after: Option<Duration>,
-    /// Why it is buried: `f` failed for good, `m` malformed, `x` expired.
+    /// Why the job is buried: `f` failed for good, `m` malformed, `x` expired.
     pub why: char,
     /// The last error.
     pub error: &'a str,
@@ -51,7 +52,7 @@ impl Bookkeeping {
         Self { conn: conn.clone(), keys: keys.clone(), pattern_keys, scripts }
     }
 
-    /// The same with more keys behind the pattern's own, for one call.
+    /// A copy with more keys behind the pattern's own, for one call.
     #[must_use]
     pub fn with_keys(&self, more: impl IntoIterator<Item = String>) -> Self {
         let mut bookkeeping = self.clone();
@@ -66,20 +67,21 @@ impl Bookkeeping {
         script.keys(&keys)
     }
 
-    /// How long ids are remembered after their job, as scripts take it.
+    /// How long ids are remembered after their job, in the unit that scripts take.
     pub fn memory_ms() -> u64 {
         millis(DEDUPLICATION_WINDOW)
     }
 
-    /// How long a cancelled job's lease is remembered after its end, as scripts take it.
+    /// How long a cancelled job's lease is remembered after its end, in the unit that
+    /// scripts take.
     pub fn cancelled_memory_ms() -> u64 {
         millis(CANCELLED_MEMORY)
     }
 
-    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    /// Schedules or buries failed jobs. Returns the positions of the lost leases.
     ///
     /// # Errors
-    /// As [`Conn::call`]; so with all calls here.
+    /// As [`Conn::call`]; the same for all calls here.
     pub async fn fail(
         &self,
         operation: Operation,
@@ -98,8 +100,8 @@ impl Bookkeeping {
         call.run(&self.conn, operation).await?.positions()
     }
 
-    /// Puts jobs back to the front, the first of `leases` foremost, as if they had not
-    /// been claimed; answers the positions of the lost leases.
+    /// Puts jobs back to the front of the queue, in the order of `leases`, as if they
+    /// had not been claimed. Returns the positions of the lost leases.
     ///
     /// # Errors
     /// As `fail`.
@@ -133,7 +135,8 @@ impl Bookkeeping {
         })
     }
 
-    /// Forgets a page of what need not be remembered; says whether there is more.
+    /// Forgets a page of expired ids, tokens and cancelled leases. Returns whether
+    /// there are more.
     ///
     /// # Errors
     /// As `fail`.
@@ -142,11 +145,11 @@ impl Bookkeeping {
         Ok(call.run(&self.conn, Operation::Recover).await?.number()? == 1)
     }
 
-    /// Reads what a pattern's recover script answers: {made ready, buried, 1 if there
+    /// Reads the reply of a pattern's recover script: {made ready, buried, 1 if there
     /// is more, ms until the next lease ends or -1}.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the reply has another form.
     pub fn recovered(reply: Reply) -> Result<Recovered, Error> {
         let counts = reply.numbers()?;
         let count = |at: usize| counts.get(at).copied().unwrap_or(0);
@@ -159,8 +162,8 @@ impl Bookkeeping {
         })
     }
 
-    /// Ends a job that is scheduled, or held by `lease`; answers the word for where it
-    /// was.
+    /// Ends a job that is scheduled, or held by `lease`. Returns the word for its
+    /// earlier state.
     ///
     /// # Errors
     /// As `fail`.
@@ -197,7 +200,7 @@ impl Bookkeeping {
         call.run(&self.conn, Operation::Purge).await?.count()
     }
 
-    /// Lets claims find nothing until [`resume`](Self::resume).
+    /// Makes claims find nothing until [`resume`](Self::resume).
     ///
     /// # Errors
     /// As `fail`.
@@ -207,7 +210,7 @@ impl Bookkeeping {
         self.conn.call(Operation::Pause, &cmd).await.map(drop)
     }
 
-    /// Lets claims go on.
+    /// Resumes claims.
     ///
     /// # Errors
     /// As `fail`.
@@ -216,11 +219,11 @@ impl Bookkeeping {
         call.run(&self.conn, Operation::Resume).await.map(drop)
     }
 
-    /// Reads what a pattern's stats script answers: {ready, leased, overdue, then the
-    /// figures of `bookkeeping_stats`}.
+    /// Reads the reply of a pattern's stats script: {ready, leased, overdue, then the
+    /// counts of `bookkeeping_stats`}.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the reply has another form.
     pub fn stats(reply: Reply) -> Result<Stats, Error> {
         let counts = reply.numbers()?;
         let number = |at: usize| counts.get(at).copied().unwrap_or(0);
@@ -240,7 +243,7 @@ impl Bookkeeping {
     }
 }
 
-/// The answer `-1` stands for "none".
+/// Reads a reply in which `-1` stands for "none".
 fn optional_ms(ms: i64) -> Option<Duration> {
     u64::try_from(ms).ok().map(Duration::from_millis)
 }

@@ -1,4 +1,5 @@
-//! Claiming, as every pattern does it: look, promote what is due, look again, wait.
+//! Claiming, the same for every pattern: look for ready jobs, promote due jobs, look
+//! again, wait.
 //!
 //! ```text
 //!  look ---- found ------------------------------------------> deliver
@@ -19,51 +20,51 @@ use relq_core::{
 use super::Bookkeeping;
 use crate::PartialEffect;
 
-/// What one look at the ready jobs came to.
+/// The result of one look at the ready jobs.
 #[derive(Debug)]
 pub struct ClaimRound<O> {
-    /// What it leased.
+    /// The jobs that the look leased.
     pub deliveries: Vec<Delivery>,
-    /// What it knows of the time to come.
+    /// What the look learnt about when jobs become ready.
     pub hint: O,
-    /// Whether there are scheduled jobs to be promoted now.
+    /// Whether scheduled jobs are due and must be promoted.
     pub is_due: bool,
-    /// Whether, without deliveries, another look may find some at once.
+    /// Whether an immediate second look may find jobs although this one found none.
     pub goes_on: bool,
 }
 
-/// What an empty claim knows of the time to come, in most patterns.
+/// What an empty claim knows about when jobs become ready, in most patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitHint {
-    /// Whether claims are to find nothing.
+    /// Whether the queue is paused.
     pub is_paused: bool,
     /// When the next scheduled job is due.
     pub due_in: Option<Duration>,
 }
 
 impl WaitHint {
-    /// Whether there are scheduled jobs to be promoted now.
+    /// Whether scheduled jobs are due and must be promoted.
     pub fn is_due(&self) -> bool {
         self.due_in.is_some_and(|due_in| due_in.is_zero())
     }
 }
 
-/// A pattern whose ready jobs can be looked at.
+/// A pattern whose ready jobs a claim can look at.
 #[async_trait]
 pub trait ClaimPattern: ReliableQueue {
-    /// What a claim that found nothing knows of the time to come.
+    /// What a claim that found nothing knows about when jobs become ready.
     type WaitHint: Send;
 
-    /// What one claim keeps in mind from look to look.
+    /// The state that one claim keeps from look to look.
     type ClaimState: Default + Send;
 
-    /// Where its scheduled jobs are.
+    /// The bookkeeping, which has the pattern's scheduled jobs.
     fn bookkeeping(&self) -> &Bookkeeping;
 
-    /// Leases what is ready, up to what is asked for, without waiting.
+    /// Leases ready jobs, up to the requested number, without waiting.
     ///
-    /// # Errors
-    /// Those of the commands, for all of `partial`, to which it adds what it changes.
+    /// # Errors Those of the commands, as errors of the whole call: `partial` has the
+    /// effect of the earlier commands, and `look` adds its own.
     async fn look(
         &self,
         ask: &ClaimRequest,
@@ -72,17 +73,17 @@ pub trait ClaimPattern: ReliableQueue {
     ) -> Result<ClaimRound<Self::WaitHint>, Error>;
 }
 
-/// One that an idle claim can wait at.
+/// A pattern on which an idle claim can wait.
 #[async_trait]
 pub trait WaitingPattern: ClaimPattern {
-    /// Waits until there may be something to claim, or `limit` is over.
+    /// Waits until there may be something to claim, or until `limit` has passed.
     async fn wait(&self, hint: Self::WaitHint, limit: Duration);
 }
 
-/// Claims without waiting, promoting what is due on the way.
+/// Claims without waiting. Promotes due jobs on the way.
 ///
-/// # Errors
-/// Those of the commands, for all of `partial`, to which it adds what it changes.
+/// # Errors Those of the commands, as errors of the whole call: `partial` has the
+/// effect of the earlier commands, and `claim_now` adds its own.
 pub async fn claim_now<P: ClaimPattern>(
     pattern: &P,
     ask: &ClaimRequest,
@@ -108,15 +109,16 @@ pub async fn claim_now<P: ClaimPattern>(
     }
 }
 
-/// Promotes while deliveries are on their way already. Should it fail, they are not to
-/// be lost for it: the next claim finds the same jobs due.
+/// Promotes due jobs for a claim that already leased some. A failure here is only
+/// logged, so that the leased jobs are still delivered: the next claim finds the same
+/// jobs due.
 async fn promote_beside(bookkeeping: &Bookkeeping, page: u32) {
     if let Err(error) = bookkeeping.promote(Operation::Claim, page).await {
         tracing::debug!(%error, "due jobs are left to the next claim");
     }
 }
 
-/// Claims, and waits for as long as is asked for while nothing is ready.
+/// Claims. While nothing is ready, waits for at most the requested time.
 ///
 /// # Errors
 /// [`Error::Invalid`], or those of the commands.

@@ -1,4 +1,4 @@
-//! What an operator does with dead letters.
+//! Operator calls on dead letters.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, Operation, Redriven, Selection};
@@ -6,7 +6,7 @@ use relq_core::{Error, JobId, Operation, Redriven, Selection};
 use super::Bookkeeping;
 use crate::{PartialEffect, Reply, command};
 
-/// Dead letters moved or removed by one call of a script.
+/// Number of dead letters that one call of a script moves or removes.
 const PAGE: usize = 500;
 
 impl Bookkeeping {
@@ -23,14 +23,14 @@ impl Bookkeeping {
             let Redriven { moved, duplicates } = partial.then(redriven)?;
             all.moved += moved;
             all.duplicates += duplicates;
-            // A page of jobs that cannot be read any more stays as a whole.
+            // Jobs of this page that can no longer be read stay dead as well.
             stuck +=
                 if moved + duplicates > 0 { duplicates } else { page.len() as u64 };
         }
         Ok(all)
     }
 
-    /// Removes dead jobs; answers how many.
+    /// Removes dead jobs. Returns how many.
     ///
     /// # Errors
     /// As [`Conn::call`](crate::Conn::call).
@@ -63,9 +63,10 @@ impl Bookkeeping {
     }
 }
 
-/// The ids of dead jobs that an operator means, page by page.
+/// Yields the ids of the dead jobs that an operator selected, page by page.
 enum DeadIds<'a> {
-    /// All that are dead by then (ms); those moved away make room for the next.
+    /// All jobs that are dead by that time (ms). The jobs of one page are moved away,
+    /// so the next page begins at the start again.
     Until {
         operation: Operation,
         time_ms: i64,
@@ -74,8 +75,8 @@ enum DeadIds<'a> {
 }
 
 impl DeadIds<'_> {
-    /// The next page, passing over `stuck` jobs at the start that stay dead. Its
-    /// errors speak for the `partial` before it, too.
+    /// The next page, after the `stuck` jobs at the start that stay dead. Its errors
+    /// also cover the effect of the earlier calls, `partial`.
     async fn next_page(
         &mut self,
         bookkeeping: &Bookkeeping,

@@ -1,4 +1,4 @@
-//! From a leased entry to a delivery.
+//! Turns a leased entry into a delivery.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use relq_core::{Delivery, Error, Receipt, Timestamp};
 
 use crate::entry::Entry;
 
-/// Why a leased entry goes to the dead letters and to no worker.
+/// A leased entry that is buried instead of delivered, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undeliverable {
-    /// The letter for it, as [`Failure`](super::Failure) has it.
+    /// The letter for the reason, as in [`Failure`](super::Failure).
     pub why: char,
-    /// The reason in words, if the letter does not say all.
+    /// The reason in words, if the letter alone does not say it.
     pub error: &'static str,
 }
 
 /// Reads a leased entry, unless it is malformed or has expired at `now`, the time of
 /// the claim (R3, R17).
 ///
-/// # Errors
-/// What is to be buried. It is leased by now, so it cannot be lost on its way.
+/// # Errors When the entry must be buried. It is leased already, so it cannot be lost
+/// before that.
 pub fn read(element: &Bytes, now: Timestamp) -> Result<Entry, Undeliverable> {
     let malformed = |error| Undeliverable { why: 'm', error };
     let entry = Entry::decode(element).map_err(|error| malformed(error.reason()))?;
@@ -34,12 +34,12 @@ pub fn read(element: &Bytes, now: Timestamp) -> Result<Entry, Undeliverable> {
     Ok(entry)
 }
 
-/// What the burying of leased jobs means for a claim that has leased `deliveries` with
-/// them: those are not lost for it. What could not be buried meets a later claim, once
-/// its lease has ended.
+/// The result of a claim that leased `deliveries` and also jobs that had to be buried.
+/// A failure to bury does not lose the deliveries: a later claim finds the unburied
+/// jobs once their leases have expired.
 ///
 /// # Errors
-/// That of the burying, when there is nothing to deliver.
+/// The error of burying, if there is nothing to deliver.
 pub fn bury_beside<T>(
     deliveries: &[Delivery],
     buried: Result<T, Error>,
@@ -53,8 +53,8 @@ pub fn bury_beside<T>(
     }
 }
 
-/// The delivery of a job that is held by `token` for `lease`, unless it has a lease of
-/// its own.
+/// The delivery of a job that `token` holds for `lease`. A lease length set on the job
+/// itself takes precedence.
 pub fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
     let receipt = Receipt::new(entry.id, u32::from(entry.attempt), token);
     let delivery = Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))

@@ -1,4 +1,4 @@
-//! Letting leases run on.
+//! Extending leases.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use relq_core::{Error, Extended, Operation, Timestamp};
 use super::Bookkeeping;
 use crate::{Conn, Reply, entry::millis};
 
-/// What became of the leases that a heartbeat named.
+/// What happened to the leases of one heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
     until: Timestamp,
@@ -17,11 +17,11 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// Reads what a script of heartbeats answers: {new end (ms), {positions of the
+    /// Reads the reply of a heartbeat script: {new end (ms), {positions of the
     /// lost}, {those of the cancelled}}.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the reply has another form.
     pub fn read(conn: &Conn, reply: Reply) -> Result<Self, Error> {
         let mut parts = reply.list()?.into_iter();
         let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(conn));
@@ -29,13 +29,13 @@ impl Beat {
         Ok(Self { until, lost: part().positions()?, cancelled: part().positions()? })
     }
 
-    /// The answer for each of so many leases.
+    /// The result for each of `leases` leases.
     pub fn answers(self, leases: usize) -> Vec<Extended> {
         let mut answers = vec![Extended::Until(self.until); leases];
         let lost = self.lost.into_iter().map(|at| (at, Extended::LeaseLost));
         let cancelled = self.cancelled.into_iter().map(|at| (at, Extended::Cancelled));
         for (at, what) in lost.chain(cancelled) {
-            // A position that was not asked for says nothing.
+            // A position outside the request is ignored.
             if let Some(answer) = answers.get_mut(at) {
                 *answer = what;
             }

@@ -16,12 +16,12 @@
 //!  wake       LIST    at most one token, for the notifiers
 //! ```
 //!
-//! A score of `later` and `dead` is a time and a place. Its whole part is the time in
-//! milliseconds. Its fraction orders the members of one millisecond: each new one is the
-//! smallest step of a double behind the last. There are 4,096 steps in a millisecond until
-//! the year 2039, and 2,048 until 2109; members beyond that share the last one, and are in
-//! no order among each other. A queue that an earlier version wrote has whole scores, which
-//! mean the same.
+//! A score of `later` and `dead` is a time and a position. Its whole part is the time
+//! in milliseconds. Its fraction orders the members of one millisecond: each new one is
+//! the smallest step of a double behind the last. There are 4,096 steps in a
+//! millisecond until the year 2039, and 2,048 until 2109; members beyond that share the
+//! last step, and their order among each other is undefined. A queue that an earlier
+//! version wrote has whole scores, which mean the same.
 //!
 //! The bookkeeping's scripts get all of them in this order, and then the pattern's own.
 
@@ -46,7 +46,7 @@ pub struct BookkeepingKeys {
 }
 
 impl BookkeepingKeys {
-    /// Those of one queue.
+    /// The names for one queue.
     pub fn new(prefix: &KeyPrefix) -> Self {
         Self {
             later: prefix.part("later"),
@@ -64,7 +64,7 @@ impl BookkeepingKeys {
         }
     }
 
-    /// All of them, in the order in which scripts get them.
+    /// All names, in the order in which scripts get them.
     pub fn all(&self) -> [&str; 12] {
         [
             &self.later,

@@ -1,4 +1,4 @@
-//! What every pattern keeps beside its ready and leased jobs: scheduled and dead jobs,
+//! What every pattern stores beside its ready and leased jobs: scheduled and dead jobs,
 //! unique keys, ids and push tokens to remember, totals.
 //!
 //! ```text
@@ -9,23 +9,24 @@
 //!    '---------------- fail, bury, cancel ----------------'
 //! ```
 //!
-//! A pattern says in a `pattern.lua` of its own how it keeps ready and leased jobs, by
-//! these functions; the bookkeeping's scripts call them, and so may its own:
+//! Each pattern has a `pattern.lua` that defines how it stores ready and leased jobs,
+//! by these functions. The bookkeeping's scripts call them, and the pattern's own
+//! scripts may call them too:
 //!
-//! | function | what it does |
-//! |---|---|
-//! | `pattern_keys(first)` | the pattern's keys by name, from `KEYS[first]` on |
-//! | `check_ready(keys)` | fails where a key of ready jobs has another type |
-//! | `append(keys, entries)` | makes new jobs of normal priority ready |
-//! | `make_ready(keys, job, entry, direction)` | makes a job ready at the `'front'` or `'back'`; answers `'kept'` when its entry is in `jobs`, where it is already if `job.is_kept` |
-//! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
-//! | `drop_leased(keys, lease, position)` | takes it out of its place |
-//! | `notify(keys)` | has an idle claim look again |
-//! | `is_ready(keys, id)` | optional: whether a ready job has that id, which a client may have set without relq |
+//! | function | what it does | |---|---| | `pattern_keys(first)` | the pattern's keys
+//! by name, from `KEYS[first]` on | | `check_ready(keys)` | fails if a key of ready
+//! jobs has the wrong type | | `append(keys, entries)` | makes new jobs of normal
+//! priority ready | | `make_ready(keys, job, entry, direction)` | makes a job ready at
+//! the `'front'` or `'back'`; returns `'kept'` if its entry is in `jobs`; `job.is_kept`
+//! says that the entry is there already | | `find_leased(keys, lease, position)` | the
+//! leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the
+//! lease is lost | | `drop_leased(keys, lease, position)` | removes the leased job | |
+//! `notify(keys)` | makes an idle claim look again | | `is_ready(keys, id)` | optional:
+//! whether a ready job has that id, which a client may have set without relq |
 //!
 //! `keys` are the bookkeeping's and the pattern's, `position` counts the leases of a call
 //! from 1. A script writes where a job goes before it removes it from where it was, so
-//! that one that fails half way has lost nothing.
+//! that a script that fails half way loses no job.
 
 mod audit;
 mod calls;

@@ -1,4 +1,4 @@
-//! Looking at jobs without touching them.
+//! Looking at jobs without changing them.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -10,21 +10,22 @@ use relq_core::{
 use super::Bookkeeping;
 use crate::{Reply, command, entry::Entry};
 
-/// Jobs of one page at most, whatever is asked for: their payloads are read too.
+/// The maximum number of jobs of a page, however many are requested: their payloads are
+/// read too.
 const MAX_PAGE: usize = 1000;
 
-/// Which jobs of a section: so many from that one on, in the order in which they are
-/// served.
+/// A range of the jobs of a section, in the order in which they are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// How many come before.
+    /// How many jobs come before the range.
     pub offset: usize,
-    /// How many at most.
+    /// The maximum number of jobs.
     pub count: usize,
 }
 
-/// One page of a state's jobs, which are in these sections one after the other. The
-/// cursor is the section and how many of it were shown.
+/// One page of the jobs in a state. The jobs are stored in these sections, one section
+/// after the other. The cursor is the current section and how many of its jobs were
+/// shown.
 ///
 /// # Errors
 /// Those of `look`.
@@ -64,7 +65,7 @@ impl Bookkeeping {
     /// Scheduled jobs, the next due first.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call); so with all looks here.
+    /// As [`Conn::call`](crate::Conn::call); the same for all `peek` functions here.
     pub async fn peek_scheduled(&self, look: Look) -> Result<Vec<JobView>, Error> {
         let members = self.members(&self.keys.later, look).await?;
         self.views(members, |due, _| StateDetail::Scheduled { due }).await
@@ -83,7 +84,7 @@ impl Bookkeeping {
         self.views(members, detail).await
     }
 
-    /// The elements of a list, from its right end on, as ready jobs.
+    /// The elements of a list as ready jobs, from its right end to the left.
     ///
     /// # Errors
     /// As `peek_scheduled`.
@@ -104,7 +105,7 @@ impl Bookkeeping {
         self.views_of(jobs.collect::<Result<_, Error>>()?).await
     }
 
-    /// The jobs of these elements or entries, each in its state.
+    /// The jobs of these elements or entries, each with its state.
     ///
     /// # Errors
     /// As `peek_scheduled`.
@@ -131,7 +132,7 @@ impl Bookkeeping {
         Ok(jobs)
     }
 
-    /// The jobs of these ids, whose entries are in `jobs`.
+    /// The jobs with these ids, whose entries are in `jobs`.
     ///
     /// # Errors
     /// As `peek_scheduled`.
@@ -154,7 +155,7 @@ impl Bookkeeping {
         Ok(jobs)
     }
 
-    /// Members of a sorted set of times, the first first.
+    /// Members of a sorted set of times, the earliest first.
     ///
     /// # Errors
     /// As `peek_scheduled`.
@@ -166,7 +167,7 @@ impl Bookkeeping {
         self.members_between(set, ["-inf", "+inf"], look).await
     }
 
-    /// As [`members`](Self::members), of those with a score in a range.
+    /// As [`members`](Self::members), for the members with a score in a range.
     ///
     /// # Errors
     /// As `peek_scheduled`.
@@ -234,12 +235,13 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job
 }
 
-/// Bytes as text that may be shown.
+/// Bytes as printable text.
 pub(super) fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The letter that the scripts put before an error, in words.
+/// The stored error of a dead job in words: the scripts put a letter for the reason
+/// before it.
 fn reason(error: &str) -> String {
     let (why, text) = split_letter(error);
     match why {

@@ -12,7 +12,8 @@ use crate::{
     error::unreadable,
 };
 
-/// Whether the pattern's own producer command is enough for the job: it uses no option.
+/// Whether the pattern's own producer command can store the job: the job uses no
+/// option.
 pub fn is_plain(job: &NewJob) -> bool {
     job.id.is_none()
         && job.unique.is_none()
@@ -22,7 +23,7 @@ pub fn is_plain(job: &NewJob) -> bool {
 }
 
 impl Bookkeeping {
-    /// The ids of the jobs of one push: the client's own, or new ones.
+    /// The ids for the jobs of one push: those that the client chose, or new ones.
     pub fn ids_for(&self, jobs: &[NewJob], token: Option<&PushToken>) -> Vec<JobId> {
         let random = || PushToken::random(self.conn.environment().random());
         let token = token.cloned().unwrap_or_else(random);
@@ -32,8 +33,8 @@ impl Bookkeeping {
         jobs.iter().enumerate().map(id).collect()
     }
 
-    /// Stores jobs: by `plain`, the pattern's own producer command, which is given
-    /// their entries, when that is enough for them all; by the script if not.
+    /// Stores jobs. If no job needs more, `plain` stores them: the pattern's own
+    /// producer command, called with their entries. Otherwise the script does.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Unsupported`], or those of the commands.
@@ -57,7 +58,7 @@ impl Bookkeeping {
         Ok(ids.into_iter().map(Pushed::Stored).collect())
     }
 
-    /// Stores jobs by the script: those that use options, or a call with a token.
+    /// Stores jobs that use options, or the jobs of a call with a token, by the script.
     ///
     /// # Errors
     /// As [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the token is that
@@ -78,7 +79,8 @@ impl Bookkeeping {
                 .unique
                 .as_ref()
                 .is_some_and(|unique| unique.on_duplicate == OnDuplicate::Reschedule);
-            // An expiry of nothing at all is the shortest there is, not none.
+            // An expiry of zero becomes the shortest one: in the script, 0 means no
+            // expiry.
             let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
             call.push_arg(id.as_str());
             call.push_arg(entry::encode(job, id));
@@ -94,7 +96,7 @@ impl Bookkeeping {
         self.pushed(ids, duplicates)
     }
 
-    /// What the script's flat triples of duplicates say of each job.
+    /// The result for each job, from the script's flat triples of duplicates.
     fn pushed(
         &self,
         ids: Vec<JobId>,
@@ -122,7 +124,8 @@ impl Bookkeeping {
     }
 }
 
-/// What a script says of a token that is used for two calls, as the caller's mistake.
+/// Turns the script's error about a token that two calls use into an error of the
+/// caller.
 pub fn token_of_another_call(error: Error) -> Error {
     if code_of(&error) == Some("RELQTOKEN") {
         let reason = "the push token is that of a call with other jobs".to_owned();

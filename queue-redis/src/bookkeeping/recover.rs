@@ -1,4 +1,4 @@
-//! Recovery: what a reaper does on any pattern.
+//! Recovery: the reaper's work on any pattern.
 
 use relq_core::{Error, Operation, Recovered};
 
@@ -6,12 +6,12 @@ use super::Bookkeeping;
 use crate::PartialEffect;
 
 impl Bookkeeping {
-    /// Recovers up to a page of each: ended leases as `expired` does it, which is the
-    /// pattern's own, what is due, and what need not be remembered. Whose the queue is
-    /// is looked at before (R25).
+    /// Recovers up to a page of each: expired leases by the pattern's own function
+    /// `expired`, due jobs, and records that need not be remembered any longer. The
+    /// owner of the queue is checked first (R25).
     ///
-    /// # Errors
-    /// That of one of them; [`Error::Interrupted`] when another was done.
+    /// # Errors The error of one of these steps; [`Error::Interrupted`] if another step
+    /// was done.
     pub async fn recover(
         &self,
         page: u32,

@@ -1,17 +1,18 @@
-//! The bookkeeping's scripts, as they run on one pattern.
+//! The bookkeeping's scripts, built for one pattern.
 
 use crate::entry;
 
 crate::scripts! {
-    /// The bookkeeping's scripts on one pattern. A backend has one of them, for all its
-    /// queues.
+    /// The bookkeeping's scripts, built for one pattern. A backend has one instance for
+    /// all its queues.
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
     cancel, extend, fail, forget, give_back, promote, purge_dead, push, redrive, resume,
 }
 
-/// Makes the scripts of a pattern from a folder that is named from the calling file on:
-/// its own behind its library, in `SCRIPTS`, and the bookkeeping's, in `BOOKKEEPING_SCRIPTS`. The
-/// library is made of the files named first, in their order.
+/// Defines the scripts of a pattern from a folder, whose path is relative to the
+/// calling file: the pattern's own scripts in `SCRIPTS` and the bookkeeping's in
+/// `BOOKKEEPING_SCRIPTS`. Both get the pattern's library, which is made of the files
+/// named first, in their order.
 #[macro_export]
 macro_rules! pattern_scripts {
     (in $folder:literal; library $($library:literal),+; $($name:ident),* $(,)?) => {
@@ -37,8 +38,8 @@ macro_rules! pattern_scripts {
     };
 }
 
-/// The functions that scripts on a pattern may call: of entries, of the bookkeeping and of
-/// the pattern, whose `pattern.lua` this is given.
+/// The functions that scripts on a pattern may call: those of entries, of the
+/// bookkeeping, and of the pattern, whose `pattern.lua` is the argument.
 pub fn library(pattern: &str) -> String {
     [
         entry::LUA,

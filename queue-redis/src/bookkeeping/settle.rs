@@ -1,4 +1,5 @@
-//! Carrying out settlements: one call for each kind of them, all in one round trip.
+//! Carrying out settlements: one call for each kind of disposition, all in one round
+//! trip.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use crate::PartialEffect;
 /// How a job ends that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It was done.
+    /// The job was done.
     Finished,
-    /// Its worker threw it away.
+    /// The worker discarded the job.
     Discarded,
 }
 
 impl Ended {
-    /// The total that counts it.
+    /// The name of the total that counts such jobs.
     pub fn total(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -27,17 +28,17 @@ impl Ended {
     }
 }
 
-/// How jobs of one call are ended.
+/// How one call ends its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finish {
-    /// What they are counted as.
+    /// Which total counts the jobs.
     pub how: Ended,
-    /// Whether there may be something to clean up behind them: a unique key, an id to
-    /// be remembered, an earlier failure.
+    /// Whether there may be side records to clean up: a unique key, an id to remember,
+    /// an earlier failure.
     pub needs_side_records: bool,
 }
 
-/// Which call a disposition needs.
+/// The kind of call that a disposition needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Finish(Finish),
@@ -79,25 +80,26 @@ pub trait Settles: Sync {
     /// The lease as the pattern's scripts take it.
     fn lease(&self, receipt: &Receipt) -> Vec<u8>;
 
-    /// Ends jobs; answers the positions of the leases that were lost.
+    /// Ends jobs. Returns the positions of the lost leases.
     async fn finish(
         &self,
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error>;
 
-    /// Schedules or buries failed jobs; answers the positions of the lost leases.
+    /// Schedules or buries failed jobs. Returns the positions of the lost leases.
     async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error>;
 
-    /// Puts jobs back uncounted; answers the positions of the lost leases.
+    /// Puts jobs back without counting the attempt. Returns the positions of the lost
+    /// leases.
     async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error>;
 }
 
-/// Carries out dispositions, up to a batch of them, and answers for each.
+/// Carries out dispositions, at most as many as one call may have. Returns a result for
+/// each.
 ///
-/// # Errors
-/// Those of the calls; [`Error::Interrupted`] when one was refused though another was
-/// done.
+/// # Errors Those of the calls; [`Error::Interrupted`] if one call was refused although
+/// another was done.
 pub async fn settle(
     on: &impl Settles,
     done: &[Settlement],
@@ -122,7 +124,8 @@ pub async fn settle(
     Ok(answers)
 }
 
-/// Settles those at `positions`, all of one kind; answers the positions of the lost.
+/// Settles the receipts at `positions`, all of one kind. Returns the positions of the
+/// lost leases.
 async fn carry_out(
     on: &impl Settles,
     kind: Kind,
