@@ -90,8 +90,8 @@ local function next_page(budget, page, page_bytes)
   return math.max(1, math.min(budget.jobs, page * GROWTH, fitting))
 end
 
--- Adds elements at the tail of a list to `taken`, the last one first, as far as the budget
--- goes; answers how many.
+-- Appends elements from the tail of a list to `taken`, the last element first, until
+-- the budget is used up. Returns how many it appended.
 local function take_from_tail(list, budget, taken)
   local count, page, page_bytes = 0, nil, 0
   while budget.jobs > 0 do

@@ -52,9 +52,10 @@ impl RedisConfig {
     /// system trusts, or by one in the PEM file that the environment variable
     /// `SSL_CERT_FILE` names.
     ///
-    /// # Errors When the URL has none of these forms, a timeout is malformed or zero,
-    /// the URL turns off the check of certificates (`#insecure`), or it asks for TLS
-    /// and the crate was built without its feature `tls`.
+    /// # Errors
+    /// When the URL has none of these forms, a timeout is malformed or zero, the URL
+    /// turns off the check of certificates (`#insecure`), or it asks for TLS and the
+    /// crate was built without its feature `tls`.
     pub fn new(url: &str) -> Result<Self, InvalidUrl> {
         let (url, response_timeout) = take_time(url, "response_timeout")?;
         let (url, connect_timeout) = take_time(&url, "connect_timeout")?;

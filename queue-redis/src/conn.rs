@@ -98,8 +98,9 @@ impl Conn {
     /// queue's marker before a call uses it, and a call that changes the queue first
     /// makes sure that the marker is written (R25).
     ///
-    /// # Errors As [`open`](Self::open), and [`Error::Unusable`] when another backend
-    /// owns the queue.
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Unusable`] when another backend owns the
+    /// queue.
     pub async fn open_queue(owner: Owner, config: RedisConfig) -> Result<Self, Error> {
         Self::open_with(owner.backend, Some(owner), config).await
     }
@@ -126,8 +127,9 @@ impl Conn {
 
     /// Sends one command and returns its reply.
     ///
-    /// # Errors The error says whether the command certainly did not happen or may have
-    /// happened (R21).
+    /// # Errors
+    /// The error says whether the command certainly did not happen or may have happened
+    /// (R21).
     pub async fn call(&self, operation: Operation, cmd: &Cmd) -> Result<Reply, Error> {
         let at = self.at(operation);
         match self.send(operation, cmd).await {
@@ -177,7 +179,7 @@ impl Conn {
         confirmed.map_err(|failed| error::before_send(self.at(operation), failed))
     }
 
-    /// Makes sure that another queue of the same backend may be changed from here.
+    /// Makes sure that this client may change another queue of the same backend.
     ///
     /// # Errors
     /// [`Error::Unusable`] when the queue is another backend's.
@@ -208,7 +210,7 @@ impl Conn {
         &self.0.config.environment
     }
 
-    /// Names the backend and what it is doing.
+    /// The context for errors: the backend and its current operation.
     pub fn at(&self, operation: Operation) -> ErrorContext {
         ErrorContext { backend: self.0.backend, operation }
     }
@@ -233,8 +235,8 @@ impl Conn {
         }
     }
 
-    /// The connection of this runtime, for a call of that kind: where it is to change the
-    /// queue, the marker is there (R25).
+    /// The connection of this runtime for a call of that kind. If the call changes the
+    /// queue, the marker is written first (R25).
     pub(crate) async fn link_for(
         &self,
         operation: Operation,
@@ -249,8 +251,8 @@ impl Conn {
         Ok(link)
     }
 
-    /// Writes the marker, or checks it. On failure this client no longer counts the
-    /// marker as seen.
+    /// Writes the marker, or checks it. If that fails, the connection no longer counts
+    /// as marked.
     async fn mark(&self, owner: &Owner, link: Link) -> Result<(), RedisError> {
         let marked = self.write_marker(owner, link.clone()).await;
         link.set_marked(marked.is_ok());

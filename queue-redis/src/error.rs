@@ -86,7 +86,7 @@ pub(crate) fn unreadable(at: ErrorContext, source: impl Into<BoxError>) -> Error
     Error::Unreadable { at, source: source.into() }
 }
 
-/// Whether another connection may do better: this one is gone, or leads to a server
+/// Whether a new connection may work better: this one is broken, or leads to a server
 /// that was demoted.
 pub(crate) fn condemns_connection(error: &RedisError) -> bool {
     match error.code() {

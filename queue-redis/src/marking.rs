@@ -70,8 +70,9 @@ pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
 
 /// Writes that owner's marker on an idle queue, replacing any earlier one.
 ///
-/// # Errors [`Error::Unusable`] if the queue is in use, if it has keys that the owner's
-/// pattern does not know, or if a newer relq wrote it; otherwise as [`Conn::open`].
+/// # Errors
+/// [`Error::Unusable`] if the queue is in use, if it has keys that the owner's pattern
+/// does not know, or if a newer relq wrote it; otherwise as [`Conn::open`].
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = Conn::open(owner.backend, config.clone()).await?;
     let (_, values) = look(&conn, owner).await?;

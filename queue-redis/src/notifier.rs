@@ -1,17 +1,18 @@
-//! Waiting without polling: a connection that sits in a blocking command.
+//! Waiting without polling: a connection with a blocking command under way.
 //!
 //! ```text
 //!  claim finds nothing -> listen() -> the notifier's task sends its blocking command
 //!  something is pushed -> the server answers it -> one listener is woken
 //! ```
 //!
-//! The command has to be **level-triggered**: it answers at once when there is
-//! something already, so that nothing pushed between the claim and the command goes
-//! unheard. And it must not take a job away: a client that dies after it has notified has lost nothing.
+//! The command must be **level-triggered**: it returns at once if a job is ready
+//! already, so that no push between the claim and the command is missed. It must not
+//! remove a job either: a client that dies after the command returned has then lost
+//! nothing.
 //!
-//! One answer wakes one listener. An answer that finds none (its listener gave up,
-//! or found a job by other means, while the command was under way) is **passed on**:
-//! the backend makes it so that another worker's notifier is notified instead.
+//! One reply wakes one listener. If no listener is left (it gave up, or found a job by
+//! other means, while the command was under way), the reply is **passed on**: the
+//! backend makes another worker's notifier receive it instead.
 
 use std::{
     collections::VecDeque,
@@ -31,11 +32,11 @@ use tokio::{
 
 use crate::{Conn, link::Link};
 
-/// How much longer than the server the client waits for the answer, before it takes
-/// the connection for dead.
+/// How much longer than the server the client waits for the reply. After that it treats
+/// the connection as dead.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The first and the longest pause before a lost connection is opened again.
+/// The first and the longest pause before a lost connection is reopened.
 const BACKOFF: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -43,7 +44,7 @@ type PassOn = Box<
     dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync,
 >;
 
-/// A blocking command on a connection of its own, sent while somebody listens.
+/// A blocking command on a connection of its own, sent while there are listeners.
 pub struct Notifier {
     shared: Arc<Shared>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -56,12 +57,13 @@ struct Shared {
     block: Duration,
     pass_on: PassOn,
     listeners: Mutex<VecDeque<oneshot::Sender<()>>>,
-    /// Told when a listener comes, or when a notification went unheard.
+    /// Signals the task that a listener arrived, or that no listener received a
+    /// notification.
     stirred: Notify,
     unheard: Mutex<bool>,
 }
 
-/// The next notification; completes once it has come to this listener.
+/// A handle that waits for the next notification.
 #[derive(Debug)]
 pub struct Notification {
     notified: oneshot::Receiver<()>,
@@ -70,8 +72,8 @@ pub struct Notification {
 }
 
 impl Notifier {
-    /// A notifier that notifies when `cmd`, which blocks for `block` at most, answers.
-    /// `pass_on` is called when nobody is there to hear it.
+    /// A notifier that wakes a listener when `cmd`, which blocks for at most `block`,
+    /// returns a result. If there is no listener then, `pass_on` is called.
     pub fn new<F>(
         name: &'static str,
         conn: Conn,
@@ -95,7 +97,8 @@ impl Notifier {
         Self { shared: Arc::new(shared), task: Mutex::new(None) }
     }
 
-    /// Asks for the next notification. The notifier's task runs on the runtime of the caller.
+    /// Registers a listener for the next notification. The notifier's task runs on the
+    /// runtime of the caller.
     pub fn listen(&self) -> Notification {
         let (notify, notified) = oneshot::channel();
         let mut listeners = lock(&self.shared.listeners);
@@ -142,7 +145,8 @@ impl fmt::Debug for Shared {
 impl Notification {
     /// Waits for the notification.
     pub async fn notified(mut self) {
-        // A notifier that was taken down never notifies: its queue is gone.
+        // The notifier was dropped together with its queue: this listener is never
+        // notified.
         if (&mut self.notified).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -151,7 +155,8 @@ impl Notification {
 }
 
 impl Drop for Notification {
-    /// A notification that came while its listener turned away goes to the next one.
+    /// If the listener is dropped with an unread notification, the next listener gets
+    /// it.
     fn drop(&mut self) {
         if !self.is_heard
             && self.notified.try_recv().is_ok()
@@ -163,7 +168,8 @@ impl Drop for Notification {
 }
 
 impl Shared {
-    /// Wakes the listener that waits longest, or leaves word that nobody heard.
+    /// Wakes the listener that has waited longest. If there is none, notes that the
+    /// notification was not received.
     fn notify(&self) {
         let mut listeners = lock(&self.listeners);
         while let Some(listener) = listeners.pop_front() {
@@ -215,7 +221,7 @@ async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Sends the command and says whether it found something.
+/// Sends the command. Returns whether its reply has a result.
 async fn wait_for_answer(
     shared: &Shared,
     link: &mut Option<Link>,

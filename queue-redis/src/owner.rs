@@ -1,4 +1,4 @@
-//! Which backend owns a queue, and what happens when another one comes (R25).
+//! Which backend owns a queue, and what happens when another backend opens it (R25).
 //!
 //! ```text
 //!  connect    the marker is read before any call uses the connection
@@ -14,9 +14,9 @@
 //! | is absent | none | a new queue: the first write marks it |
 //! | is absent | some | `Unusable`, unless this client has seen the marker before |
 //!
-//! The last row is what a `FLUSHALL` under running workers comes to: they write their
-//! marker again, and no other client can. A worker that dies between the marker and its
-//! first write leaves the marker only, which harms nobody.
+//! The last row covers a `FLUSHALL` while workers run: they write their marker again,
+//! and no other client can. A worker that dies after writing the marker and before its
+//! first other write leaves only the marker, which does no harm.
 
 use std::sync::{
     Arc,
@@ -35,7 +35,7 @@ use crate::{
 const SEE: &str = include_str!("../lua/marker/see.lua");
 const WRITE: &str = include_str!("../lua/marker/write.lua");
 
-/// The category of an error that keeps a backend away from a queue.
+/// The category of an error that says that a backend must not use a queue.
 pub(crate) const REFUSED: &str = "the queue cannot be used";
 
 /// A backend as the owner of a queue.
@@ -45,11 +45,12 @@ pub struct Owner {
     pub(crate) keys: KeyPrefix,
     options: Vec<&'static str>,
     database: Option<&'static str>,
-    /// Whether this client has seen that the queue is its own. Other handles share it.
+    /// Whether this client has seen its own marker on the queue. Other handles share
+    /// it.
     was_marked: Arc<AtomicBool>,
 }
 
-/// What a connection knows of the marker.
+/// The state of the marker as a connection read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Marked,
@@ -57,7 +58,7 @@ pub(crate) enum Known {
 }
 
 impl Owner {
-    /// The backend of that name on that queue.
+    /// The backend with that name, as the owner of that queue.
     pub fn new(backend: &'static str, queue: QueueName) -> Self {
         Self {
             backend,
@@ -68,15 +69,15 @@ impl Owner {
         }
     }
 
-    /// With an option of the backend's, as in a URL.
+    /// Adds an option of the backend, as in a URL.
     #[must_use]
     pub fn option(mut self, option: &'static str) -> Self {
         self.options.push(option);
         self
     }
 
-    /// Of a pattern that needs a whole database: the key that names the queue whose
-    /// database it is.
+    /// For a pattern that needs a whole database: sets the key that names the queue to
+    /// which the database belongs.
     #[must_use]
     pub fn database(self, key: &'static str) -> Self {
         Self { database: Some(key), ..self }
@@ -88,12 +89,12 @@ impl Owner {
         Self { keys: KeyPrefix::new(queue), was_marked: Arc::default(), ..self.clone() }
     }
 
-    /// What it writes into the marker.
+    /// The marker that this owner writes.
     pub(crate) fn marker(&self) -> Marker {
         Marker::new(self.backend, &self.options)
     }
 
-    /// What says whose the queue is: each key, and what it holds.
+    /// The keys that name the owner, and the value of each.
     pub(crate) fn supports(&self) -> Vec<(String, String)> {
         let marker = (self.keys.part(layout::MARKER), self.marker().to_string());
         let database = self.database.map(|key| (key.to_owned(), self.keys.producer()));
@@ -121,7 +122,7 @@ impl Owner {
         Ok(if is_marked { Known::Marked } else { Known::Unmarked })
     }
 
-    /// Writes the marker where it is absent, and compares it where it is not.
+    /// Writes the marker if it is absent, and checks it otherwise.
     pub(crate) async fn write(
         &self,
         conn: &mut impl ConnectionLike,
@@ -142,8 +143,8 @@ impl Owner {
         Ok(())
     }
 
-    /// The command that reads what says whose the queue is. A user who may only read is
-    /// allowed it.
+    /// The command that reads the keys that name the owner. A user with read access
+    /// only may run it.
     pub(crate) fn seeing(&self) -> redis::Cmd {
         self.command("EVAL_RO", SEE, self.supports().len())
     }
@@ -157,7 +158,8 @@ impl Owner {
         cmd
     }
 
-    /// Whether what a key holds is of a queue that this backend may use.
+    /// Checks whether this backend may use the queue, from the value of a key that
+    /// names the owner.
     fn judge(
         &self,
         at: usize,
@@ -172,7 +174,7 @@ impl Owner {
         why.map_or(Ok(()), |why| Err(refused(why)))
     }
 
-    /// Why the queue of that marker is not for this backend.
+    /// Why this backend must not use a queue with that marker.
     pub(crate) fn why_not(
         &self,
         marker: Option<Marker>,
@@ -213,7 +215,7 @@ impl Owner {
         unknown.and_then(|option| newer(format!("{option}, which is not known here")))
     }
 
-    /// Why the database that holds this name is not for the queue.
+    /// Why the queue must not use the database: its key names another queue.
     pub(crate) fn why_no_database(
         &self,
         value: &[u8],
@@ -240,7 +242,7 @@ impl Owner {
         )
     }
 
-    /// What a user runs to have the marker written for this backend.
+    /// The command with which a user has the marker written for this backend.
     fn command_to_set(&self, config: &RedisConfig) -> String {
         let queue = quoted(&self.keys.producer());
         let url = quoted(&config.url_of(&self.marker()));
@@ -254,12 +256,12 @@ pub(crate) fn is_write(operation: Operation) -> bool {
     !matches!(operation, Connect | Stats | Peek | Audit | ReadBatch | WaitBatch)
 }
 
-/// An error that keeps this backend away from the queue.
+/// The error that says that this backend must not use the queue.
 fn refused(why: String) -> RedisError {
     RedisError::from((ErrorKind::InvalidClientConfig, REFUSED, why))
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:+@,=".contains(&byte);

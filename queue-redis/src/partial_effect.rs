@@ -1,8 +1,9 @@
-//! Calls that are several commands: one may be done though another is not (R21).
+//! Calls of several commands: one command may be done although another is not (R21).
 
 use relq_core::{Effect, Error};
 
-/// What became of the commands of one call, as far as the error of one has to tell it.
+/// Whether earlier commands of a call took effect. The error of a later command must
+/// say so.
 ///
 /// ```
 /// # use relq_core::{ErrorContext, Error, Effect, Operation};
@@ -17,22 +18,22 @@ use relq_core::{Effect, Error};
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PartialEffect {
-    /// Nothing was changed so far.
+    /// No command changed anything so far.
     #[default]
     Undone,
-    /// One of them was done, or may have been.
+    /// A command was done, or may have been.
     Begun,
 }
 
 impl PartialEffect {
-    /// Of commands that change the store when they succeed.
+    /// From the results of commands that change the store if they succeed.
     pub fn of<T>(answers: &[Result<T, Error>]) -> Self {
         let mut partial = Self::default();
         answers.iter().for_each(|answer| partial.add(answer));
         partial
     }
 
-    /// Adds one command that changes the store when it succeeds.
+    /// Adds the result of a command that changes the store if it succeeds.
     pub fn add<T>(&mut self, answer: &Result<T, Error>) {
         let is_undone = |error: &Error| error.effect() == Effect::No;
         if !answer.as_ref().is_err_and(is_undone) {
@@ -40,17 +41,19 @@ impl PartialEffect {
         }
     }
 
-    /// Adds the next command, and tells its error as that of the whole call.
+    /// Adds the result of the next command. Returns its error as an error of the whole
+    /// call.
     ///
     /// # Errors
-    /// That of the command, or [`Error::Interrupted`] when one before it was done.
+    /// The command's error, or [`Error::Interrupted`] if an earlier command was done.
     pub fn then<T>(&mut self, answer: Result<T, Error>) -> Result<T, Error> {
         self.add(&answer);
         answer.map_err(|error| self.whole(error))
     }
 
-    /// The error of one command as that of the whole call: once begun, the call may
-    /// have happened in part, whatever this command says of itself.
+    /// Turns the error of one command into an error of the whole call: if an earlier
+    /// command took effect, the call may have happened in part, whatever this error
+    /// says.
     pub fn whole(self, error: Error) -> Error {
         if self == Self::Undone || error.effect() != Effect::No {
             return error;

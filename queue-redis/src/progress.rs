@@ -1,8 +1,8 @@
-//! How long an answer is waited for: as long as its connection makes progress.
+//! How long a call waits for a reply: as long as the connection makes progress.
 //!
-//! A limit on the whole answer turns a large answer on a slow link into a lost one, and
-//! a lost claim into an attempt that nobody ran. So the limit is on silence: it counts
-//! from the last moment in which the connection moved bytes.
+//! With a limit on the time of a whole reply, a large reply on a slow link would be
+//! lost, and the jobs of a lost claim lose an attempt that no worker ran. So the limit
+//! is on silence: it counts from the last moment in which the connection moved bytes.
 //!
 //! ```text
 //!  read      bytes arrived                                   progress
@@ -28,8 +28,8 @@ use tokio::{
     time::{Instant, error::Elapsed, timeout, timeout_at},
 };
 
-/// How long an answer may lie unread. Where handlers kept every thread busy, the time is
-/// up before anybody has looked at the connection.
+/// How long a reply may lie unread. If handlers keep every thread busy, the time limit
+/// can pass before any task has read from the connection.
 const UNREAD: Duration = Duration::from_millis(100);
 
 /// When a connection last made progress.
@@ -54,7 +54,8 @@ impl Progress {
         self.opened + Duration::from_nanos(self.last.load(Ordering::Relaxed))
     }
 
-    /// What is answered before the connection was silent for `limit`.
+    /// Returns the result of `answer`, unless the connection is silent for `limit`
+    /// first.
     ///
     /// # Errors
     /// [`Elapsed`] when nothing moved on the connection for that long.
@@ -82,11 +83,11 @@ impl Progress {
     }
 }
 
-/// A stream that notes when it makes progress.
+/// A stream that records when it makes progress.
 pub(crate) struct Watched<S> {
     stream: S,
     progress: Arc<Progress>,
-    /// Whether the last write found no room.
+    /// Whether the last write found the socket full.
     is_full: bool,
 }
 
@@ -167,7 +168,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(5);
 
-    /// Reads so many bytes, as long as the stream makes progress.
+    /// Reads that many bytes, as long as the stream makes progress.
     async fn read(mut stream: Watched<impl AsyncRead + Unpin>, bytes: usize) -> bool {
         let progress = Arc::clone(&stream.progress);
         let mut buffer = vec![0; bytes];
@@ -201,8 +202,8 @@ mod tests {
         assert!(start.elapsed() >= LIMIT && start.elapsed() < LIMIT + 2 * UNREAD);
     }
 
-    /// Commands of others go into a connection whose other end is gone until the system
-    /// has no room for more: that is no progress.
+    /// Commands of other calls can be written to a connection whose peer is gone until
+    /// the system's buffer is full. Such writes are not progress.
     #[tokio::test(start_paused = true)]
     async fn only_a_write_that_had_to_wait_is_progress() {
         let (ours, mut theirs) = duplex(8);

@@ -1,8 +1,8 @@
-//! Only what a script uses of a library goes with it.
+//! Pruning a library: a script is sent with only those functions that it uses.
 //!
-//! A server runs a script from its first line on at each call, and makes every function
-//! anew that is defined there. A library of thirty functions costs a call more than most
-//! of the commands within it.
+//! At each call the server runs a script from its first line, and creates every
+//! function that is defined there. Creating a library of thirty functions costs more
+//! than most of the commands in a script.
 
 use std::collections::HashSet;
 
@@ -12,16 +12,17 @@ struct Definition<'a> {
     text: &'a str,
 }
 
-/// The definitions of `library` that `source` uses, or that those use, in their order.
+/// The definitions of `library` that `source` uses, directly or through other
+/// definitions, in their order.
 ///
 /// A definition begins with `local` at the beginning of a line and ends before the next
 /// one, or before a comment or an empty line there. A name counts as used wherever it
-/// occurs: what is not needed does no harm.
+/// occurs: an unneeded definition does no harm.
 pub(crate) fn pruned_library(library: &str, source: &str) -> String {
     let definitions = definitions(library);
     let mut used = words(source);
     let mut is_kept = vec![false; definitions.len()];
-    // A function sees only those before it.
+    // A function can only call functions that are defined before it.
     for (at, definition) in definitions.iter().enumerate().rev() {
         is_kept[at] = definition.names.iter().any(|name| used.contains(name));
         if is_kept[at] {

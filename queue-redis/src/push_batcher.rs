@@ -6,17 +6,18 @@
 //!                         by a task until nobody waits
 //! ```
 //!
-//! A lone producer never waits for others: there is no timer, and no task between it and
-//! the connection. Sixty-four at once share a command, its reply and the server's work for
-//! both. Each push is whole within the command it shares, and keeps its own answer; a
-//! server that refuses the command refuses all that is in it, as it would have one by one.
+//! A producer that pushes alone never waits for others: there is no timer, and no task
+//! between it and the connection. Sixty-four concurrent pushes share a command, its
+//! reply and the server's work for both. A push is never split across commands, and
+//! each gets a result of its own. A server that refuses the command refuses all pushes
+//! in it, as it would have refused them one by one.
 //!
-//! A command is sent on a connection that is open already, so it is on its way once its
-//! caller was polled, and its answer can be awaited by anybody: a caller that is dropped,
-//! or polled no more, holds nothing that others wait for. Callers of another runtime
-//! gather by themselves, so that no runtime waits for another.
+//! A command is sent on a connection that is already open, so it is sent once its
+//! caller was polled, and any task can await the reply. So a caller that is dropped, or
+//! no longer polled, blocks no other push. The callers of each runtime share commands
+//! only among themselves, so that no runtime waits for another.
 //!
-//! Dropping the future of a push withdraws it if it was not sent yet (R22).
+//! Dropping the future of a push withdraws the push if it was not sent yet (R22).
 
 use std::{
     collections::VecDeque,
@@ -38,8 +39,8 @@ use tokio::{
 
 use crate::{Conn, command, conn::Failed, link::Link};
 
-/// What one command takes at most: so much that sharing more would save nothing, and
-/// so little that others' calls are not held up behind it.
+/// The maximum load of one command. It is large enough that a larger one would save
+/// nothing more, and small enough that other calls do not wait long behind it.
 const MOST: Load = Load { elements: 1000, bytes: 1024 * 1024 };
 
 /// Pushes onto one list.
@@ -54,9 +55,9 @@ struct Pushes {
 /// The pushes of one runtime.
 #[derive(Default)]
 struct State {
-    /// The command of the last caller that found nothing under way.
+    /// The command of the last push that found no other push under way.
     alone: Option<Sending>,
-    /// Whether a task sends what waits.
+    /// Whether a task is sending the waiting pushes.
     is_served: bool,
     waiting: VecDeque<Waiting>,
 }
@@ -66,7 +67,7 @@ struct Waiting {
     sent: oneshot::Sender<Sent>,
 }
 
-/// Where the answer of a push comes from.
+/// How a push gets its result.
 enum Begun {
     Alone(Sending),
     Waiting(oneshot::Receiver<Sent>),
@@ -75,10 +76,10 @@ enum Begun {
 type Elements = Vec<Vec<u8>>;
 type Sent = Result<(), Failed>;
 
-/// A command that was sent, and whose answer several may await.
+/// A command that was sent. Several tasks may await its reply.
 type Sending = Shared<BoxFuture<'static, Sent>>;
 
-/// How much a command carries.
+/// How much one command carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Load {
     elements: usize,
@@ -86,12 +87,12 @@ struct Load {
 }
 
 impl PushBatcher {
-    /// Pushes onto `list`, at its left end.
+    /// Pushes onto the left end of `list`.
     pub fn new(conn: Conn, list: String) -> Self {
         Self(Arc::new(Pushes { conn, list, by_runtime: Mutex::default() }))
     }
 
-    /// Pushes these elements in one step, the first of them first.
+    /// Pushes these elements in one step, in their order.
     ///
     /// # Errors
     /// As [`Conn::call`], of the command that carried them.
@@ -129,8 +130,9 @@ impl Pushes {
         drop(states);
         if let Some(serving) = serving {
             runtime.spawn(serving.run());
-            // Tokio keeps the task that was spawned last for this thread, which the caller
-            // may keep busy from here on. Another thread can take the one before it.
+            // Tokio keeps the task that was spawned last for the current thread, and
+            // the caller may keep this thread busy from here on. Spawning an empty task
+            // lets another thread take the task before it.
             runtime.spawn(async {});
         }
         Begun::Waiting(answer)
@@ -140,7 +142,7 @@ impl Pushes {
         self.conn.send(Operation::Push, &self.command(pushes)).await.map(drop)
     }
 
-    /// A command that is on its way once this was polled.
+    /// Sends a command. It is sent once this future was polled.
     fn send_on(&self, link: Link, elements: Elements) -> Sending {
         let (conn, cmd) = (self.conn.clone(), self.command(&[elements]));
         async move { conn.send_on(link, &cmd).await.map(drop) }.boxed().shared()
@@ -165,7 +167,7 @@ fn state_of(
     runtime: runtime::Id,
 ) -> &mut State {
     let at = states.iter().position(|(id, _)| *id == runtime).unwrap_or_else(|| {
-        // A runtime that has nothing under way, or that has ended, needs no state.
+        // A runtime with nothing under way, or one that has ended, needs no state.
         states.retain(|(_, state)| state.is_busy());
         states.push((runtime, State::default()));
         states.len() - 1
@@ -185,8 +187,8 @@ impl State {
         answer
     }
 
-    /// The elements of the next command and where to send their answers. `None` when no
-    /// push waits: the serving task ends then.
+    /// The elements of the next command, and the channels for its results. `None` if no
+    /// push waits: the serving task then ends.
     fn next(&mut self) -> Option<(Vec<Elements>, Vec<oneshot::Sender<Sent>>)> {
         let next = self.next_load();
         self.is_served = !next.is_empty();
@@ -194,7 +196,8 @@ impl State {
         self.is_served.then(|| next.into_iter().map(parts).unzip())
     }
 
-    /// Takes out as many as one command carries, but for those withdrawn.
+    /// Removes the next waiting pushes, as many as one command can carry. Withdrawn
+    /// pushes are left out.
     fn next_load(&mut self) -> Vec<Waiting> {
         let (mut next, mut load) = (Vec::new(), Load::default());
         while let Some(first) = self.waiting.pop_front() {
@@ -224,8 +227,8 @@ impl Load {
     }
 }
 
-/// The task that sends what waits. Dropped with its runtime, it leaves those that wait
-/// there without an answer.
+/// The task that sends the waiting pushes. If it is dropped with its runtime, the
+/// pushes that wait there get no result.
 struct Serving {
     pushes: Arc<Pushes>,
     runtime: runtime::Id,
@@ -233,7 +236,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Begins to serve, unless another task does.
+    /// Starts a serving task, unless one is running.
     fn begin(
         pushes: &Arc<Pushes>,
         runtime: runtime::Id,
@@ -246,21 +249,22 @@ impl Serving {
         Some(Self { pushes: Arc::clone(pushes), runtime, is_over: false })
     }
 
-    /// Until nobody waits.
+    /// Sends waiting pushes until there are none.
     async fn run(mut self) {
         let alone = self.with_state(|state| state.alone.take());
         if let Some(alone) = alone {
-            // Its caller hears the same answer.
+            // The caller of that push awaits the same reply.
             let _ = alone.await;
         }
         loop {
-            // Those who just had their answer may have the next push at hand. Where one
-            // of them blocks this thread another goes on here.
+            // Producers that just got their result may push again at once, and those
+            // pushes can join the next command. If one of the producers blocks this
+            // thread, the task continues on another.
             yield_now().await;
             let Some((pushes, answers)) = self.with_state(State::next) else { break };
             let sent = self.pushes.send(&pushes).await;
             for answer in answers {
-                // A caller that was dropped has no use for it.
+                // The caller may have been dropped.
                 let _ = answer.send(sent.clone());
             }
         }

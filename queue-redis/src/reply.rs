@@ -1,4 +1,4 @@
-//! Answers of the server, read as what they should be.
+//! Replies of the server, and readers for the types they should have.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use relq_core::{Error, ErrorContext};
 
 use crate::error::unreadable;
 
-/// An answer, and of what call it is the answer.
+/// A reply, and the call that it belongs to.
 #[derive(Debug)]
 pub struct Reply {
     at: ErrorContext,
@@ -20,20 +20,21 @@ impl Reply {
         Self { at, value }
     }
 
-    /// An answer of nothing, where a part of an answer is missing.
+    /// An empty reply, for a missing part of a reply.
     pub fn nothing(conn: &crate::Conn) -> Self {
         Self { at: conn.at(relq_core::Operation::Claim), value: Value::Nil }
     }
 
-    /// Whether there is nothing.
+    /// Whether the reply is nil.
     pub fn is_nil(&self) -> bool {
         self.value == Value::Nil
     }
 
-    /// As a list of answers. Nothing is an empty list.
+    /// As a list of replies. Nil is an empty list.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] when it is something else; so with all readers here.
+    /// [`Error::Unreadable`] if the reply has another type; the same for all readers
+    /// here.
     pub fn list(self) -> Result<Vec<Self>, Error> {
         let at = self.at;
         match self.value {
@@ -64,7 +65,7 @@ impl Reply {
         }
     }
 
-    /// As bytes, or `None` when there is nothing.
+    /// As bytes, or `None` if the reply is nil.
     ///
     /// # Errors
     /// [`Error::Unreadable`].
@@ -137,7 +138,7 @@ impl Reply {
         self.list()?.into_iter().map(position).collect()
     }
 
-    /// As a whole number, or `None` when there is nothing.
+    /// As a whole number, or `None` if the reply is nil.
     ///
     /// # Errors
     /// [`Error::Unreadable`].

@@ -1,4 +1,4 @@
-//! Lua scripts: sent by digest, and in full when the server does not know them.
+//! Lua scripts: called by digest, and sent in full if the server does not know them.
 
 use std::fmt;
 
@@ -16,20 +16,20 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script from its file. `name` is the file's name, for messages.
+    /// A script from the text of its file. `name` is the file's name, for messages.
     pub fn new(name: &'static str, source: &str) -> Self {
         Self { name, source: source.to_owned(), script: redis::Script::new(source) }
     }
 
-    /// A script that calls functions of `library`. What it uses of that is put behind
-    /// its first line, where the flags are, and its name.
+    /// A script that calls functions of `library`. The functions it uses are inserted
+    /// behind its first line, which has the flags and the name.
     pub fn with_library(name: &'static str, library: &str, source: &str) -> Self {
         let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
         let used = pruned_library(library, body);
         Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
 
-    /// Makes the server know the script.
+    /// Loads the script into the server.
     ///
     /// # Errors
     /// As [`Conn::call`].
@@ -39,8 +39,8 @@ impl Script {
         conn.call(Operation::Connect, &cmd).await.map(drop)
     }
 
-    /// Loads scripts in one round trip, so that calls that are sent together run in
-    /// their order from the first on.
+    /// Loads scripts in one round trip. Calls that are sent together then run in their
+    /// order, because none has to be sent a second time.
     ///
     /// # Errors
     /// As [`Conn::call`].
@@ -51,12 +51,12 @@ impl Script {
         try_join_all(scripts.map(|script| script.load(conn))).await.map(drop)
     }
 
-    /// The name of its file.
+    /// The name of the script's file.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Begins a call with these keys, which are text or any bytes.
+    /// Begins a call with these keys, which are text or bytes.
     pub fn keys<K: ToRedisArgs>(&self, keys: &[K]) -> Call<'_> {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.script.get_hash()).arg(keys.len()).arg(keys);
@@ -64,9 +64,9 @@ impl Script {
     }
 }
 
-/// Makes a struct of scripts, one field for each file `<name>.lua` of a folder that is
-/// named from the calling file on, with a constructor that takes the library which
-/// they share and `all`, which lists them.
+/// Defines a struct of scripts, with one field for each file `<name>.lua` of a folder
+/// whose path is relative to the calling file. The struct has a constructor, which
+/// takes the shared library, and `all`, which lists the scripts.
 #[macro_export]
 macro_rules! scripts {
     (
@@ -79,7 +79,7 @@ macro_rules! scripts {
         $visibility struct $Scripts { $(pub(crate) $name: $crate::Script),* }
 
         impl $Scripts {
-            /// The scripts, each behind `library`.
+            /// The scripts, each with the functions of `library` that it uses.
             $visibility fn new(library: &str) -> Self {
                 Self {
                     $($name: $crate::Script::with_library(
@@ -90,7 +90,7 @@ macro_rules! scripts {
                 }
             }
 
-            /// All of them.
+            /// All scripts.
             $visibility fn all(&self) -> Vec<&$crate::Script> {
                 vec![$(&self.$name),*]
             }
@@ -124,9 +124,9 @@ impl Call<'_> {
         self.cmd.arg(arg);
     }
 
-    /// Sends it, by its digest first. A server that does not know the script has
-    /// not run it, so it is then sent in full: after a restart, a fail-over or a
-    /// SCRIPT FLUSH, also in the middle of others' calls.
+    /// Sends the call, by digest first. A server that does not know the script has not
+    /// run it, so the script is then sent in full. This happens after a restart, a
+    /// fail-over or a SCRIPT FLUSH, also while other calls are under way.
     ///
     /// # Errors
     /// As [`Conn::call`].
@@ -161,7 +161,7 @@ fn is_unknown_script(error: &Error) -> bool {
     code_of(error) == Some("NOSCRIPT")
 }
 
-/// The code that the server's error answer began with.
+/// The error code at the start of the server's error reply.
 pub fn code_of(error: &Error) -> Option<&str> {
     let source = std::error::Error::source(error)?;
     source.downcast_ref::<RedisError>()?.code()

@@ -1,15 +1,15 @@
-//! What a server tells about itself when a connection is opened: whether relq can work
-//! on it.
+//! The server's INFO, read when a connection is opened: whether relq can work on the
+//! server.
 
 use relq_core::{Error, ErrorContext};
 
-/// The oldest server that has what the scripts need (`allow-oom`, 7.0).
+/// The oldest major version with everything that the scripts need (`allow-oom`, 7.0).
 const MINIMUM_MAJOR_VERSION: u32 = 7;
 
 const SENTINEL: &str = "the server is a Redis Sentinel, which keeps no data; relq needs a \
     plain server, so name the master that the sentinel watches";
 
-/// The fields of INFO that concern relq.
+/// The fields of INFO that relq uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerInfo<'a> {
     version: Option<&'a str>,
@@ -18,7 +18,7 @@ pub(crate) struct ServerInfo<'a> {
 }
 
 impl<'a> ServerInfo<'a> {
-    /// Reads the answer to `INFO server memory`.
+    /// Reads the reply to `INFO server memory`.
     pub(crate) fn read(info: &'a str) -> Self {
         let field = |name: &str| {
             info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
@@ -32,8 +32,8 @@ impl<'a> ServerInfo<'a> {
 
     /// Refuses a server that relq does not work on.
     ///
-    /// A node of a cluster is taken: one that serves all slots works, and another says
-    /// so when it is asked for a key.
+    /// A node of a cluster is accepted: one that serves all slots works, and any other
+    /// one returns an error when a call uses a key.
     pub(crate) fn check(&self, at: ErrorContext) -> Result<(), Error> {
         if self.mode == Some("sentinel") {
             return Err(Error::WrongServer { at, source: SENTINEL.into() });
@@ -49,7 +49,7 @@ impl<'a> ServerInfo<'a> {
         Ok(())
     }
 
-    /// The policy by which the server may evict jobs, if it may.
+    /// The eviction policy, if it may evict jobs.
     pub(crate) fn evicts_by(&self) -> Option<&'a str> {
         self.eviction_policy.filter(|policy| *policy != "noeviction")
     }

@@ -1,6 +1,6 @@
 //! The way to the server: a TCP connection, one in TLS, or a Unix socket.
 //!
-//! The client library opens these, too, but lets nobody see what moves on them.
+//! The client library can open these too, but does not show when bytes move on them.
 
 use std::{io, pin::Pin};
 
@@ -10,10 +10,10 @@ use tokio::{
     net::TcpStream,
 };
 
-/// An open connection to the server, before anything was said on it.
+/// An open connection to the server, before anything was sent on it.
 pub(crate) type Socket = Pin<Box<dyn Stream>>;
 
-/// What a connection reads from and writes to.
+/// A byte stream that a connection reads from and writes to.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
@@ -22,7 +22,8 @@ impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
 /// checked.
 ///
 /// # Errors
-/// When nobody is there, or the certificate is not of an authority that is trusted.
+/// When no server listens there, or its certificate is not issued by a trusted
+/// authority.
 pub(crate) async fn connect(address: &ConnectionAddr) -> io::Result<Socket> {
     match address {
         ConnectionAddr::Tcp(host, port) => Ok(Box::pin(tcp(host, *port).await?)),
@@ -37,7 +38,7 @@ pub(crate) async fn connect(address: &ConnectionAddr) -> io::Result<Socket> {
 
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let stream = TcpStream::connect((host, port)).await?;
-    // Each command is written whole; there is nothing to wait for.
+    // Each command is written as a whole; waiting for more bytes would only add delay.
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -1,4 +1,4 @@
-//! TLS: whom it trusts, and the cryptography under it.
+//! TLS: the trusted authorities, and the cryptography provider.
 
 use std::{io, sync::Arc};
 
@@ -9,7 +9,7 @@ use tokio_rustls::TlsConnector;
 /// environment variable `SSL_CERT_FILE` names.
 ///
 /// # Errors
-/// When these cannot be read.
+/// When the certificates cannot be read.
 pub(crate) fn connector() -> io::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     let mut found = rustls_native_certs::load_native_certs();
@@ -27,8 +27,8 @@ pub(crate) fn connector() -> io::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// What the program has chosen, or ring's. With two that are compiled in, none would be
-/// chosen by itself.
+/// The provider that the program installed, or else ring. If two providers are compiled
+/// in, rustls does not choose one by itself.
 fn cryptography() -> Arc<CryptoProvider> {
     CryptoProvider::get_default()
         .cloned()

@@ -1,8 +1,10 @@
-//! A connection of its own for commands that the server holds until there is something.
+//! A separate connection for blocking commands, which the server holds until there is a
+//! result.
 //!
-//! On the shared connection such a command would hold up all calls behind it. Here one
-//! call is meant to be behind it: the server runs it in the moment in which it answers
-//! the command before, so that whoever waited pays for one round trip and not for two.
+//! On the shared connection such a command would delay all calls behind it. Here one
+//! call is sent behind it on purpose: the server runs that call at the moment in which
+//! it answers the blocking command, so that the waiter needs one round trip and not
+//! two.
 
 use std::{fmt, time::Duration};
 
@@ -12,16 +14,16 @@ use tokio::runtime::{self, Handle};
 
 use crate::{Call, Conn, Reply, command, error, link::Link};
 
-/// How much longer than the server the client waits for the answers, before it takes
-/// the connection for dead.
+/// How much longer than the server the client waits for the replies. After that it
+/// treats the connection as dead.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection on which one caller at a time waits.
 pub struct WaitingConn {
     link: Link,
-    /// The runtime that reads from it.
+    /// The runtime that drives the connection.
     runtime: runtime::Id,
-    /// How the server calls this connection.
+    /// The server's id of this connection.
     id: i64,
     at: ErrorContext,
 }
@@ -41,18 +43,18 @@ impl WaitingConn {
         Ok(Self { link, runtime: Handle::current().id(), id, at })
     }
 
-    /// Whether it belongs to the runtime of the caller. One of another runtime is of no
-    /// use while that is blocked.
+    /// Whether the connection belongs to the runtime of the caller. A connection of
+    /// another runtime cannot be used while that runtime is blocked.
     pub fn is_of_this_runtime(&self) -> bool {
         Handle::current().id() == self.runtime
     }
 
-    /// Sends a command that the server holds for `block` at most, and `then` right
-    /// behind it; answers both. The script is not sent again when the server does not
-    /// know it.
+    /// Sends the blocking command `held`, which the server holds for at most `block`,
+    /// and `then` directly behind it. Returns both replies. If the server does not know
+    /// the script of `then`, it is not sent again.
     ///
     /// # Errors
-    /// When no answer to `held` came: the connection is no good any more.
+    /// When no reply to `held` arrived: the connection must not be used any more.
     pub async fn wait_then(
         &mut self,
         held: &Cmd,
@@ -66,8 +68,8 @@ impl WaitingConn {
         Ok((held.map(reply).map_err(refused)?, then.map(reply).map_err(refused)))
     }
 
-    /// The command that has the server answer what it holds here, as if its time were
-    /// over: to be sent on another connection.
+    /// The command that makes the server end the blocking command on this connection,
+    /// as if its time had passed. It must be sent on another connection.
     pub fn let_go(&self) -> Cmd {
         let mut cmd = command("CLIENT");
         cmd.arg("UNBLOCK").arg(self.id).arg("TIMEOUT");

@@ -1,4 +1,4 @@
-//! The connection against servers that are well, gone, or silent.
+//! The connection against servers that are healthy, unreachable or silent.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -19,7 +19,7 @@ fn config(url: &str) -> RedisConfig {
     config.connect_timeout(TIMEOUT).unwrap()
 }
 
-/// R21: a server that refuses connections is an error that says nothing was done.
+/// R21: when the server refuses connections, the error says that nothing was done.
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable() {
     let error = Conn::open("test", config("redis://127.0.0.1:1")).await.unwrap_err();
@@ -29,7 +29,8 @@ async fn a_server_that_is_not_there_is_unavailable() {
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
 }
 
-/// R21: no call hangs for ever, and many calls at once hang no longer than one.
+/// R21: no call hangs for ever, and many concurrent calls take no longer to fail than
+/// one.
 #[tokio::test]
 async fn calls_to_a_silent_server_time_out_together() {
     let mut server = Server::start_on_tcp();
@@ -37,7 +38,7 @@ async fn calls_to_a_silent_server_time_out_together() {
     let port = server.url().rsplit(':').next().unwrap().replace("/0", "");
     server.kill();
     until_disconnected(&conn).await;
-    // Takes connections and never says a word.
+    // Accepts connections and never replies.
     let _silent = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let start = Instant::now();
 
@@ -54,8 +55,8 @@ async fn calls_to_a_silent_server_time_out_together() {
     assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// R21: an answer in time counts, though nobody could read it: here one handler keeps the
-/// only thread busy until the call's time is up.
+/// R21: a reply that arrived in time counts, even if no task could read it in time:
+/// here one handler keeps the only thread busy until the call's time limit has passed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_that_lay_unread_counts() {
     let server = Server::start();
@@ -82,8 +83,8 @@ async fn until_disconnected(conn: &Conn) {
     }
 }
 
-/// R21: a wrong password and a database that does not exist are told apart from a
-/// server that is not there.
+/// R21: a wrong password, a missing database and an unreachable server give different
+/// errors.
 #[tokio::test]
 async fn what_the_server_refuses_is_said_so() {
     let server = Server::start_with(&["--requirepass", "right"]);
@@ -103,7 +104,7 @@ async fn what_the_server_refuses_is_said_so() {
     assert!(open("pass=right").await.is_ok());
 }
 
-/// An idle connection that the server closed costs the next call nothing.
+/// An idle connection that the server closed does not make the next call fail.
 #[tokio::test]
 async fn a_restart_while_idle_goes_unnoticed() {
     let mut server = Server::start();
@@ -116,7 +117,7 @@ async fn a_restart_while_idle_goes_unnoticed() {
     assert_eq!(answer.unwrap().text().unwrap(), "PONG");
 }
 
-/// Forwards what the server says in small pieces, with a pause after each.
+/// Forwards the server's replies in small pieces, with a pause after each.
 fn slow_link(server: &str) -> String {
     const PIECE: usize = 4096;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -138,8 +139,8 @@ fn slow_link(server: &str) -> String {
     url
 }
 
-/// R21: the limit is on silence. An answer that keeps coming is waited for, and so are
-/// those behind it, though together they take several times the limit.
+/// R21: the limit is on silence. A call waits for a reply that keeps arriving, and so
+/// do the calls behind it, although together they take several times the limit.
 #[tokio::test]
 async fn a_slow_answer_is_waited_for() {
     let server = Server::start_on_tcp();

@@ -1,4 +1,5 @@
-//! Servers that speak Redis and cannot keep a queue: named, and not tried for ever (R21).
+//! Servers that speak Redis and cannot store a queue: the error names the kind, and the
+//! client does not retry for ever (R21).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -13,10 +14,10 @@ use relq_core::{Effect, Error, Operation, RetryAdvice};
 use relq_redis::{Cmd, Conn, RedisConfig};
 use tempfile::TempDir;
 
-/// Longer than a cluster of two takes to agree.
+/// Longer than a cluster of two nodes takes to form.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A `redis-server` with a configuration of its own; ends with this.
+/// A `redis-server` with a configuration of its own. It is killed when this is dropped.
 struct Node {
     _folder: TempDir,
     child: Child,
@@ -24,7 +25,7 @@ struct Node {
 }
 
 impl Node {
-    /// Starts it with more lines of configuration, and more arguments.
+    /// Starts the server with additional lines of configuration and arguments.
     fn start(lines: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (port, file) = (free_port(), folder.path().join("redis.conf"));
@@ -66,7 +67,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // The process may have ended by itself.
+        // The process may have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -90,7 +91,7 @@ fn assert_wrong(error: &Error, words: &str) {
     assert!(message.contains(words) && message.contains("plain server"), "{message}");
 }
 
-/// R21: a sentinel answers to few commands, and keeps no queue.
+/// R21: a sentinel supports few commands, and stores no queue.
 #[tokio::test]
 async fn a_sentinel_is_named() {
     let sentinel = Node::start("", &["--sentinel"]);
@@ -100,7 +101,7 @@ async fn a_sentinel_is_named() {
     assert_wrong(&error, "a Redis Sentinel");
 }
 
-/// R21: a node of a cluster that sends the client elsewhere.
+/// R21: a node of a cluster that redirects the client to another node.
 #[tokio::test]
 async fn a_node_that_leads_elsewhere_is_named() {
     let (here, there) = (Node::in_a_cluster(), Node::in_a_cluster());
@@ -137,7 +138,7 @@ async fn a_node_without_slots_cannot_be_used() {
     assert!(message.contains("a node of a Redis Cluster"), "{message}");
 }
 
-/// R21: a replica takes no writes until it is promoted.
+/// R21: a replica accepts no writes until it is promoted.
 #[tokio::test]
 async fn a_replica_only_reads() {
     let server = Server::start();
@@ -153,7 +154,7 @@ async fn a_replica_only_reads() {
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
 }
 
-/// R21: a server that does not know a command is none of those that relq works on.
+/// R21: a server that does not know a command is refused as unsupported.
 #[tokio::test]
 async fn a_server_that_lacks_a_command_is_named() {
     let server = Server::start();

@@ -8,7 +8,7 @@ use relq_conformance::server::Server;
 use relq_core::{Effect, Error};
 use relq_redis::{Conn, RedisConfig};
 
-/// In a file of the suite's own.
+/// The path of a file that belongs to this test suite.
 fn file(name: &str) -> String {
     format!(
         "{}/../conformance-tests/tests/given/{name}.pem",
@@ -16,7 +16,7 @@ fn file(name: &str) -> String {
     )
 }
 
-/// R21: a certificate of nobody's is an error that says so, and no panic.
+/// R21: a certificate of an unknown authority is an error that says so, not a panic.
 #[tokio::test]
 async fn a_certificate_of_nobodys_is_refused() {
     let port =

@@ -63,8 +63,9 @@ pub trait ClaimPattern: ReliableQueue {
 
     /// Leases ready jobs, up to the requested number, without waiting.
     ///
-    /// # Errors Those of the commands, as errors of the whole call: `partial` has the
-    /// effect of the earlier commands, and `look` adds its own.
+    /// # Errors
+    /// Those of the commands, as errors of the whole call: `partial` has the effect of
+    /// the earlier commands, and `look` adds its own.
     async fn look(
         &self,
         ask: &ClaimRequest,
@@ -82,8 +83,9 @@ pub trait WaitingPattern: ClaimPattern {
 
 /// Claims without waiting. Promotes due jobs on the way.
 ///
-/// # Errors Those of the commands, as errors of the whole call: `partial` has the
-/// effect of the earlier commands, and `claim_now` adds its own.
+/// # Errors
+/// Those of the commands, as errors of the whole call: `partial` has the effect of the
+/// earlier commands, and `claim_now` adds its own.
 pub async fn claim_now<P: ClaimPattern>(
     pattern: &P,
     ask: &ClaimRequest,

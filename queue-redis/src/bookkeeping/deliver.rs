@@ -19,8 +19,9 @@ pub struct Undeliverable {
 /// Reads a leased entry, unless it is malformed or has expired at `now`, the time of
 /// the claim (R3, R17).
 ///
-/// # Errors When the entry must be buried. It is leased already, so it cannot be lost
-/// before that.
+/// # Errors
+/// When the entry must be buried. It is leased already, so it cannot be lost before
+/// that.
 pub fn read(element: &Bytes, now: Timestamp) -> Result<Entry, Undeliverable> {
     let malformed = |error| Undeliverable { why: 'm', error };
     let entry = Entry::decode(element).map_err(|error| malformed(error.reason()))?;

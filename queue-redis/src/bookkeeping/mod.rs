@@ -13,16 +13,16 @@
 //! by these functions. The bookkeeping's scripts call them, and the pattern's own
 //! scripts may call them too:
 //!
-//! | function | what it does | |---|---| | `pattern_keys(first)` | the pattern's keys
-//! by name, from `KEYS[first]` on | | `check_ready(keys)` | fails if a key of ready
-//! jobs has the wrong type | | `append(keys, entries)` | makes new jobs of normal
-//! priority ready | | `make_ready(keys, job, entry, direction)` | makes a job ready at
-//! the `'front'` or `'back'`; returns `'kept'` if its entry is in `jobs`; `job.is_kept`
-//! says that the entry is there already | | `find_leased(keys, lease, position)` | the
-//! leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the
-//! lease is lost | | `drop_leased(keys, lease, position)` | removes the leased job | |
-//! `notify(keys)` | makes an idle claim look again | | `is_ready(keys, id)` | optional:
-//! whether a ready job has that id, which a client may have set without relq |
+//! | function | what it does |
+//! |---|---|
+//! | `pattern_keys(first)` | the pattern's keys by name, from `KEYS[first]` on |
+//! | `check_ready(keys)` | fails if a key of ready jobs has the wrong type |
+//! | `append(keys, entries)` | makes new jobs of normal priority ready |
+//! | `make_ready(keys, job, entry, direction)` | makes a job ready at the `'front'` or `'back'`; returns `'kept'` if its entry is in `jobs`; `job.is_kept` says that the entry is there already |
+//! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
+//! | `drop_leased(keys, lease, position)` | removes the leased job |
+//! | `notify(keys)` | makes an idle claim look again |
+//! | `is_ready(keys, id)` | optional: whether a ready job has that id, which a client may have set without relq |
 //!
 //! `keys` are the bookkeeping's and the pattern's, `position` counts the leases of a call
 //! from 1. A script writes where a job goes before it removes it from where it was, so

@@ -10,8 +10,9 @@ impl Bookkeeping {
     /// `expired`, due jobs, and records that need not be remembered any longer. The
     /// owner of the queue is checked first (R25).
     ///
-    /// # Errors The error of one of these steps; [`Error::Interrupted`] if another step
-    /// was done.
+    /// # Errors
+    /// The error of one of these steps; [`Error::Interrupted`] if another step was
+    /// done.
     pub async fn recover(
         &self,
         page: u32,

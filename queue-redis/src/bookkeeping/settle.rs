@@ -98,8 +98,9 @@ pub trait Settles: Sync {
 /// Carries out dispositions, at most as many as one call may have. Returns a result for
 /// each.
 ///
-/// # Errors Those of the calls; [`Error::Interrupted`] if one call was refused although
-/// another was done.
+/// # Errors
+/// Those of the calls; [`Error::Interrupted`] if one call was refused although another
+/// was done.
 pub async fn settle(
     on: &impl Settles,
     done: &[Settlement],
