@@ -1,23 +1,25 @@
 #!lua flags=allow-oom
--- Turn the ring and lease what waits; take over what its holder lost or left.
+-- Rotate the ring and lease waiting jobs. Take over jobs whose lease has expired or
+-- whose worker was released.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
--- ARGV[4] how many at most
--- ARGV[5] how many elements to turn at most
+-- ARGV[4] maximum number of jobs
+-- ARGV[5] maximum number of elements to rotate
 -- ARGV[6] header of an entry for a bare payload, up to the id's length
--- ARGV[7] how many bytes at most, or one job
+-- ARGV[7] maximum bytes; the first job may exceed it
 --
--- Returns {now (us), 'paused', 'found', 'more' (to be turned), 'nothing' or 'empty'
--- (ring), ms until the next delayed job is due or -1, ms until the next lease ends or
--- -1, how many elements were turned, how many there were, element, ...}, the elements
--- as they are in process now.
+-- Returns {now (us), 'paused', 'found', 'more' (elements to rotate), 'nothing' or
+-- 'empty' (ring), ms until the next delayed job is due or -1, ms until the next lease
+-- ends or -1, number of rotated elements, length of the ring, element, ...}. The
+-- elements have their new form, in process.
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local wanted, max_rotations, bare_header = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
--- So few that wait are looked for at the head before the ring is turned.
+-- The maximum number of waiting jobs for which the head is searched before the ring is
+-- rotated.
 local FEW = 32
 
 local time = redis.call('TIME')
@@ -25,7 +27,7 @@ local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local due_in_ms = next_in_ms(keys.later, now_ms)
--- Most queues most of the time have none of these: one question for all.
+-- Most queues have none of these keys most of the time: one command checks them all.
 if redis.call('EXISTS', keys.paused, keys.unique, keys.jobs, keys.dead, keys.errors) > 0 then
   if redis.call('EXISTS', keys.paused) == 1 then
     return {now_us, 'paused', due_in_ms, -1, 0, 0}
@@ -34,8 +36,8 @@ if redis.call('EXISTS', keys.paused, keys.unique, keys.jobs, keys.dead, keys.err
   check_bookkeeping(keys)
 end
 
--- Each mark stands for one element, so that what can be claimed is counted and not
--- looked for.
+-- Each mark belongs to one element, so the claimable elements can be counted without
+-- reading the ring.
 check_ready(keys)
 redis.call('LLEN', keys.wake)
 local length = redis.call('LLEN', keys.circle)
@@ -47,8 +49,8 @@ local litter_left = is_littered and over or 0
 local budget = new_budget(wanted, tonumber(ARGV[7]))
 local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'
 
--- Leases a job, whose element `put` replaces by the new one, at the head. Its mark
--- comes first, so that nothing in process is ever without.
+-- Leases a job. `put` replaces its element at the head by the new one. The mark is
+-- written first, so that no element is ever in process without a mark.
 local function lease(entry, is_counted, put)
   local number = #leased + 1
   local held, letter, ms = leased_fresh(entry)
@@ -66,13 +68,14 @@ local function put_in_place(element)
   redis.call('LSET', keys.circle, 0, element)
 end
 
--- Equal elements are equal jobs: it does not matter which of them is removed.
+-- Equal elements are equal jobs: it does not matter which one is removed.
 local function put_first(element, old)
   redis.call('LPUSH', keys.circle, element)
   redis.call('LREM', keys.circle, 1, old)
 end
 
--- Buries what is at the head if its lease has ended on its last attempt; answers whether.
+-- Buries the job at the head if its lease expired on its last attempt. Returns whether
+-- it did.
 local function bury_spent(element, token, mark)
   local _, entry = read_in_process(element)
   local job = mark > 0 and read_entry(entry)
@@ -84,7 +87,7 @@ local function bury_spent(element, token, mark)
   return true
 end
 
--- Leases what is at the head and was lost or left by its holder.
+-- Leases the job at the head, whose lease expired or whose worker was released.
 local function take_over(element, token, mark)
   local _, entry = read_in_process(element)
   local job = mark >= RECOVERED and read_entry(entry)
@@ -93,9 +96,9 @@ local function take_over(element, token, mark)
   redis.call('ZREM', keys.marks, token)
 end
 
--- Where few wait and many are in process, those that wait are mostly the newest, at
--- the head, and are leased from there, the oldest first. Turning past all that are in
--- process would find the same ones.
+-- If few jobs wait and many are in process, the waiting jobs are mostly the newest, at
+-- the head. They are leased from there, the oldest first. Rotating past all elements in
+-- process would find the same jobs.
 local function look_at_head()
   if claimable > FEW or claimable >= length then return end
   local head = redis.call('LRANGE', keys.circle, 0, claimable - 1)
@@ -108,7 +111,7 @@ local function look_at_head()
   end
 end
 
--- Answers how many elements were turned.
+-- Returns how many elements were rotated.
 local function look_at_tail()
   local rotations = math.min(length, max_rotations)
   for rotated = 0, rotations - 1 do
@@ -144,7 +147,7 @@ local function tell()
   return redis.call('EXISTS', keys.circle) == 1 and 'nothing' or 'empty'
 end
 
--- One push wakes one worker, which wakes the next.
+-- One push wakes one worker, which wakes the next one if more jobs wait.
 if #leased > 0 and claimable > 0 then notify(keys) end
 local answer = {now_us, tell(), due_in_ms, end_in_ms(keys, now_ms), rotated, length}
 for i, element in ipairs(leased) do answer[6 + i] = element end

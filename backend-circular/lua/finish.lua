@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- End jobs that are done or thrown away.
+-- End jobs that are done or discarded.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] the total to add to
--- ARGV[2] 'mark' to let the ring drop the elements, 'remove' to remove them at once
+-- ARGV[2] 'mark' to drop the elements at a later rotation, 'remove' to remove them now
 -- ARGV[3] how long ids are remembered after their job (ms)
 -- ARGV[4...] the elements; to mark those that have nothing to clean up behind them,
 --            only up to the entry
@@ -14,12 +14,12 @@ local total, how, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local FIRST = 4
 local now_ms = server_ms()
 
--- A unique key, an id of the client's, or an earlier failure.
+-- Whether the job has a unique key, a client-made id, or an earlier failure.
 local function has_side_records(entry)
   return #entry > 8 and (entry:byte(5) % 4 ~= 0 or entry:sub(7, 8) ~= '\0\1')
 end
 
--- From the head, which is near: that is where an element goes when it is leased.
+-- Searches from the head, because a leased element was put there.
 local function remove(element)
   redis.call('LREM', keys.circle, 1, element)
   redis.call('ZREM', keys.marks, (read_in_process(element)))

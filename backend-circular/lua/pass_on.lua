@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Let another notifier notify, because nobody heard this one.
+-- Wake another notifier, because this one had no listener left.
 --
 -- KEYS[1] wake  LIST  at most one token, for the notifiers
 --
--- Returns how many tokens there are.
+-- Returns how many tokens `wake` has.
 notify({wake = KEYS[1]})
 return redis.call('LLEN', KEYS[1])

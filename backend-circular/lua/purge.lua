@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Remove every job and all that the queue remembers; it stays paused if it is.
+-- Remove every job and all that the queue remembers. A paused queue stays paused.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
--- Returns how many jobs there were.
+-- Returns how many jobs were removed.
 local keys = bind_keys()
 
 local over = redis.call('ZCOUNT', keys.marks, OVER, OVER)

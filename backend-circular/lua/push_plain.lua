@@ -5,7 +5,7 @@
 -- KEYS[2] wake    LIST  at most one token, for the notifiers
 -- ARGV[1...] entries, the oldest first
 --
--- Returns how many elements there are.
+-- Returns how many elements the ring has.
 local keys = {circle = KEYS[1], wake = KEYS[2]}
 
 -- A key of another type fails here, before the first write.

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Let go of a page of leases that have ended, bury jobs on their last attempt, and drop
--- what is over.
+-- Release a page of expired leases, bury jobs on their last attempt, and drop elements
+-- of ended jobs.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1] how many jobs at most
--- ARGV[2] how many elements to look at at most
--- ARGV[3] how many, from the tail on, were looked at before
--- ARGV[4] 'all', or 'left' to see only to what leaving workers let go of
+-- ARGV[1] maximum number of jobs
+-- ARGV[2] maximum number of elements to look at
+-- ARGV[3] how many elements from the tail were looked at before
+-- ARGV[4] 'all', or 'left' for the leases of released workers only
 --
 -- Returns {{made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}, how many elements were looked at, or 0 when the head was reached}.
@@ -21,13 +21,14 @@ check_keys(keys)
 
 local function is_full() return counts.requeued + counts.buried >= page end
 
--- Leases of which the job has to be seen.
+-- The number of leases whose element must be found and rewritten.
 local function unseen()
   return redis.call('ZCOUNT', keys.marks, LEFT_UNSEEN, LEFT_UNSEEN)
     + (is_for_all and redis.call('ZCOUNT', keys.marks, '(0', now_ms) or 0)
 end
 
--- Most need not be: their mark is changed, and whoever meets them takes them over.
+-- Most leases only need their mark changed: the claim that meets the element takes the
+-- job over.
 local function let_go()
   local ended = redis.call('ZRANGE', keys.marks, '(0', now_ms, 'BYSCORE', 'LIMIT', 0, page)
   for _, token in ipairs(ended) do
@@ -38,7 +39,7 @@ local function let_go()
   end
 end
 
--- Makes the job at `index` ready where it is, or buries it.
+-- Makes the job at `index` ready in its position, or buries it.
 local function take_back(index, element, mark)
   local token, entry = read_in_process(element)
   local job = read_entry(entry)
@@ -56,7 +57,8 @@ local function take_back(index, element, mark)
   if mark > 0 then counts.requeued = counts.requeued + 1 end
 end
 
--- The ring is not turned for it, which would put what waits out of order.
+-- Searches without rotating the ring, because a partial rotation would change the order
+-- of the waiting jobs.
 local function look()
   local window = redis.call('LRANGE', keys.circle, -offset - most, -offset - 1)
   for i = #window, 1, -1 do
@@ -75,8 +77,8 @@ local function look()
   return 0
 end
 
--- A whole turn leaves all in order, and so does any where nothing waits. Answers whether
--- it is to be gone on with.
+-- Rotates to drop elements of ended jobs. A whole rotation keeps the order, and so does
+-- a partial one if no job waits. Returns whether another call should continue.
 local function drop_litter()
   local length = redis.call('LLEN', keys.circle)
   local over, is_littered = litter(keys, length)

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Let go of leases whose worker leaves. The jobs stay where they are in the ring.
+-- Release the leases of a worker that stops. The jobs keep their positions in the ring.
 --
--- KEYS[1] marks  ZSET  token of a lease -> its end (ms), or what became of it
+-- KEYS[1] marks  ZSET  token of a lease -> its end (ms), or the state of the lease
 -- KEYS[2] wake   LIST  at most one token, for the notifiers
 -- ARGV[1...] tokens
 --
--- Returns {how many were let go, how many of them recovery has to see}.
+-- Returns {how many leases were released, how many of them recovery must process}.
 local marks = KEYS[1]
 local keys = {wake = KEYS[2]}
 

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Count the jobs in each place, all at one instant.
+-- Count the jobs in each state, all at one instant.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
--- Returns {ready, leased, overdue, then the bookkeeping's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's counts}.
 local keys = bind_keys()
 local now_ms = server_ms()
 

@@ -1,4 +1,4 @@
-//! How a queue of this backend is set up.
+//! The configuration of a queue of this backend.
 
 use relq_core::{Environment, QueueName};
 use relq_redis::{Owner, pattern::PatternConfig};
@@ -7,20 +7,20 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::pattern::CAPABILITIES;
 
-/// How a job that is done leaves the ring.
+/// How a finished job leaves the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FinishBy {
-    /// Its lease is marked, and the ring drops the element when it comes round: a
-    /// step that costs the same whatever the ring's length, and sends a token only.
+    /// The job's lease is marked, and the ring drops the element when a rotation meets
+    /// it. This takes the same time whatever the ring's length, and sends only a token.
     #[default]
     Mark,
-    /// `LREM`, from the end where leased elements are: no memory is held by what is
-    /// done, at the cost of a search past all that was pushed or leased since, and of
+    /// `LREM`, from the end where leased elements are. Finished jobs use no memory. The
+    /// price is a search past all elements that were pushed or leased since, and
     /// sending the whole element.
     Lrem,
 }
 
-/// Where the server is, and what the queue runs on.
+/// Where the server is, and which clock and randomness the queue uses.
 #[derive(Debug, Clone)]
 pub struct CircularConfig {
     pub(crate) redis: RedisConfig,
@@ -36,7 +36,8 @@ impl CircularConfig {
         RedisConfig::new(url).map(Self::from)
     }
 
-    /// Sets how a job that is done leaves the ring. Clients of one queue may differ.
+    /// Sets how a finished job leaves the ring. Clients of one queue may use different
+    /// ways.
     #[must_use]
     pub fn finish(mut self, finish: FinishBy) -> Self {
         self.finish = finish;

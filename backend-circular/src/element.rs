@@ -1,24 +1,24 @@
-//! What an element of the ring is.
+//! The forms of an element of the ring.
 //!
 //! ```text
 //!  waiting      a bare payload of any client's, or an entry (relq_redis::entry)
 //!  in process   F5 52 51 01  80  n  token  entry
 //! ```
 //!
-//! `n` is one byte, the token's length; the entry counts the running delivery. No
-//! entry has the flags `80`, so that what some other client pushed in this form is a
-//! malformed one of relq's (R20). What is in process its mark says: an element whose
-//! token has none only looks like it.
+//! `n` is one byte, the token's length; the entry counts the running delivery. No entry
+//! has the flags `80`, so an element of this form that another client pushed counts as
+//! a malformed entry (R20). The mark decides which elements are in process: an element
+//! whose token has no mark only looks like one.
 
 use bytes::Bytes;
 use relq_redis::entry::MARK;
 
-/// Bytes before the token.
+/// Number of bytes before the token.
 const HEAD: usize = 6;
 const FLAGS: usize = 4;
 const IN_PROCESS: u8 = 0x80;
 
-/// An element in process, apart.
+/// The parts of an element in process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InProcess {
     pub(crate) token: Bytes,
@@ -26,8 +26,8 @@ pub(crate) struct InProcess {
 }
 
 impl InProcess {
-    /// Reads an element that looks as if it were in process. Both parts are parts of
-    /// `element`, not copies.
+    /// Reads an element that looks as if it were in process. Both parts share the
+    /// memory of `element`.
     pub(crate) fn read(element: &Bytes) -> Option<Self> {
         let is_marked = element.starts_with(&MARK);
         if !is_marked || *element.get(FLAGS)? != IN_PROCESS {
@@ -42,7 +42,7 @@ impl InProcess {
     }
 }
 
-/// As much of an element in process as its lease is known by.
+/// The part of an element in process that identifies its lease.
 pub(crate) fn without_entry(element: &Bytes) -> Bytes {
     InProcess::read(element).map_or_else(
         || element.clone(),

@@ -1,4 +1,4 @@
-//! The keys of a queue, and what is in them.
+//! The keys of a queue, and what they contain.
 //!
 //! ```text
 //!  circle  LIST  Q itself, the ring: ready jobs, jobs in process, and what is over
@@ -11,12 +11,13 @@
 //!  marker  STRING  which backend the queue is of: relq-redis's `marker.rs`
 //! ```
 //!
-//! Each mark stands for one element of the ring in process, and the other way round.
-//! So the figures are known without looking: of `LLEN circle` those with a mark above
-//! 0 are leased, those with -3 are nothing, and all others are ready.
+//! Each mark belongs to one element in process, and each element in process has one
+//! mark. So the counts are known without reading the ring: of the `LLEN circle`
+//! elements, those with a mark above 0 are leased, those with -3 are not jobs any more,
+//! and all others are ready.
 //!
-//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]). A key is there only while
-//! something is in it. A ready job costs one list element and nothing else.
+//! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]). A key exists
+//! only while it has elements. A ready job is one list element and nothing else.
 
 use relq_core::QueueName;
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
@@ -39,7 +40,7 @@ impl Keys {
         }
     }
 
-    /// Those that `pattern.lua` binds, in its order.
+    /// The keys that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.circle, &self.marks].map(String::clone).into()
     }

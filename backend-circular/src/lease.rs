@@ -1,17 +1,19 @@
 //! The token of a lease: a member of the sorted set of marks, and a part of the
-//! element in process. A receipt's token is the whole element.
+//! element in process. The token in a receipt is the whole element.
 //!
 //! ```text
 //!  worker / since (us) / nonce of the claim - number letter
 //! ```
 //!
-//! No two leases share a token (R7): the nonce is the claim call's own. The worker
-//! comes first, so that `release_worker` finds all that is its own by prefix. The letter says
-//! what the end of the lease takes, for who has the token and not the job:
+//! No two leases have the same token (R7), because each claim call has a nonce of its
+//! own. The worker comes first, so that `release_worker` finds the worker's leases by
+//! prefix. The letter says what the end of the lease requires, for a script that has
+//! the token and not the job:
 //!
-//! * `p`, plain: a change of its mark.
-//! * `l`, the last attempt: the same when the worker leaves; lost, the job is buried.
-//! * `k`, a unique key that is held past the job's expiry: it has to be let go.
+//! * `p`, plain: only its mark changes.
+//! * `l`, last attempt: as `p` when the worker is released; if the lease expires, the
+//!   job is buried.
+//! * `k`, unique key: the job holds it past its expiry, so the key must be released.
 
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use relq_core::{Receipt, Timestamp, WorkerId};
 
 use crate::element::InProcess;
 
-/// What a token says.
+/// The fields of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,
@@ -40,8 +42,8 @@ impl Lease {
     }
 }
 
-/// The token of the lease that a receipt stands for; of a forged one, anything that no
-/// lease has.
+/// The token of the lease that a receipt belongs to. For a forged receipt it is a value
+/// that no lease has.
 pub(crate) fn token(receipt: &Receipt) -> Bytes {
     InProcess::read(receipt.token()).map_or_else(Bytes::new, |parts| parts.token)
 }

@@ -1,13 +1,14 @@
-//! Looking at jobs without touching them.
+//! Looking at jobs without changing them.
 //!
-//! Ready and leased jobs are elements of one ring, so a page of either reads the ring
-//! from its tail on, passing over the others.
+//! Ready and leased jobs are elements of one ring, so a page of one state reads the
+//! ring from its tail and skips the other elements.
 
 use relq_core::{Error, Operation, Page, PageCursor, PeekRequest};
 
 use crate::{ring, scripts::Store};
 
-/// Jobs of one page at most, whatever is asked for: their payloads are read too.
+/// The maximum number of jobs of a page, however many are requested: their payloads are
+/// read too.
 const MAX_PAGE: usize = 1000;
 
 /// One page of what is in the ring. The cursor is how many elements were passed.

@@ -1,4 +1,4 @@
-//! Reading the ring, page by page from its tail on, with what the marks say.
+//! Reading the ring and its marks, page by page from the tail.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use relq_core::{Error, Operation, StateDetail, Timestamp};
@@ -6,18 +6,19 @@ use relq_redis::{Reply, command};
 
 use crate::{element::InProcess, lease::Lease, scripts::Store};
 
-/// Elements read at once.
+/// Number of elements read at once.
 pub(crate) const PAGE: usize = 500;
 
-/// An element, and what is known of it.
+/// An element, and its mark.
 #[derive(Debug)]
 pub(crate) struct Seen {
     element: Bytes,
-    /// `None` for what waits, and for what only looks as if it were in process.
+    /// `None` for a waiting element, and for one that only looks as if it were in
+    /// process.
     marked: Option<(InProcess, Mark)>,
 }
 
-/// What has become of a lease: `keys.rs`.
+/// The state of a lease: see `keys.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Runs { until: Timestamp },
@@ -38,7 +39,7 @@ impl Mark {
 }
 
 impl Seen {
-    /// The job's element or entry, and its state; `None` when there is no job any more.
+    /// The job's element or entry, and its state; `None` if the job has ended or moved.
     pub(crate) fn job(self) -> Option<(Bytes, StateDetail)> {
         let Some((InProcess { token, entry }, mark)) = self.marked else {
             return Some((self.element, StateDetail::Ready));
@@ -54,14 +55,14 @@ impl Seen {
         }
     }
 
-    /// The token whose mark stands for the element.
+    /// The token of the element, if it has a mark.
     pub(crate) fn token(&self) -> Option<&Bytes> {
         self.marked.as_ref().map(|(parts, _)| &parts.token)
     }
 }
 
-/// The page of elements after the first `passed`, the tail first. Fewer than [`PAGE`]
-/// are the last.
+/// The page of elements after the first `passed`, starting at the tail. A page with
+/// fewer than [`PAGE`] elements is the last one.
 pub(crate) async fn read(
     store: &Store,
     operation: Operation,
@@ -83,7 +84,7 @@ pub(crate) async fn read(
     Ok(elements.into_iter().zip(parts).map(seen).collect())
 }
 
-/// The marks of those elements that look as if they were in process.
+/// The marks of the elements that look as if they were in process.
 async fn marks(
     store: &Store,
     operation: Operation,
@@ -102,8 +103,7 @@ async fn marks(
     scores.into_iter().map(mark).collect()
 }
 
-/// The entry as it will be leased again: the delivery that was not worked on is not
-/// counted.
+/// The entry as it will be leased again: the unused delivery is not counted.
 fn without_last_attempt(entry: &Bytes) -> Bytes {
     const ATTEMPT: std::ops::Range<usize> = 6..8;
     let Some(&[high, low]) = entry.get(ATTEMPT) else { return entry.clone() };

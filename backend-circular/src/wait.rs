@@ -1,22 +1,21 @@
 //! What wakes an idle claim: two notifications, the next end of a lease or delay, and a
 //! recheck.
 //!
-//! A ring is never empty while jobs are in process, so "block until it has something"
-//! is no way to wait for it. The pattern's author names three ways not to poll. What
-//! became of them here:
+//! A ring is never empty while jobs are in process, so a claim cannot wait by blocking
+//! until the list has an element. The pattern's author names three ways to avoid
+//! polling. This backend uses them as follows:
 //!
-//! * **A sentinel in the ring**, to notice that a whole turn found nothing: not
-//!   needed. The ring's length says when a turn is whole, and the marks say
-//!   beforehand whether there is anything to be found, so that an idle claim turns
-//!   nothing.
-//! * **A pause after fruitless calls**: kept as the recheck, which hears of a plain
-//!   `LPUSH` beside jobs in process. A claim also knows when the next lease or delay
+//! * **A sentinel in the ring**, to notice that a whole turn found nothing: not needed.
+//!   The ring's length says when a rotation is complete, and the marks say beforehand
+//!   whether any job can be claimed, so an idle claim does not rotate the ring.
+//! * **A pause after fruitless calls**: kept as the recheck, which finds a plain
+//!   `LPUSH` while jobs are in process. A claim also knows when the next lease or delay
 //!   ends, and sleeps until then.
 //! * **A second list to block on**: built, as the list `wake` of at most one token.
-//!   All that relq makes ready rings it in the same step, so no wake-up is lost
-//!   between the two; a plain push is therefore a small script and no bare `LPUSH`. A
-//!   transaction could not leave the token out where it lies already, and would let
-//!   the list grow.
+//!   Each step of relq that makes a job ready also pushes the token, so no wake-up is
+//!   lost between the two. A plain push is therefore a small script and not a bare
+//!   `LPUSH`. A transaction could not skip the token when the list has one already, so
+//!   the list would grow.
 //!
 //! ```text
 //!  signals   BLPOP {Q}:wake                   whatever relq made ready, earlier due
@@ -25,11 +24,11 @@
 //!                                             notification is empty; takes nothing
 //! ```
 //!
-//! A token wakes one worker, which wakes the next if it leaves something to claim. The
-//! arrivals wake every worker that waits, since each leaves the ring as it found it:
-//! one push into an empty ring costs one claim of each idle connection. A waiter that
-//! dies with the token on its hands has taken no job; the recheck of another finds
-//! what it was to tell.
+//! A token wakes one worker, which wakes the next one if it leaves jobs to claim.
+//! `arrivals` wakes every waiting worker, since its command does not change the ring:
+//! one push into an empty ring causes one claim by each idle connection. A waiter that
+//! dies after it took the token has not removed a job: another worker's recheck finds
+//! the job.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The user that the README names has the rights that the backend needs, and no more,
-//! in each of the ways in which what is done leaves the ring.
+//! The user in the README has exactly the rights that the backend needs, for each way
+//! in which finished jobs leave the ring.
 
 relq_conformance::acl!(
     relq_conformance::own::Circular,

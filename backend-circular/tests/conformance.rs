@@ -1,5 +1,5 @@
-//! The rules that every backend keeps, judged on this one, in each of the ways in which
-//! what is done leaves the ring.
+//! The conformance suite, run on this backend for each way in which finished jobs leave
+//! the ring.
 
 mod mark {
     use relq_conformance::own::Circular;

@@ -1,5 +1,5 @@
-//! What a server may do to this backend, and to who waits at it, in each of the ways in
-//! which what is done leaves the ring.
+//! Faults of the server, and what they mean for this backend and its waiting claims,
+//! for each way in which finished jobs leave the ring.
 
 mod mark {
     relq_conformance::server_faults!(relq_conformance::own::Circular);

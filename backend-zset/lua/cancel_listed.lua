@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- End a ready job that is an element of a list.
 --
--- KEYS[1] list    LIST  the one that it was seen in
+-- KEYS[1] list    LIST  the list that has the element
 -- KEYS[2] unique  HASH  unique key -> holder
 -- KEYS[3] ids     ZSET  client-made id -> when it may be forgotten (ms)
 -- KEYS[4] errors  HASH  id -> last error
@@ -9,7 +9,7 @@
 -- ARGV[1] the element
 -- ARGV[2] how long ids are remembered after their job (ms)
 --
--- Returns 1 if it was there, else 0.
+-- Returns 1 if the element was in the list, else 0.
 local list, totals = KEYS[1], KEYS[5]
 local side_records = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- End a ready job of another priority than the normal.
+-- End a ready job whose priority is not normal.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] id
 -- ARGV[2] how long ids are remembered after their job (ms)
 --
--- Returns 1 if it was there, else 0.
+-- Returns 1 if the job was ready, else 0.
 local keys = bind_keys()
 local id, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()

@@ -2,24 +2,24 @@
 -- Lease ready jobs: urgent ones, then those of normal priority, then the rest.
 --
 -- KEYS[1] ready   LIST    elements of normal priority, oldest on the right
--- KEYS[2] handed  LIST    the same, moved here by a notifier, so older
+-- KEYS[2] handed  LIST    the same, moved here by a notifier; older
 -- KEYS[3] ranked  ZSET    id -> rank, of ready jobs of other priorities
 -- KEYS[4] later   ZSET    id -> due (ms)
 -- KEYS[5] leased  ZSET    lease -> end (ms)
 -- KEYS[6] held    HASH    lease -> entry, of leased jobs
 -- KEYS[7] unique  HASH    unique key -> holder
--- KEYS[8] paused  STRING  there while claims are paused
+-- KEYS[8] paused  STRING  exists while claims are paused
 -- KEYS[9] wake    LIST    at most one token, for the notifiers
 -- KEYS[10] jobs   HASH    id -> entry, of scheduled, ranked and dead jobs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
--- ARGV[4] how many at most
+-- ARGV[4] maximum number of jobs
 -- ARGV[5] header of an entry for a bare payload, up to the id's length
--- ARGV[6] how many bytes at most, or one job
+-- ARGV[6] maximum bytes; the first job may exceed it
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
--- entry, ...}, the entries as they are held now, this delivery not counted.
+-- entry, ...}. The entries are as stored in `held`: this delivery is not counted yet.
 local ready, handed, ranked, later = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, held, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local jobs = KEYS[10]
@@ -30,7 +30,7 @@ local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Most queues most of the time have none of these: one question for all four.
+-- Most queues have none of these keys most of the time: one command checks all four.
 local is_plain = redis.call('EXISTS', paused, later, ranked, handed) == 0
 local due_in_ms = -1
 if not is_plain then
@@ -96,8 +96,9 @@ local function lease_any(element, number)
   return job.id, element, kind, job.lease_ms or lease_ms
 end
 
--- Numbers as text, by tables: a conversion for each job would cost more than the rest
--- of its lease's name. Counted from 10001, so that leases of one claim sort by them.
+-- Numbers as text, from lookup tables: converting each number would cost more than the
+-- rest of its lease's name. Numbers begin at 10001, so that the leases of one claim
+-- sort by them.
 local DIGITS = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}
 local function number_of(i)
   local rest = i % 1000
@@ -122,11 +123,11 @@ end
 redis.call('HSET', held, unpack(fields))
 local written = redis.pcall('ZADD', leased, unpack(ends))
 if type(written) == 'table' and written.err then
-  -- A script is not undone when it fails.
+  -- Undo the writes above, because a script that fails is not undone.
   redis.call('HDEL', held, unpack(leases))
   return written
 end
--- While a job is leased it cannot expire, so its key is not free then either.
+-- A leased job cannot expire, so its unique key must not expire either.
 for _, job in ipairs(expiring) do hold_until(unique, job, 0) end
 if #ranked_ids > 0 then
   redis.call('ZREM', ranked, unpack(ranked_ids))

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- End jobs that held neither a unique key nor an id of the client's, and that had
--- not failed before: there is nothing to clean up behind them.
+-- End jobs without side records: they hold no unique key and no client-made id, and
+-- they have not failed before.
 --
 -- KEYS[1] leased  ZSET  lease -> end (ms)
 -- KEYS[2] held    HASH  lease -> entry
@@ -18,8 +18,8 @@ local count = #ARGV - 1
 redis.call('ZCARD', leased)
 redis.call('HLEN', totals)
 local lost = {}
--- With as many entries as leases none is lost, and all go at once. Else each lease says
--- for itself whether it was there.
+-- If as many entries were deleted as there are leases, no lease is lost and all leases
+-- can be removed at once. Otherwise each lease is checked separately.
 if redis.call('HDEL', held, unpack(ARGV, 2)) == count then
   redis.call('ZREM', leased, unpack(ARGV, 2))
 else

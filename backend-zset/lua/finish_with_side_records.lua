@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- End jobs that hold a unique key or an id of the client's, or that failed before.
+-- End jobs that hold a unique key or a client-made id, or that failed before.
 --
 -- KEYS[1] leased  ZSET  lease -> end (ms)
 -- KEYS[2] held    HASH  lease -> entry

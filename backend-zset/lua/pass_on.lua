@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Let another notifier notify, because nobody heard this one.
+-- Wake another notifier, because this one had no listener left.
 --
 -- KEYS[1] handed  LIST  elements moved by a notifier
 -- KEYS[2] ready   LIST  where they came from
 -- KEYS[3] wake    LIST  at most one token, for the notifiers
--- ARGV[1] how many elements at most
+-- ARGV[1] maximum number of elements
 --
--- Returns how many elements went back.
+-- Returns how many elements were moved back.
 local handed, ready, wake = KEYS[1], KEYS[2], KEYS[3]
 local most = tonumber(ARGV[1])
 

@@ -1,7 +1,8 @@
--- How this pattern keeps ready and leased jobs. Needs relq-redis's side_records.lua.
+-- How this pattern stores ready and leased jobs. Needs relq-redis's side_records.lua.
 
--- A ranked job's rank: whole steps for the priorities, the most urgent first, and
--- within a step the order of its ready jobs, from the middle on to both sides.
+-- The rank of a ranked job. Each priority has a range of ranks, the most urgent first.
+-- Within a range, ranks grow from the middle to both sides, in the order of the ready
+-- jobs.
 local RANKS = 2 ^ 44
 local NORMAL_RANKS = (9 - NORMAL) * RANKS
 
@@ -12,12 +13,12 @@ local function pattern_keys(first)
   }
 end
 
--- Makes sure that a notifier notifies, or that the next one to listen does.
+-- Wakes a notifier now, or the next one that listens.
 local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
--- Fails before the first write where a key has another type.
+-- Fails before the first write if a key has the wrong type.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)
   redis.call('ZCARD', keys.ranked)
@@ -54,8 +55,8 @@ local function make_ready(keys, job, entry, direction)
   return 'kept'
 end
 
--- The entry of a lease with its delivery counted: a claim leaves entries as they are,
--- which is cheaper, and most jobs end without it.
+-- The entry of a lease with its delivery counted. A claim does not rewrite entries,
+-- which is cheaper, and most jobs end without needing the count.
 local function held_entry(keys, lease)
   local entry = redis.call('HGET', keys.held, lease) or ''
   local job = read_entry(entry)

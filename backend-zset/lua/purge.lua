@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Remove every job and all that the queue remembers; it stays paused if it is.
+-- Remove every job and all that the queue remembers. A paused queue stays paused.
 --
 -- KEYS[1] ready   LIST  elements of normal priority
 -- KEYS[2] handed  LIST  the same, moved by a notifier
@@ -9,7 +9,7 @@
 -- KEYS[6] dead    ZSET  dead jobs
 -- KEYS[7...]      all other keys of the queue but `paused`
 --
--- Returns how many jobs there were.
+-- Returns how many jobs were removed.
 local jobs = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2])
 for i = 3, 6 do jobs = jobs + redis.call('ZCARD', KEYS[i]) end
 redis.call('UNLINK', unpack(KEYS))

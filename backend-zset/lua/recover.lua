@@ -2,7 +2,7 @@
 -- Make a page of jobs ready whose lease has expired; bury those on their last attempt.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1] how many at most
+-- ARGV[1] maximum number of jobs
 --
 -- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}.
@@ -14,8 +14,8 @@ local now_ms = server_ms()
 check_keys(keys)
 local counts = {requeued = 0, buried = 0}
 
--- From the last to the first, over all pages, so that the one whose lease ended first
--- is at the very front in the end.
+-- From the last to the first, over all pages, so that the job whose lease ended first
+-- is at the front of the queue in the end.
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
 for i = 1, math.min(#overdue, page) do

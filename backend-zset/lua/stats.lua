@@ -1,10 +1,10 @@
 #!lua flags=no-writes
--- Count the jobs in each place, all at one instant.
+-- Count the jobs in each state, all at one instant.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's, then
 -- KEYS[last] handed  LIST  elements moved by a notifier
 --
--- Returns {ready, leased, overdue, then the bookkeeping's figures}.
+-- Returns {ready, leased, overdue, then the bookkeeping's counts}.
 local keys = bind_keys()
 local handed = KEYS[#KEYS]
 local now_ms = server_ms()

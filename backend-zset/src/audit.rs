@@ -18,7 +18,7 @@ pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     read_leased(store, seen).await
 }
 
-/// Every lease has its entry, and every entry its lease.
+/// Checks that every lease has an entry, and that every entry has a lease.
 async fn read_leased(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut leases = BTreeSet::new();
     for (member, _) in store.bookkeeping.scan("ZSCAN", &store.keys.leased).await? {

@@ -1,4 +1,4 @@
-//! How a queue of this backend is set up.
+//! The configuration of a queue of this backend.
 
 use relq_core::{Environment, QueueName};
 use relq_redis::{Owner, pattern::PatternConfig};
@@ -7,7 +7,7 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::pattern::CAPABILITIES;
 
-/// Where the server is, and what the queue runs on.
+/// Where the server is, and which clock and randomness the queue uses.
 #[derive(Debug, Clone)]
 pub struct ZsetConfig {
     pub(crate) redis: RedisConfig,

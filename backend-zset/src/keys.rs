@@ -1,4 +1,4 @@
-//! The keys of a queue, and what is in them.
+//! The keys of a queue, and what they contain.
 //!
 //! ```text
 //!  ready      LIST    Q itself: jobs of normal priority, oldest on the right
@@ -9,9 +9,9 @@
 //!  marker     STRING  which backend the queue is of: relq-redis's `marker.rs`
 //! ```
 //!
-//! All else is the bookkeeping's ([`relq_redis::bookkeeping`]); ranked jobs have their entries in
-//! its `jobs`. A key is there only while something is in it. A ready job of normal
-//! priority costs one list element and nothing else.
+//! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]); its key
+//! `jobs` has the entries of ranked jobs. A key exists only while it has elements. A
+//! ready job of normal priority is one list element and nothing else.
 
 use relq_core::QueueName;
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
@@ -40,7 +40,7 @@ impl Keys {
         }
     }
 
-    /// Those that `pattern.lua` binds, in its order.
+    /// The keys that `pattern.lua` binds, in its order.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.ready, &self.ranked, &self.leased, &self.held].map(String::clone).into()
     }

@@ -5,21 +5,21 @@
 //!  \________________ token of the receipt ______________/
 //! ```
 //!
-//! No two leases share a name (R7): the nonce is the claim call's own. The worker
-//! comes first, so that `release_worker` finds all that is its own by prefix. The kind is `t`
-//! for a job with something to clean up behind it (a unique key, an id of the
-//! client's, an earlier failure) and `p` for a plain one.
+//! No two leases have the same name (R7), because each claim call has a nonce of its
+//! own. The worker comes first, so that `release_worker` finds the worker's leases by
+//! prefix. The kind is `t` for a job with side records to clean up (a unique key, a
+//! client-made id, an earlier failure) and `p` for a plain job.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use relq_core::{Receipt, Timestamp, WorkerId};
 
-/// The number of a claim's first lease. All have as many digits, so that leases of
-/// one claim sort by their number.
+/// The number of a claim's first lease. All numbers have the same number of digits, so
+/// that the leases of one claim sort by them.
 const FIRST: usize = 10_001;
 
-/// What all leases of one claim share.
+/// The part of the name that all leases of one claim share.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) worker: &'a WorkerId,
@@ -28,7 +28,7 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// The token of the lease at `position`, from 0, of the claim's answer.
+    /// The token of the lease at `position`, from 0, in the claim's reply.
     pub(crate) fn token(&self, position: usize, element: &Bytes) -> Bytes {
         const FLAGS: usize = 4;
         const ATTEMPT: std::ops::Range<usize> = 6..8;
@@ -41,7 +41,7 @@ impl Claim<'_> {
     }
 }
 
-/// The member of the sorted set that a receipt stands for.
+/// The member of the sorted set that belongs to a receipt.
 pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
     join(receipt.token(), receipt.job().as_str().as_bytes())
 }
@@ -56,7 +56,7 @@ pub(crate) fn has_side_records(token: &[u8]) -> bool {
     token.ends_with(b"t")
 }
 
-/// What a member of the sorted set says.
+/// The fields of a member of the sorted set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,

@@ -1,4 +1,4 @@
-//! Looking at jobs without touching them.
+//! Looking at jobs without changing them.
 
 use futures_util::FutureExt;
 use relq_core::{Error, JobState, JobView, Page, PeekRequest, StateDetail, Timestamp};
@@ -16,7 +16,7 @@ enum Section {
     Leased,
 }
 
-/// The rank from which on jobs come after those of normal priority: `pattern.lua`.
+/// The first rank of jobs that come after those of normal priority: see `pattern.lua`.
 const NORMAL_RANKS: u64 = 4 << 44;
 
 /// Scheduled and dead jobs are on the bookkeeping.
@@ -77,7 +77,7 @@ async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
     };
     let elements = members.into_iter().zip(entries).filter_map(element).collect();
     let mut jobs = store.bookkeeping.views_of(elements).await?;
-    // The delivery under way is counted when the job comes back: `held_entry`.
+    // The stored entry does not count the delivery under way: see `held_entry`.
     jobs.iter_mut().for_each(|job| job.attempt = job.attempt.saturating_add(1));
     Ok(jobs)
 }

@@ -6,10 +6,10 @@
 //!                                             priorities, an earlier due time, resume
 //! ```
 //!
-//! The first moves the job that it hears from one ready list to another, from which
-//! any claim of any worker takes it first. So one push wakes one worker, and a
-//! waiter that dies with the job on its hands has taken nothing: the job is ready
-//! still. If all others sleep just then, the first recheck finds it.
+//! `BLMOVE` moves the pushed job from one ready list to another, from which any claim
+//! of any worker takes it first. So one push wakes one worker, and a waiter that dies
+//! right after the move has removed nothing: the job is still ready. If all other
+//! workers sleep at that moment, the first of their rechecks finds the job.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What is special to this pattern: see the suite for what all backends share.
+//! Tests of what is special to this pattern. The conformance suite has the tests that
+//! all backends share.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -36,7 +37,7 @@ async fn assert_sound(queue: &ZsetQueue) {
     assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
 }
 
-/// R20: what any client pushes by the pattern's own command is a job.
+/// R20: a payload that any client pushes with `LPUSH` is a job.
 #[tokio::test]
 async fn a_bare_push_wakes_a_waiting_claim_at_once() {
     let server = Server::start();
@@ -63,7 +64,7 @@ fn waits(server: &Server) -> bool {
     String::from_utf8_lossy(&clients).contains("cmd=blmove")
 }
 
-/// The whole life of a job with every option.
+/// The whole life of a job that uses every option.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();
@@ -86,7 +87,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
-/// One element of the list is all that a plain waiting job costs.
+/// A plain waiting job is stored as one list element and nothing else.
 #[tokio::test]
 async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
     let server = Server::start();
@@ -127,7 +128,7 @@ fn info(server: &Server, section: &str, field: &str) -> u64 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// What an operator's dashboard would show as waste: see the targets in the README.
+/// Memory use stays within the limits that the README states.
 #[tokio::test]
 async fn a_waiting_job_costs_little_more_than_a_list_element() {
     let server = Server::start();
@@ -153,7 +154,7 @@ async fn a_waiting_job_costs_little_more_than_a_list_element() {
     assert!(ours * 100 <= plain * 115, "{ours} bytes against {plain}");
 }
 
-/// Pushes that are under way at once share commands, and each is stored once.
+/// Concurrent pushes share commands, and each push is stored once.
 #[tokio::test]
 async fn concurrent_pushes_share_commands() {
     let server = Server::start();
@@ -173,7 +174,7 @@ async fn concurrent_pushes_share_commands() {
     assert!((1..=16).contains(&sent), "{sent} commands for 64 pushes");
 }
 
-/// A producer that keeps its thread busy holds up nobody else's push.
+/// A producer that keeps its thread busy does not delay the pushes of other tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_producer_holds_up_no_other_push() {
     let server = Server::start();
@@ -196,7 +197,7 @@ async fn a_busy_producer_holds_up_no_other_push() {
     }
 }
 
-/// A queue outlives a runtime that ended under its pushes.
+/// A queue still works after a runtime ended while its pushes were under way.
 #[test]
 fn pushes_go_on_when_their_runtime_has_ended() {
     let server = Server::start();
@@ -218,13 +219,13 @@ fn pushes_go_on_when_their_runtime_has_ended() {
     second.block_on(async { tokio::time::timeout(LONG, push).await.unwrap() });
 }
 
-/// Whether the server has a call that it does not answer yet.
+/// Whether the server holds a call that it has not answered yet.
 fn is_held(server: &Server) -> bool {
     let clients = server.command(&[b"CLIENT", b"LIST"]);
     String::from_utf8_lossy(&clients).contains("flags=b")
 }
 
-/// Lets nothing else run on its thread.
+/// Keeps the thread busy, so that no other task runs on it.
 fn stay_busy(until: impl Fn() -> bool) {
     let start = Instant::now();
     while !until() {
@@ -233,7 +234,7 @@ fn stay_busy(until: impl Fn() -> bool) {
     }
 }
 
-/// R21: a dead job whose entry somebody has deleted is passed by.
+/// R21: a redrive skips a dead job whose entry was deleted.
 #[tokio::test]
 async fn a_redrive_ends_also_where_entries_are_gone() {
     let server = Server::start();
@@ -252,7 +253,7 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
     assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
 }
 
-/// Idle workers leave the server alone.
+/// Idle workers send the server almost no commands.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! What a server may do to this backend, and to who waits at it.
+//! Faults of the server, and what they mean for this backend and its waiting claims.
 
 use relq_conformance::own::Zset;
 

@@ -12,7 +12,8 @@ impl Store {
         Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
-    /// Ends a job that is an element of the ring; answers the word for how it was.
+    /// Ends a job that is an element of the ring. Returns the word for its earlier
+    /// state.
     pub(crate) async fn cancel_ringed(
         &self,
         element: &Bytes,

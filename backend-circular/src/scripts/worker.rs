@@ -16,8 +16,8 @@ use crate::{
     element::{InProcess, without_entry},
 };
 
-/// Elements that one call of a script turns or looks at, at most: so long do others
-/// wait for it.
+/// The maximum number of elements that one call of a script rotates or looks at. Other
+/// clients wait that long for the server.
 pub(crate) const ROTATIONS: u32 = 1000;
 
 /// What a claim says of the ring.
@@ -25,13 +25,13 @@ pub(crate) const ROTATIONS: u32 = 1000;
 enum Found {
     /// Claims are paused.
     Paused,
-    /// Jobs.
+    /// The claim leased jobs.
     Jobs,
-    /// Nothing so far, but not all was looked at.
+    /// No jobs so far, but not all elements were looked at.
     More,
-    /// Nothing that waits.
+    /// No waiting jobs.
     Nothing,
-    /// Nothing at all.
+    /// The ring is empty.
     Empty,
 }
 
@@ -47,16 +47,16 @@ impl Found {
     }
 }
 
-/// What is to be recovered.
+/// Which leases to recover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// Whatever has ended.
+    /// All expired leases.
     All,
-    /// What leaving workers let go of and somebody has to see to.
+    /// Leases of released workers that recovery must process.
     Left,
 }
 
-/// How far calls turned the ring.
+/// How far the calls of one claim rotated the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rotated {
     elements: u64,
@@ -119,7 +119,7 @@ impl Store {
         })
     }
 
-    /// Ends jobs; answers the positions of the leases that were lost.
+    /// Ends jobs. Returns the positions of the lost leases.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -142,8 +142,8 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Lets go of these leases; answers how many ran, and how many of those recovery
-    /// has to see.
+    /// Releases these leases. Returns how many were running, and how many of those
+    /// recovery must process.
     pub(crate) async fn release_worker(
         &self,
         tokens: &[Vec<u8>],
@@ -159,8 +159,8 @@ impl Store {
         Ok((count()?, count()?))
     }
 
-    /// Recovers a page of overdue leases, looking at elements from the one after
-    /// `passed` on, and answers after which one to go on; 0 begins anew.
+    /// Recovers a page of overdue leases, starting with the element after `passed`.
+    /// Returns where the next call must start; 0 starts again at the tail.
     pub(crate) async fn recover(
         &self,
         what: Recovery,
@@ -183,7 +183,7 @@ impl Store {
         Ok((Bookkeeping::recovered(part())?, part().count()?))
     }
 
-    /// Notifies another worker.
+    /// Wakes another worker's notifier.
     pub(crate) async fn pass_on(&self) -> Result<(), Error> {
         let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)

@@ -1,4 +1,4 @@
-//! The two ways in which what is done leaves the ring (R8, R23).
+//! The two ways in which finished jobs leave the ring (R8, R23).
 
 use relq_circular::FinishBy;
 use relq_conformance::server::Server;
@@ -6,8 +6,8 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// What is marked is dropped when the ring has nothing else, and the figures never
-/// count it.
+/// Marked elements are dropped when the ring has no other elements, and the stats never
+/// count them.
 #[tokio::test]
 async fn what_is_done_is_dropped_by_the_next_idle_claim() {
     let server = Server::start();
@@ -24,7 +24,8 @@ async fn what_is_done_is_dropped_by_the_next_idle_claim() {
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
-/// While jobs are in process, no more than as many elements are kept that are over.
+/// While jobs are in process, the ring has at most as many elements of ended jobs as of
+/// live ones.
 #[tokio::test]
 async fn what_is_done_never_outnumbers_what_lives() {
     let server = Server::start();
@@ -44,8 +45,8 @@ async fn what_is_done_never_outnumbers_what_lives() {
     assert_sound(&queue).await;
 }
 
-/// Recovery drops what is over in a ring that it can turn in one step, though nobody
-/// claims.
+/// Recovery drops elements of ended jobs from a ring that one step can rotate, even if
+/// no worker claims.
 #[tokio::test]
 async fn recovery_drops_what_is_done() {
     let server = Server::start();
@@ -61,8 +62,8 @@ async fn recovery_drops_what_is_done() {
     assert_sound(&queue).await;
 }
 
-/// With `LREM` nothing of a job is left when it is done, also where equal payloads
-/// are in process.
+/// With `LREM`, a finished job leaves nothing behind, even if equal payloads are in
+/// process.
 #[tokio::test]
 async fn lrem_removes_the_very_element() {
     let server = Server::start();
@@ -81,7 +82,7 @@ async fn lrem_removes_the_very_element() {
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals"]);
 }
 
-/// R7: whichever way it was to be finished, a lease that was lost is no proof.
+/// R7: with either way of finishing, a lost lease cannot end the job.
 #[tokio::test]
 async fn a_lost_lease_finishes_nothing_either_way() {
     for how in [FinishBy::Mark, FinishBy::Lrem] {

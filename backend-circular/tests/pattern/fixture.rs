@@ -11,12 +11,12 @@ use relq_core::*;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// A lease that ends while a test waits for it.
+/// A lease that expires while a test waits for it.
 pub(crate) const BRIEF: Duration = Duration::from_millis(300);
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// The upper of the two priorities.
+/// The higher of the two priorities.
 pub(crate) fn urgent() -> Priority {
     Priority::new(Priority::NORMAL.level() + 1).unwrap()
 }
@@ -46,7 +46,7 @@ pub(crate) async fn push(queue: &CircularQueue, payload: &'static str) {
     queue.push_one(NewJob::new(payload)).await.unwrap();
 }
 
-/// Pushes so many numbered jobs.
+/// Pushes that many numbered jobs.
 pub(crate) async fn push_many(queue: &CircularQueue, count: u32) {
     let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
     for page in jobs.chunks(1000) {
@@ -54,7 +54,7 @@ pub(crate) async fn push_many(queue: &CircularQueue, count: u32) {
     }
 }
 
-/// Claims so many jobs, which must be there.
+/// Claims that many jobs, which must be ready.
 pub(crate) async fn take(queue: &CircularQueue, count: u32) -> Vec<Delivery> {
     let mut taken = Vec::new();
     while taken.len() < count as usize {
@@ -81,7 +81,7 @@ pub(crate) async fn finish(queue: &CircularQueue, held: Vec<Delivery>) {
     }
 }
 
-/// Completes once the figures are as asked.
+/// Completes once the stats satisfy the condition.
 pub(crate) async fn until(queue: &CircularQueue, is_so: impl Fn(&Stats) -> bool) {
     let start = Instant::now();
     while !is_so(&queue.stats().await.unwrap()) {
@@ -89,13 +89,14 @@ pub(crate) async fn until(queue: &CircularQueue, is_so: impl Fn(&Stats) -> bool)
     }
 }
 
-/// Leases a job to a worker that is never heard of again.
+/// Leases a job to a worker that never settles it.
 pub(crate) async fn abandon(queue: &CircularQueue) -> Delivery {
     let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF);
     queue.claim_one(&brief).await.unwrap().unwrap()
 }
 
-/// What is delivered, one by one and kept, until there is nothing more.
+/// Claims jobs one by one until none is left, without settling them. Returns their
+/// payloads.
 pub(crate) async fn served(queue: &CircularQueue) -> Vec<String> {
     let mut payloads = Vec::new();
     while let Some(one) = queue.claim_one(&ask("w")).await.unwrap() {
@@ -117,7 +118,7 @@ fn number(answer: &[u8]) -> u64 {
     String::from_utf8_lossy(answer).trim_start_matches(':').trim().parse().unwrap()
 }
 
-/// How often a command was run since the statistics were reset, by scripts too.
+/// How often a command ran since the statistics were reset, including calls by scripts.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let answer = server.command(&[b"INFO", b"commandstats"]);
     let text = String::from_utf8(answer).unwrap();

@@ -1,4 +1,4 @@
-//! What is pushed, by whom and to which end (R2, R15, R20).
+//! Pushes by relq and by other clients, at both ends of the ring (R2, R15, R20).
 
 use relq_circular::CircularQueue;
 use relq_conformance::server::Server;
@@ -6,7 +6,7 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// R20: what any client pushes by the pattern's own command is a job.
+/// R20: a payload that any client pushes with `LPUSH` is a job.
 #[tokio::test]
 async fn a_bare_push_is_a_job_with_an_id() {
     let server = Server::start();
@@ -20,7 +20,8 @@ async fn a_bare_push_is_a_job_with_an_id() {
     assert_sound(&queue).await;
 }
 
-/// R15: what is urgent is pushed where the ring is read, so that the last is first.
+/// R15: urgent jobs are pushed at the end that claims read, so the last one is served
+/// first.
 #[tokio::test]
 async fn urgent_jobs_are_last_in_first_out() {
     let server = Server::start();
@@ -33,7 +34,7 @@ async fn urgent_jobs_are_last_in_first_out() {
     assert_eq!(served(&queue).await, ["urgent 2", "urgent 1", "normal"]);
 }
 
-/// R15: there are two priorities, and no other is taken.
+/// R15: there are two priorities, and any other is refused.
 #[tokio::test]
 async fn other_priorities_are_refused() {
     let server = Server::start();
@@ -47,15 +48,15 @@ async fn other_priorities_are_refused() {
     assert_eq!(length(&server), 0);
 }
 
-/// The dead letter of what was pushed.
+/// Dead letters of the pushed jobs: their payloads.
 async fn buried(queue: &CircularQueue) -> Vec<Bytes> {
     let page = PeekRequest::new(JobState::Dead, many(10));
     let page = queue.peek(&page).await.unwrap();
     page.jobs.into_iter().map(|job| job.payload).collect()
 }
 
-/// R3, R20: an element that only looks as if it were in process is a malformed one,
-/// and keeps its bytes.
+/// R3, R20: an element that only looks as if it were in process is malformed. It is
+/// buried and keeps its bytes.
 #[tokio::test]
 async fn a_forged_element_in_process_is_buried_whole() {
     let forged: [&[u8]; 4] = [
@@ -77,7 +78,7 @@ async fn a_forged_element_in_process_is_buried_whole() {
     }
 }
 
-/// R2: what looks like an element in process is a payload like any other, where relq
+/// R2: a payload that looks like an element in process is an ordinary payload if relq
 /// pushed it.
 #[tokio::test]
 async fn a_payload_may_look_like_an_element_in_process() {
@@ -94,7 +95,7 @@ async fn a_payload_may_look_like_an_element_in_process() {
     assert_eq!(queue.stats().await.unwrap().leased, 1);
 }
 
-/// The whole life of a job with every option.
+/// The whole life of a job that uses every option.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! How the ring turns, and what that costs (R9, R13).
+//! How the ring rotates, and what that costs (R9, R13).
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -7,16 +7,18 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// What one call of a script turns at most.
+/// The maximum number of elements that one call of a script rotates.
 const ROTATIONS: u64 = 1000;
 
-/// A job waits behind so many in process, in the middle of the ring.
+/// The number of elements in process in front of a waiting job, in the middle of the
+/// ring.
 const IN_PROCESS: u32 = 5000;
 
-/// More wait than a claim looks for at the head.
+/// More waiting jobs than a claim searches for at the head.
 const WAITING: u32 = 40;
 
-/// R21: one call turns no more than it may, and a claim makes no more than one turn.
+/// R21: one call rotates no more than its limit, and a claim makes at most one whole
+/// rotation.
 #[tokio::test]
 async fn one_claim_makes_no_more_than_one_turn() {
     let server = Server::start();
@@ -35,7 +37,8 @@ async fn one_claim_makes_no_more_than_one_turn() {
     assert!(calls <= rotated.div_ceil(ROTATIONS), "{calls} calls");
 }
 
-/// R21: a claim that finds nothing turns nothing, whatever is in process.
+/// R21: a claim that finds nothing does not rotate the ring, however many jobs are in
+/// process.
 #[tokio::test]
 async fn a_claim_that_finds_nothing_turns_nothing() {
     let server = Server::start();
@@ -49,7 +52,7 @@ async fn a_claim_that_finds_nothing_turns_nothing() {
     assert_eq!((calls(&server, "lmove"), scripts_sent(&server)), (0, 1));
 }
 
-/// The few that wait beside many in process are found at the head.
+/// A claim finds a few waiting jobs at the head although many are in process.
 #[tokio::test]
 async fn a_few_that_wait_cost_no_turn() {
     let server = Server::start();
@@ -67,7 +70,8 @@ async fn a_few_that_wait_cost_no_turn() {
     assert_eq!(served(&queue).await, ["b", "c"]);
 }
 
-/// A backlog is worked off at one turn a job, however much of it is in process.
+/// Each job of a backlog takes one rotation step, however many of its jobs are in
+/// process.
 #[tokio::test]
 async fn a_backlog_costs_one_turn_a_job() {
     let server = Server::start();
@@ -83,7 +87,7 @@ async fn a_backlog_costs_one_turn_a_job() {
     assert_eq!(calls(&server, "lmove"), 2000);
 }
 
-/// R9, R13: a job that is taken over was not put to the front before.
+/// R9, R13: a job that is taken over keeps its position in the ring until then.
 #[tokio::test]
 async fn a_job_that_comes_back_waits_its_turn() {
     let server = Server::start();
@@ -99,8 +103,8 @@ async fn a_job_that_comes_back_waits_its_turn() {
     assert_sound(&queue).await;
 }
 
-/// R11: a job on its last attempt is found and buried in a ring that is longer than
-/// one look, and the order of what waits is not touched by the search.
+/// R11: recovery finds and buries a job on its last attempt in a ring that is longer
+/// than one look, and the search does not change the order of the waiting jobs.
 #[tokio::test]
 async fn the_last_attempt_is_buried_in_a_long_ring() {
     let server = Server::start();
@@ -125,8 +129,8 @@ async fn the_last_attempt_is_buried_in_a_long_ring() {
     assert_sound(&queue).await;
 }
 
-/// R16, R17, R24: a worker that leaves lets go of a key that its job holds past its
-/// expiry, at once and in a ring of any length.
+/// R16, R17, R24: when a worker is released, a unique key that its job holds past the
+/// job's expiry is freed at once, in a ring of any length.
 #[tokio::test]
 async fn a_release_frees_its_jobs_unique_key() {
     let server = Server::start();
@@ -135,7 +139,7 @@ async fn a_release_frees_its_jobs_unique_key() {
     queue.push_one(unique("first").expires_in(BRIEF)).await.unwrap();
     let held = take_one(&queue).await;
     push_many(&queue, 2500).await;
-    // Falls due after the other has expired.
+    // This job becomes due after the other has expired.
     queue.push_one(NewJob::new("later").delay(BRIEF)).await.unwrap();
     until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
     let refused = queue.push_one(unique("second")).await.unwrap();

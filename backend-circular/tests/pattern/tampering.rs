@@ -1,12 +1,12 @@
-//! What a hand in the ring does, and how the queue comes to itself again.
+//! Changes to the ring by hand, and how the queue recovers from them.
 
 use relq_conformance::server::Server;
 use relq_core::*;
 
 use crate::fixture::*;
 
-/// A ring that somebody deleted takes and gives out what is pushed next; whoever still
-/// held a job finds the lease lost.
+/// After someone deleted the ring, new pushes work, and a worker that still held a job
+/// finds its lease lost.
 #[tokio::test]
 async fn a_deleted_ring_begins_anew() {
     let server = Server::start();
@@ -25,7 +25,7 @@ async fn a_deleted_ring_begins_anew() {
     assert_sound(&queue).await;
 }
 
-/// An element that somebody took out leaves no mark behind, once its lease is over.
+/// An element that someone removed leaves no mark behind once its lease has expired.
 #[tokio::test]
 async fn a_stolen_element_is_forgotten_in_time() {
     let server = Server::start();
@@ -56,7 +56,7 @@ async fn a_stolen_element_is_forgotten_in_time() {
     }
 }
 
-/// Marks of no element send no reaper round and round.
+/// Marks without an element do not make a reaper loop.
 #[tokio::test]
 async fn strays_are_looked_for_no_longer_than_a_turn() {
     let server = Server::start();
@@ -77,7 +77,7 @@ async fn strays_are_looked_for_no_longer_than_a_turn() {
     assert_eq!(queue.stats().await.unwrap().leased, 1500);
 }
 
-/// A copy of an element in process is one job too many at most, and holds nobody up.
+/// A copy of an element in process adds at most one delivery, and blocks no other job.
 #[tokio::test]
 async fn a_copied_element_holds_nobody_up() {
     let server = Server::start();

@@ -8,13 +8,13 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// How long a plain push may wait beside jobs in process.
+/// How long a plain push may go unnoticed while jobs are in process.
 const LATENESS: Duration = Duration::from_secs(1);
 
-/// What a machine that is busy with other tests may add.
+/// Additional time for a machine that is busy with other tests.
 const SLACK: Duration = Duration::from_millis(700);
 
-/// Completes once a client waits at the server in that command.
+/// Completes once a client is blocked at the server in that command.
 async fn until_held_in(server: &Server, command: &str) {
     let start = Instant::now();
     loop {
@@ -33,7 +33,7 @@ async fn waited(queue: &CircularQueue) -> (Delivery, Duration) {
     (taken, start.elapsed())
 }
 
-/// R20: a push of any client's wakes at once, where nothing is in process.
+/// R20: a push by any client wakes a claim at once if no job is in process.
 #[tokio::test]
 async fn a_bare_push_into_an_empty_ring_wakes_at_once() {
     let server = Server::start();
@@ -51,7 +51,7 @@ async fn a_bare_push_into_an_empty_ring_wakes_at_once() {
     assert_sound(&queue).await;
 }
 
-/// R20: beside jobs in process it is found within the declared lateness.
+/// R20: while jobs are in process, such a push is found within the declared delay.
 #[tokio::test]
 async fn a_bare_push_beside_jobs_in_process_is_found_in_time() {
     let server = Server::start();
@@ -71,7 +71,7 @@ async fn a_bare_push_beside_jobs_in_process_is_found_in_time() {
     assert_eq!(queue.capabilities().lateness, LATENESS);
 }
 
-/// R21: relq's own push wakes at once there, too.
+/// R21: relq's own push wakes a claim at once even while jobs are in process.
 #[tokio::test]
 async fn a_push_beside_jobs_in_process_wakes_at_once() {
     let server = Server::start();
@@ -92,7 +92,7 @@ async fn a_push_beside_jobs_in_process_wakes_at_once() {
 }
 
 /// R9: a claim sleeps until the earliest lease ends, and takes the job over itself,
-/// with no reaper near.
+/// without a reaper.
 #[tokio::test]
 async fn a_claim_sleeps_until_the_earliest_lease_ends() {
     let server = Server::start();
@@ -106,11 +106,11 @@ async fn a_claim_sleeps_until_the_earliest_lease_ends() {
 
     assert_eq!((taken.attempt(), taken.payload), (2, "x".into()));
     assert!(took < LATENESS, "{took:?}");
-    // One of them is the look at the marker, on the connection that waits.
+    // One of these calls reads the marker, on the connection that waits.
     assert!(scripts_sent(&server) <= 4, "{} calls", scripts_sent(&server));
 }
 
-/// R14: and until the next delay ends, where that is sooner.
+/// R14: a claim wakes when the next delay ends, if that is before the next lease ends.
 #[tokio::test]
 async fn a_claim_sleeps_until_the_next_delay_ends() {
     let server = Server::start();
@@ -125,7 +125,7 @@ async fn a_claim_sleeps_until_the_next_delay_ends() {
     assert!(took < LATENESS, "{took:?}");
 }
 
-/// R14: delays wait beside the ring, and block nobody.
+/// R14: delayed jobs are stored beside the ring, and block no other job.
 #[tokio::test]
 async fn delayed_jobs_are_not_in_the_ring() {
     let server = Server::start();
@@ -139,7 +139,7 @@ async fn delayed_jobs_are_not_in_the_ring() {
     assert_eq!(take_one(&queue).await.payload, "now");
 }
 
-/// Idle workers leave the server alone, also while jobs are in process.
+/// Idle workers send the server almost no commands, even while jobs are in process.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     for in_process in [0, 64] {
@@ -154,7 +154,7 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
 
         let waiting = calls(&server, "blmove") + calls(&server, "blpop");
         let sent = scripts_sent(&server) + waiting;
-        // The pushes and claims before it have left a wake-up behind.
+        // The pushes and claims above left one wake-up behind.
         let most = 2 * wait.as_secs() + 2;
         assert!((1..=most).contains(&sent), "{sent} commands");
     }

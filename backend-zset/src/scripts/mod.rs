@@ -1,4 +1,4 @@
-//! Every script, and a typed function to call it by.
+//! Every script, and a typed function that calls it.
 
 mod operator;
 mod worker;
@@ -14,13 +14,13 @@ relq_redis::pattern_scripts! {
     recover, stats,
 }
 
-/// The names of all scripts that a queue of this backend sends, for who watches the
-/// server or judges the backend.
+/// The names of all scripts that a queue of this backend sends, for monitoring the
+/// server or testing the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
 
-/// A queue's keys on a connection: what the scripts are called on.
+/// A queue's keys and a connection: the scripts are called with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,

@@ -14,8 +14,7 @@ impl Store {
         )
     }
 
-    /// Ends a ready job of another priority than the normal; answers whether it was
-    /// there.
+    /// Ends a ready job whose priority is not normal. Returns whether it was ready.
     pub(crate) async fn cancel_ranked(&self, job: &JobId) -> Result<bool, Error> {
         let call = self
             .bookkeeping
@@ -25,7 +24,7 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    /// Ends a job that is an element of `list`; answers whether it still was.
+    /// Ends a job that is an element of `list`. Returns whether it was still there.
     pub(crate) async fn cancel_listed(
         &self,
         list: &str,

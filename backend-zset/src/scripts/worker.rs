@@ -64,7 +64,7 @@ impl Store {
         })
     }
 
-    /// Ends jobs; answers the positions of the leases that were lost.
+    /// Ends jobs. Returns the positions of the lost leases.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -79,7 +79,7 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// As `finish`, for jobs with something to clean up behind them.
+    /// As `finish`, for jobs with side records to clean up.
     pub(crate) async fn finish_with_side_records(
         &self,
         receipts: &[&Receipt],
@@ -108,7 +108,7 @@ impl Store {
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Notifies another worker.
+    /// Wakes another worker's notifier.
     pub(crate) async fn pass_on(&self, most: u32) -> Result<(), Error> {
         let keys = &self.keys;
         let call = SCRIPTS
