@@ -5,8 +5,8 @@
 -- ARGV[1] the total to add to
 -- ARGV[2] 'mark' to drop the elements at a later rotation, 'remove' to remove them now
 -- ARGV[3] how long ids are remembered after their job (ms)
--- ARGV[4...] the elements; to mark those that have nothing to clean up behind them,
---            only up to the entry
+-- ARGV[4...] the elements; those to mark that have no side records may be cut
+--            before their entry
 --
 -- Returns the positions, from 0, of the leases that were lost.
 local keys = bind_keys()

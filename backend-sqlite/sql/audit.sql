@@ -1,8 +1,9 @@
--- What does not fit together in the tables (R23). One state a job, one holder a key
--- and what each state needs are constraints, which the check of the file covers.
+-- Find inconsistencies between the tables (R23). Other rules are constraints, which the
+-- check of the file covers: one state for each job, one holder for each unique key, and
+-- the columns that each state needs.
 --
 -- ?1 queue
--- Returns a sentence each.
+-- Returns a sentence for each problem.
 SELECT 'job ' || id || ' has no payload'
 FROM jobs LEFT JOIN bodies USING (job)
 WHERE queue = ?1 AND payload IS NULL

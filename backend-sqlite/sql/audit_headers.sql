@@ -1,4 +1,4 @@
--- Read the headers of all jobs that have some.
+-- Read the headers of all jobs that have headers.
 --
 -- ?1 queue
 -- Returns id and headers.

@@ -1,4 +1,4 @@
--- Cancel a batch that has not completed: from here on nothing of it is claimed.
+-- Cancel a batch that has not completed: from now on no piece of it is claimed.
 --
 -- ?1 queue  ?2 id
 UPDATE batches SET state = 'cancelling'

@@ -1,4 +1,4 @@
--- Find the batch that a claim takes pieces of next (B3, B4).
+-- Find the batch whose pieces the next claim takes (B3, B4).
 --
 -- ?1 queue
 -- Returns batch, id and how many slots are free (null for no limit); or no row.

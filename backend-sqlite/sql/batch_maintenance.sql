@@ -1,5 +1,4 @@
--- Whether a batch has something left to be done: pieces to drop, a completion, its
--- removal.
+-- Whether a batch needs maintenance: pieces to drop, a completion, or its removal.
 --
 -- ?1 queue  ?2 now (ms)
 -- Returns 1 or 0.

@@ -1,4 +1,4 @@
--- Remove batches that were kept for as long as they asked to be (B6).
+-- Remove batches whose retention has expired (B6).
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 DELETE FROM batches

@@ -1,4 +1,4 @@
--- Say of an open batch that it gets no more pieces.
+-- Seal an open batch: it gets no more pieces.
 --
 -- ?1 queue  ?2 id  ?3 now (ms)
 UPDATE batches SET state = 'sealed', sealed_at = ?3

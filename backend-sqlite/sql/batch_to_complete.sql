@@ -1,4 +1,4 @@
--- Find batches whose pieces have all ended and that get no more.
+-- Find sealed batches whose pieces have all ended.
 --
 -- ?1 queue  ?2 how many at most
 -- Returns batch, id, created at (ms).

@@ -1,4 +1,4 @@
--- Find the next cancelled batch that has pieces waiting.
+-- Find the next cancelled batch that has waiting pieces.
 --
 -- ?1 queue  ?2 the last one seen, or 0
 -- Returns batch, or no row.

@@ -1,4 +1,4 @@
--- Keep the job that a batch's completion pushes.
+-- Store the job that a batch's completion pushes.
 --
 -- ?1 batch  ?2 name of the queue, or null for the batch's own  ?3 payload
 -- ?4 headers or null  ?5 priority  ?6 delay (ms)  ?7 expires in (ms) or null

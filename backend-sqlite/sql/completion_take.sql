@@ -1,4 +1,4 @@
--- Take the job that a batch's completion pushes.
+-- Read and remove the job that a batch's completion pushes.
 --
 -- ?1 batch
 -- Returns name of the queue (or null), payload, headers, priority, delay (ms),

@@ -1,5 +1,5 @@
 -- Make a dead job ready again, with no attempt counted. An expiry that has passed is
--- dropped: the operator's word is newer. A piece becomes a plain job (B8).
+-- removed: the operator wants the job to run. A piece becomes a plain job (B8).
 --
 -- ?1 job  ?2 turn  ?3 now (ms)
 UPDATE jobs

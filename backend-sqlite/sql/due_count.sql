@@ -1,4 +1,4 @@
--- Count scheduled jobs whose time has come, as far as a page goes.
+-- Count the scheduled jobs that are due, up to one page.
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 SELECT count(*) FROM (

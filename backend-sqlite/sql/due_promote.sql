@@ -1,4 +1,4 @@
--- Make scheduled jobs ready whose time has come, in the order of their times.
+-- Make due scheduled jobs ready, in the order of their times.
 --
 -- ?1 queue  ?2 now (ms)  ?3 first turn to give out  ?4 how many at most
 UPDATE jobs SET state = 'ready', turn = ?3 + due.place, at = NULL

@@ -1,7 +1,8 @@
--- Take back jobs whose lease has ended, oldest first: to their old turn, or to the
--- dead letters when that was their last attempt (R9, R11). A piece of a cancelled batch
--- comes back in any case, to be dropped with what waits there (B7). That the lease ended
--- is added to the last error, of which the last 8,192 characters are kept.
+-- Recover jobs whose lease has expired, oldest first: they become ready with their old
+-- turn, or dead if that was their last attempt (R9, R11). A piece of a cancelled batch
+-- always becomes ready; it is dropped with the waiting pieces (B7). A note that the
+-- lease expired is added to the last error, of which the last 8,192 characters are
+-- kept.
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 -- Returns the new state of each.

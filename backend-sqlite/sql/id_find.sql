@@ -1,4 +1,4 @@
--- Whether an id is taken: by a job, or by one that ended a short while ago.
+-- Whether an id is taken: by a job, or by a recently ended job.
 --
 -- ?1 queue  ?2 id  ?3 now (ms)
 -- Returns 1 or 0.

@@ -1,4 +1,4 @@
--- Take back a job that was not worked on: its old turn, and the attempt uncounted.
+-- Make a leased job ready again with its old turn. The attempt is not counted.
 --
 -- ?1 job
 UPDATE jobs

@@ -1,4 +1,4 @@
--- Remove a job; its body goes by `body_remove`.
+-- Remove a job; `body_remove` removes its body.
 --
 -- ?1 job
 DELETE FROM jobs WHERE job = ?1

@@ -1,4 +1,4 @@
--- Take a failed job back, to be tried again later or, with a turn, at once.
+-- Schedule a failed job for a later attempt or, with a turn, make it ready at once.
 --
 -- ?1 job  ?2 state: scheduled or ready  ?3 due (ms) or null  ?4 turn or null
 -- ?5 error

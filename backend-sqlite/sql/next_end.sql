@@ -1,6 +1,6 @@
--- When the next lease and the next delay end.
+-- Read when the next lease and the next delay end.
 --
 -- ?1 queue
--- Returns two times (ms), each null when none runs.
+-- Returns two times (ms), each null if there is none.
 SELECT (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'leased'),
        (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled')

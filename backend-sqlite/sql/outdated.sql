@@ -1,4 +1,4 @@
--- Whether there is something to forget.
+-- Whether there are expired ids, push calls or cancelled leases to forget.
 --
 -- ?1 now (ms)
 -- Returns 1 or 0.

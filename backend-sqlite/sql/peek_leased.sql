@@ -1,4 +1,4 @@
--- Read one page of leased jobs, next to end first.
+-- Read one page of leased jobs, the earliest lease end first.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
 -- Returns the two sort keys and what a view of the job shows.

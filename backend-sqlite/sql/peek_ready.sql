@@ -1,12 +1,12 @@
--- Read one page of ready jobs, next to be served first.
+-- Read one page of ready jobs, in the order in which they are served.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
 -- Returns the two sort keys and what a view of the job shows.
 --
 -- Jobs of no batch come first, then pieces, the oldest batch first: their rank is the
--- key of the batch, and that of the others not above zero. Each in two parts, the rest
--- of that rank and then the later ones, because a comparison of pairs would use the
--- index for its first key alone and read every page again.
+-- key of the batch, and the rank of other jobs is at most zero. Each of the two is read
+-- in two parts, the rest of the cursor's rank and then the later ranks: a comparison of
+-- pairs would use the index for its first key only, and read every earlier page again.
 WITH page AS (
   SELECT * FROM (SELECT job, -priority AS rank, turn FROM jobs
                  WHERE queue = ?1 AND state = 'ready' AND batch IS NULL

@@ -1,4 +1,4 @@
--- Read one page of scheduled jobs, next to be due first.
+-- Read one page of scheduled jobs, the next due first.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
 -- Returns the two sort keys and what a view of the job shows.

@@ -1,4 +1,4 @@
--- Drop pieces of a batch that wait; their bodies go by `body_remove`.
+-- Drop waiting pieces of a batch. `body_remove` removes their bodies.
 --
 -- ?1 batch  ?2 how many at most
 -- Returns job, id and keeps_id (1 or 0) of each.

@@ -1,4 +1,4 @@
--- Read the ready pieces of a batch that are next to be served, with their bodies.
+-- Read the next ready pieces of a batch, with their bodies.
 --
 -- ?1 batch  ?2 how many at most
 -- Returns job, id, priority, attempt, max attempts, lease of its own, expiry,

@@ -1,4 +1,4 @@
--- Forget all that a queue remembers here.
+-- Remove all batches of a queue.
 --
 -- ?1 queue
 DELETE FROM batches WHERE queue = ?1

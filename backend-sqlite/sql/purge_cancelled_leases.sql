@@ -1,4 +1,4 @@
--- Forget all that a queue remembers here.
+-- Forget all cancelled leases of a queue.
 --
 -- ?1 queue
 DELETE FROM cancelled_leases WHERE queue = ?1

@@ -1,4 +1,4 @@
--- Close all batches of a queue for good, so that nothing of them is claimed and none
+-- Close all batches of a queue for good, so that no piece is claimed and no batch
 -- completes while their pieces are removed.
 --
 -- ?1 queue  ?2 now (ms)

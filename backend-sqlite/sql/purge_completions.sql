@@ -1,4 +1,4 @@
--- Forget the jobs that a queue's batches would push.
+-- Remove the jobs that the completions of a queue's batches would push.
 --
 -- ?1 queue
 DELETE FROM completions

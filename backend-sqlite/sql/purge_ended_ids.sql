@@ -1,4 +1,4 @@
--- Forget all that a queue remembers here.
+-- Forget all ids of ended jobs of a queue.
 --
 -- ?1 queue
 DELETE FROM ended_ids WHERE queue = ?1

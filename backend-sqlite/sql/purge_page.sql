@@ -1,4 +1,4 @@
--- Remove one page of jobs, in whatever state; their bodies go by `body_remove`.
+-- Remove one page of jobs in any state. `body_remove` removes their bodies.
 --
 -- ?1 queue  ?2 how many at most
 -- Returns the jobs.

@@ -1,4 +1,4 @@
--- Forget all that a queue remembers here.
+-- Forget all push calls of a queue.
 --
 -- ?1 queue
 DELETE FROM push_calls WHERE queue = ?1

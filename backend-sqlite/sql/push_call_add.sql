@@ -1,4 +1,4 @@
--- Remember what a push call answered.
+-- Remember the results of a push call.
 --
 -- ?1 queue  ?2 token  ?3 number of jobs  ?4 answers  ?5 remembered until (ms)
 INSERT OR REPLACE INTO push_calls (queue, token, jobs, answers, until)

@@ -1,4 +1,4 @@
--- Find what a push call with this token answered.
+-- Find the results of an earlier push call with this token.
 --
 -- ?1 queue  ?2 token  ?3 now (ms)
 -- Returns the number of its jobs and its answers, or no row.

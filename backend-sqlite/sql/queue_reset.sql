@@ -1,4 +1,4 @@
--- Begin the counters anew.
+-- Reset the counters to zero.
 --
 -- ?1 queue
 UPDATE queues SET finished = 0, discarded = 0, cancelled = 0 WHERE queue = ?1

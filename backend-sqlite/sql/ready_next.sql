@@ -1,4 +1,4 @@
--- Read the ready jobs of no batch that are next to be served, with their bodies.
+-- Read the next ready jobs that belong to no batch, with their bodies.
 --
 -- ?1 queue  ?2 how many at most
 -- Returns job, id, priority, attempt, max attempts, lease of its own, expiry,

@@ -1,4 +1,4 @@
--- Schema version 1, made in one transaction.
+-- Schema version 1, created in one transaction.
 --
 -- A job is one row of `jobs`, and its state is one column, so it cannot be in two
 -- places. The CHECK lists what each state needs. All times are milliseconds since
@@ -18,16 +18,16 @@ CREATE TABLE jobs (
   job          INTEGER PRIMARY KEY,
   queue        INTEGER NOT NULL,
   id           TEXT    NOT NULL,
-  -- 1 when the client made the id, which is then remembered after the job's end.
+  -- 1 when the client made the id, so that it is remembered after the job's end.
   keeps_id     INTEGER NOT NULL CHECK (keeps_id IN (0, 1)),
   state        TEXT    NOT NULL,
   priority     INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 9),
-  -- Given when the job becomes ready and kept while it is leased: a job that
-  -- comes back stands before all that became ready after it.
+  -- Set when the job becomes ready and kept while it is leased: a recovered job is
+  -- served before all jobs that became ready after it.
   turn         INTEGER,
   -- Scheduled: when it is due. Leased: when the lease ends.
   at           INTEGER,
-  -- Leased or dead: since when.
+  -- Leased or dead: since when the job has this state.
   since        INTEGER,
   worker       TEXT,
   token        BLOB,
@@ -48,8 +48,8 @@ CREATE TABLE jobs (
     ELSE 0 END)
 ) STRICT;
 
--- What never changes stands apart, so that a lease or a heartbeat does not rewrite
--- a large payload.
+-- Columns that never change are in a table of their own, so that a lease or a heartbeat
+-- does not rewrite a large payload.
 CREATE TABLE bodies (
   job     INTEGER PRIMARY KEY,
   payload BLOB NOT NULL,
@@ -58,8 +58,8 @@ CREATE TABLE bodies (
 
 CREATE UNIQUE INDEX jobs_by_id ON jobs (queue, id);
 
--- One small index a state: what is claimed, promoted or recovered next is its
--- first entry, however many jobs there are.
+-- One small index for each state: its first entry is the next job to claim, promote or
+-- recover, however many jobs there are.
 CREATE INDEX jobs_ready ON jobs (queue, -priority, turn) WHERE state = 'ready';
 CREATE INDEX jobs_scheduled ON jobs (queue, at, job) WHERE state = 'scheduled';
 CREATE INDEX jobs_leased ON jobs (queue, at, job, worker) WHERE state = 'leased';
@@ -69,7 +69,7 @@ CREATE INDEX jobs_dead ON jobs (queue, since, job) WHERE state = 'dead';
 CREATE UNIQUE INDEX jobs_by_unique_key ON jobs (queue, unique_key)
   WHERE unique_key IS NOT NULL AND state <> 'dead';
 
--- Client-made ids of jobs that ended (R4).
+-- Client-made ids of ended jobs (R4).
 CREATE TABLE ended_ids (
   queue INTEGER NOT NULL,
   id    TEXT    NOT NULL,
@@ -78,7 +78,7 @@ CREATE TABLE ended_ids (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ended_ids_until ON ended_ids (until);
 
--- Push calls that carried a token, with what they answered (R4).
+-- Push calls with a token, and their results (R4).
 CREATE TABLE push_calls (
   queue   INTEGER NOT NULL,
   token   TEXT    NOT NULL,
@@ -89,7 +89,7 @@ CREATE TABLE push_calls (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX push_calls_until ON push_calls (until);
 
--- Leases whose job was cancelled, for the worker's next heartbeat.
+-- Leases whose job was cancelled. The worker's next heartbeat reads them.
 CREATE TABLE cancelled_leases (
   token BLOB    NOT NULL PRIMARY KEY,
   queue INTEGER NOT NULL,

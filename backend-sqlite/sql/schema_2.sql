@@ -1,12 +1,12 @@
--- Schema version 2: batches (B1 to B10), made in one transaction.
+-- Schema version 2: batches (B1 to B10), created in one transaction.
 --
--- A piece is a job that names its batch. There is one way in, which counts what it
--- adds, so that a push of plain jobs pays for no trigger. From then on what a batch
--- counts of its pieces is kept by triggers, in the statement that moves the piece, so
--- that no way out of a state can forget it; the audit counts anew.
+-- A piece is a job that names its batch. Only one call adds pieces, and it counts them
+-- itself, so that a push of plain jobs runs no trigger. After that, triggers update a
+-- batch's counts in the statement that changes a piece's state, so that no statement
+-- can forget to count. The audit counts the pieces again.
 CREATE TABLE batches (
-  -- In the order of their making. A key is never given out twice, so that a dead
-  -- letter is not taken for a piece of a later batch.
+  -- Ascending in the order of creation. A key is never used again, so that a dead
+  -- letter does not count as a piece of a later batch.
   batch        INTEGER PRIMARY KEY AUTOINCREMENT,
   queue        INTEGER NOT NULL,
   id           TEXT    NOT NULL,
@@ -20,13 +20,13 @@ CREATE TABLE batches (
   created_at   INTEGER NOT NULL,
   sealed_at    INTEGER,
   completed_at INTEGER,
-  -- Since its completion: when it is removed.
+  -- After the completion: when the batch is removed.
   remove_at    INTEGER,
-  -- Pieces that were added, ever; that were done; that were buried.
+  -- Counts of pieces: ever added, done, buried.
   total        INTEGER NOT NULL DEFAULT 0 CHECK (total >= 0),
   done         INTEGER NOT NULL DEFAULT 0 CHECK (done >= 0),
   failed       INTEGER NOT NULL DEFAULT 0 CHECK (failed >= 0),
-  -- The live ones, by their states. What is missing from the total was dropped.
+  -- Counts of live pieces by state. Pieces missing from the total were dropped.
   ready        INTEGER NOT NULL DEFAULT 0 CHECK (ready >= 0),
   scheduled    INTEGER NOT NULL DEFAULT 0 CHECK (scheduled >= 0),
   leased       INTEGER NOT NULL DEFAULT 0 CHECK (leased >= 0)
@@ -34,7 +34,7 @@ CREATE TABLE batches (
 
 CREATE UNIQUE INDEX batches_by_id ON batches (queue, id);
 
--- What a claim, a cancel, a completion and a recovery look for, and no more.
+-- One index each for what a claim, a cancel, a completion and a recovery look for.
 CREATE INDEX batches_claimable ON batches (queue, -priority, batch)
   WHERE ready > 0 AND state IN ('open', 'sealed')
     AND (slots IS NULL OR leased < slots);
@@ -46,10 +46,10 @@ CREATE INDEX batches_to_complete ON batches (queue, batch)
 CREATE INDEX batches_to_remove ON batches (queue, remove_at)
   WHERE remove_at IS NOT NULL AND ready + scheduled + leased = 0;
 
--- The jobs that completions push, until they do.
+-- The jobs that completions push, stored until then.
 CREATE TABLE completions (
   batch        INTEGER PRIMARY KEY,
-  -- The name of the queue; null is the batch's own.
+  -- The name of the queue to push to; null for the batch's own queue.
   queue_name   TEXT,
   payload      BLOB    NOT NULL,
   headers      BLOB,
@@ -60,16 +60,16 @@ CREATE TABLE completions (
   lease_ms     INTEGER
 ) STRICT;
 
--- Of a dead letter: the batch in which it died.
+-- For a dead letter, this is the batch in which it died.
 ALTER TABLE jobs ADD COLUMN batch INTEGER;
 
--- Pieces are served by their batches.
+-- Pieces are served by batch, so this index no longer covers them.
 DROP INDEX jobs_ready;
 CREATE INDEX jobs_ready ON jobs (queue, -priority, turn)
   WHERE state = 'ready' AND batch IS NULL;
 CREATE INDEX pieces ON jobs (batch, state, turn) WHERE batch IS NOT NULL;
 
--- A dead letter that is redriven is of no batch any more, and so is not counted.
+-- A redriven dead letter no longer belongs to a batch, so it is not counted.
 CREATE TRIGGER piece_moved AFTER UPDATE OF state ON jobs
 WHEN new.batch IS NOT NULL AND new.state <> old.state
 BEGIN

@@ -1,4 +1,4 @@
--- Forget what need not be remembered any longer.
+-- Forget push calls that need not be remembered any longer.
 --
 -- ?1 now (ms)  ?2 how many at most
 DELETE FROM push_calls

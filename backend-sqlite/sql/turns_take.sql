@@ -1,4 +1,4 @@
--- Give out the next turns.
+-- Take the next turns of a queue.
 --
 -- ?1 queue  ?2 how many
 -- Returns the first of them.

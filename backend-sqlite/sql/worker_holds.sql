@@ -1,4 +1,4 @@
--- Whether a worker holds anything.
+-- Whether a worker holds any lease.
 --
 -- ?1 queue  ?2 worker
 -- Returns 1 or 0.

@@ -1,4 +1,5 @@
--- Give back all that a worker holds, uncounted and in its old turn (R24).
+-- Give back all jobs that a worker holds. They keep their turns, and the attempts are
+-- not counted (R24).
 --
 -- ?1 queue  ?2 worker
 UPDATE jobs

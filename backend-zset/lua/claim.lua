@@ -74,8 +74,9 @@ if #elements == 0 then return {now_us, 0, due_in_ms} end
 -- A key of another type fails here, before the first write.
 if #ranked_ids > 0 then redis.call('LLEN', wake) end
 
--- How an element is leased: {id, entry, kind, lease (ms)} as several results, which
--- costs no table. This is for a job without options on its first delivery, as most are.
+-- Returns the new entry of an element as {id, entry, kind, lease (ms)}: several
+-- results, which need no table. This function handles the common case, a job without
+-- options on its first delivery.
 local function lease_fresh(element)
   local id_bytes = element:byte(11) or 0
   if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or element:sub(9, 10) == '\0\0'
@@ -123,7 +124,7 @@ end
 redis.call('HSET', held, unpack(fields))
 local written = redis.pcall('ZADD', leased, unpack(ends))
 if type(written) == 'table' and written.err then
-  -- Undo the writes above, because a script that fails is not undone.
+  -- Undo the write above, because a script that fails is not undone.
   redis.call('HDEL', held, unpack(leases))
   return written
 end

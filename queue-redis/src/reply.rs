@@ -155,5 +155,5 @@ fn mismatch(at: ErrorContext, wanted: &str, value: &Value) -> Error {
         Value::Array(_) | Value::Set(_) | Value::Map(_) => "a list",
         _ => "something else",
     };
-    unreadable(at, format!("the answer is {found} where {wanted} belongs"))
+    unreadable(at, format!("the answer is {found}, expected {wanted}"))
 }

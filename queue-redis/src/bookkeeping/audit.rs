@@ -147,7 +147,7 @@ impl Seen {
             [("entry", &self.entries), ("error", &self.errors), ("id", &self.bound_ids)]
         {
             let is_gone = |id: &&Bytes| !self.places.contains_key(*id);
-            let lost = |id: &Bytes| format!("{what} {} of no job", text(id));
+            let lost = |id: &Bytes| format!("{what} {} belongs to no job", text(id));
             problems.extend(ids.iter().filter(is_gone).map(lost));
         }
         let unheld = |(key, holder)| self.unheld(key, holder);

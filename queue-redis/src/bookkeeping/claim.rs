@@ -116,7 +116,7 @@ pub async fn claim_now<P: ClaimPattern>(
 /// jobs due.
 async fn promote_beside(bookkeeping: &Bookkeeping, page: u32) {
     if let Err(error) = bookkeeping.promote(Operation::Claim, page).await {
-        tracing::debug!(%error, "due jobs are left to the next claim");
+        tracing::debug!(%error, "due jobs were not promoted; the next claim retries");
     }
 }
 

@@ -47,7 +47,7 @@ pub fn bury_beside<T>(
 ) -> Result<(), Error> {
     match buried {
         Err(error) if !deliveries.is_empty() => {
-            tracing::debug!(%error, "what cannot be delivered is left to another claim");
+            tracing::debug!(%error, "undeliverable jobs were not buried; another claim retries");
             Ok(())
         }
         other => other.map(drop),
