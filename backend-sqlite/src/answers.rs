@@ -1,14 +1,14 @@
-//! The answers of a push call as text, to be given again when it is repeated (R4).
+//! The results of a push call as text, returned again if the call is repeated (R4).
 //!
-//! A line for each job whose answer is not the usual one, which is that it was
-//! stored under the id that the token gives it. Ids hold no control characters, so
-//! a line ends at a newline: `7 stored ID`, `7 same-id ID`, `7 same-key ID`.
+//! The usual result is that a job was stored under the id derived from the token. Each
+//! job with another result has a line. Ids hold no control characters, so a line ends
+//! at a newline: `7 stored ID`, `7 same-id ID`, `7 same-key ID`.
 
 use std::fmt::Write as _;
 
 use relq_core::{DuplicateOf, JobId, PushToken, Pushed};
 
-/// The answers as the `answers` column holds them.
+/// Encodes the results for the column `answers`.
 pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {
     let mut text = String::new();
     for (index, answer) in answers.iter().enumerate() {
@@ -24,7 +24,7 @@ pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {
     text
 }
 
-/// Reads what [`encode`] wrote for `jobs` jobs; `None` when it is anything else.
+/// Reads what [`encode`] wrote for `jobs` jobs; `None` for any other text.
 pub(crate) fn decode(
     token: &PushToken,
     jobs: usize,
@@ -56,7 +56,7 @@ mod tests {
         JobId::new(text).unwrap()
     }
 
-    /// R4: the second answer is the first one.
+    /// R4: a repeated call gets the results of the first one.
     #[test]
     fn answers_come_back_as_they_were_given() {
         let token = PushToken::new("call").unwrap();
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(decode(&token, 4, &text), Some(answers));
     }
 
-    /// R4: a thousand usual answers cost no bytes each.
+    /// R4: a thousand usual results take no bytes each.
     #[test]
     fn usual_answers_take_no_room() {
         let token = PushToken::new("call").unwrap();
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(decode(&token, 1000, ""), Some(answers));
     }
 
-    /// R3: what was not written by `encode` is not taken for an answer.
+    /// R3: text that `encode` did not write is refused.
     #[test]
     fn damaged_answers_are_seen() {
         let token = PushToken::new("call").unwrap();

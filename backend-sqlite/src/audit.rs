@@ -1,8 +1,9 @@
-//! Audit: proves that each job is in exactly one place (R23).
+//! Audit: checks that each job is in exactly one state (R23).
 //!
-//! That a job has one state, that a unique key has one holder and that each state
-//! has what it needs are constraints of the schema. SQLite's own check of the file
-//! proves those, and that every index agrees with its table; the rest is asked here.
+//! Constraints of the schema ensure that a job has one state, that a unique key has one
+//! holder, and that each state has the columns it needs. SQLite's own check of the file
+//! verifies these constraints, and that every index agrees with its table. The
+//! statements here check the rest.
 
 use relq_core::Audit;
 
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::headers;
 use crate::store::Store;
 
-/// A look at everything.
+/// Checks the whole file.
 pub(crate) struct Inspect;
 
 impl Call for Inspect {

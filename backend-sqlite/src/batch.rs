@@ -1,5 +1,5 @@
-//! Batches (B1 to B10): pieces are rows of `jobs` that name their batch, and all that
-//! a step does for a batch happens in its transaction.
+//! Batches (B1 to B10): pieces are rows of `jobs` that name their batch. A call changes
+//! a batch in the same transaction as its pieces.
 //!
 //! ```text
 //!  a piece moves ---> trigger: the batch's figures            one
@@ -9,9 +9,9 @@
 //!          complete what has ended, push its job (any queue of the file)
 //! ```
 //!
-//! No outbox is needed: all queues of a file are reached by the same transaction. So a
-//! death leaves nothing half done; the one thing done in pages is dropping the pieces
-//! of a cancelled batch, and none of those can be claimed meanwhile.
+//! No outbox is needed, because one transaction can change all queues of a file. So a
+//! process that dies leaves nothing half done. Only dropping the pieces of a cancelled
+//! batch takes several transactions, and none of those pieces can be claimed meanwhile.
 
 mod calls;
 mod completion;
@@ -32,7 +32,7 @@ use crate::push::Push;
 use crate::queue::SqliteQueue;
 use calls::{Add, Alter, CancelBatch, Create, List, Read, Seal, Watch};
 
-/// Batches that one transaction reads at most.
+/// The maximum number of batches that one transaction reads.
 const LARGEST_PAGE: u32 = 1000;
 
 impl SqliteQueue {

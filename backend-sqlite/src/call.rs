@@ -1,76 +1,77 @@
-//! A call on its way to the database thread and back.
+//! A call on its way to the database thread, and its result on the way back.
 
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// What the database thread can do. It may be run again from the start when the
-/// transaction it ran in was undone, so it changes nothing but the store.
+/// A call that the database thread can run. It may run again from the start if its
+/// transaction was rolled back, so it changes nothing but the store.
 pub(crate) trait Call: Send + 'static {
-    /// What the caller gets.
+    /// The result that the caller gets.
     type Answer: Send + 'static;
 
-    /// Whether [`look`](Self::look) may answer it, so that an idle queue is not
-    /// locked for writing.
+    /// Whether [`look`](Self::look) may return the result, so that an idle queue takes
+    /// no write lock.
     const LOOKS_FIRST: bool = false;
 
-    /// About how many jobs it touches.
+    /// The approximate number of jobs that the call touches.
     fn weight(&self) -> usize {
         1
     }
 
-    /// Answers from a read alone, or with nothing when it has to write.
+    /// Returns the result from a read alone, or `None` if the call has to write.
     fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
         let _ = store;
         Ok(None)
     }
 
-    /// Does it, inside a write transaction.
+    /// Runs the call inside a write transaction.
     fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure>;
 
-    /// What is to be done when nobody hears the answer any more (R22).
+    /// The call to run if the caller no longer waits for the result (R22).
     fn unheard(answer: Self::Answer) -> Option<Box<dyn Pending>> {
         let _ = answer;
         None
     }
 }
 
-/// A call of any type that waits for its turn on the database thread.
+/// A call of any type that waits for the database thread.
 pub(crate) trait Pending: Send {
     fn weight(&self) -> usize;
     fn looks_first(&self) -> bool;
-    /// Whether its caller has gone before it was begun.
+    /// Whether its caller was dropped before the call began.
     fn is_abandoned(&self) -> bool;
-    /// Tries to answer it from a read; says whether it is answered.
+    /// Tries to get the result from a read. Returns whether it did.
     fn look(&mut self, store: &Store<'_>) -> Result<bool, Failure>;
-    /// Does it and keeps the answer until the commit.
+    /// Runs the call and keeps the result until the commit.
     fn run(&mut self, store: &Store<'_>) -> Result<(), Failure>;
-    /// Hands out the answer or the failure; says what that leaves to be done.
+    /// Sends the result or the failure to the caller. Returns a follow-up call, if one
+    /// is needed.
     fn finish(
         self: Box<Self>,
         outcome: Result<(), Failure>,
     ) -> Option<Box<dyn Pending>>;
 }
 
-/// Where a caller waits for its answer.
+/// The channel on which a caller waits for the result.
 pub(crate) type Reply<T> = oneshot::Receiver<Result<T, Failure>>;
 
-/// A call and where its answer goes.
+/// A call, and the channel for its result.
 struct Request<C: Call> {
     call: C,
     answer: Option<C::Answer>,
-    /// None for what nobody waits for.
+    /// `None` for a call without a waiting caller.
     reply: Option<oneshot::Sender<Result<C::Answer, Failure>>>,
 }
 
-/// Makes a call ready to be sent.
+/// Wraps a call, with a channel for its result.
 pub(crate) fn request<C: Call>(call: C) -> (Box<dyn Pending>, Reply<C::Answer>) {
     let (reply, answer) = oneshot::channel();
     (Box::new(Request { call, answer: None, reply: Some(reply) }), answer)
 }
 
-/// Makes a call ready whose answer nobody waits for.
+/// Wraps a call whose result no caller waits for.
 pub(crate) fn background_call<C: Call>(call: C) -> Box<dyn Pending> {
     Box::new(Request { call, answer: None, reply: None })
 }
@@ -111,7 +112,7 @@ impl<C: Call> Pending for Request<C> {
         match unheard {
             Ok(answer) => C::unheard(answer),
             Err(failure) => {
-                tracing::debug!(?failure, "a call failed that nobody waited for");
+                tracing::debug!(?failure, "a call without a waiting caller failed");
                 None
             }
         }
@@ -119,5 +120,5 @@ impl<C: Call> Pending for Request<C> {
 }
 
 fn no_answer() -> Failure {
-    Failure::interrupted("the call was done and left no answer")
+    Failure::interrupted("the call was done, but its answer was lost")
 }

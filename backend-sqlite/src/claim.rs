@@ -1,4 +1,4 @@
-//! Claim: makes due what is due, buries what expired, leases what is next.
+//! Claim: promotes due jobs, buries expired ones, leases the next.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -16,36 +16,38 @@ use crate::settle::GiveBack;
 use crate::statements::ReadyRow;
 use crate::store::Store;
 
-/// The reason of a job that was not delivered in time (R17).
+/// The reason for burying a job that was not delivered in time (R17).
 pub(crate) const EXPIRED: &str = "expired before it was delivered";
 
-/// Jobs that one call buries at most, expired or unreadable, before it answers.
+/// The maximum number of jobs, expired or unreadable, that one call buries before it
+/// returns.
 const BURIED_AT_ONCE: usize = 1000;
 
 const NONCE_BYTES: usize = 12;
 
-/// A claim that was checked and does not wait.
+/// A claim that does not wait, after it was checked.
 pub(crate) struct Claim {
     pub(crate) ask: ClaimRequest,
-    /// How many jobs one claim may lease.
+    /// The maximum number of jobs to lease.
     pub(crate) most: usize,
 }
 
-/// What a claim found.
+/// The result of a claim.
 pub(crate) struct Claimed {
     pub(crate) deliveries: Vec<Delivery>,
-    /// Whether there may be more that this call did not get to.
+    /// Whether there may be more jobs that this call did not reach.
     pub(crate) more: bool,
-    /// What to wait for when nothing was found.
+    /// What to wait for if no job was found.
     pub(crate) pulse: Pulse,
 }
 
-/// The state of the file as a waiting claim saw it.
+/// The state of the file when a waiting claim read it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pulse {
     /// Changes when another connection changes the file.
     pub(crate) version: i64,
-    /// How long until the next scheduled job is due, if claims are not paused.
+    /// How long until the next scheduled job is due; `None` if there is none or the
+    /// queue is paused.
     pub(crate) due_in: Option<Duration>,
 }
 
@@ -83,7 +85,8 @@ impl Call for Claim {
         let deliveries = round.deliveries;
         let mut pulse = Pulse { version: store.data_version()?, due_in: None };
         if deliveries.is_empty() {
-            // What was due may be pieces without a free slot, and hide what is due next.
+            // The promoted jobs may all be pieces without a free slot, and more due
+            // jobs may follow.
             more |= u32::try_from(promoted) == Ok(PROMOTED_AT_ONCE);
             let (_, due) = store.next_ends()?;
             pulse.due_in = due.map(|due| store.until(due));
@@ -91,8 +94,8 @@ impl Call for Claim {
         Ok(Claimed { deliveries, more, pulse })
     }
 
-    /// Gives back at once what nobody will work on, instead of leaving it to its
-    /// lease (R22).
+    /// Gives jobs back at once if the caller was dropped, instead of waiting for their
+    /// leases to expire (R22).
     fn unheard(answer: Claimed) -> Option<Box<dyn Pending>> {
         let receipts: Vec<_> =
             answer.deliveries.into_iter().map(|delivery| delivery.receipt).collect();
@@ -104,16 +107,17 @@ impl Call for Claim {
     }
 }
 
-/// One claim under way.
+/// The state of one running claim.
 struct ClaimRound<'a> {
     claim: &'a Claim,
     store: &'a Store<'a>,
-    /// Unlike that of any other claim; with the job's key it is a lease's token (R7).
+    /// Unique for each claim. Together with the job's key it makes a lease's token
+    /// (R7).
     nonce: [u8; NONCE_BYTES],
     deliveries: Vec<Delivery>,
     buried: usize,
     bytes: ClaimBytes,
-    /// Whether no job is ready that is of no batch.
+    /// Whether all ready jobs are pieces of batches.
     only_pieces: bool,
 }
 
@@ -132,7 +136,8 @@ impl<'a> ClaimRound<'a> {
         }
     }
 
-    /// Leases until there are enough or no more; says whether it stopped before.
+    /// Leases jobs until there are enough or no more are ready. Returns whether it
+    /// stopped before that.
     fn fill(&mut self) -> Result<bool, Failure> {
         while self.deliveries.len() < self.claim.most {
             let missing = self.claim.most - self.deliveries.len();
@@ -150,7 +155,7 @@ impl<'a> ClaimRound<'a> {
         Ok(false)
     }
 
-    /// Jobs of no batch first, then pieces of the batch that is next (B4).
+    /// Jobs without a batch first, then pieces of the next batch (B4).
     fn next_rows(&mut self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
         if !self.only_pieces {
             let rows = self.store.next_ready(most, |row| self.bytes.take(size(row)))?;
@@ -184,7 +189,7 @@ impl<'a> ClaimRound<'a> {
     }
 }
 
-/// The bytes of a job, as they are stored.
+/// The stored size of a job in bytes.
 fn size(row: &ReadyRow) -> usize {
     [&row.payload, &row.headers].into_iter().flatten().map(Vec::len).sum()
 }
@@ -198,8 +203,8 @@ fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> [u8; NONCE_BYTES + 8] {
     token
 }
 
-/// The key of the job that a token is for; none when it is no token of this
-/// backend's.
+/// The key of the job that a token belongs to; `None` if this backend did not make the
+/// token.
 pub(crate) fn job_of(token: &[u8]) -> Option<i64> {
     let (_, job) = token.split_at_checked(NONCE_BYTES)?;
     Some(i64::from_be_bytes(job.try_into().ok()?))
@@ -223,7 +228,7 @@ fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, Str
     Ok(delivery)
 }
 
-/// Answers with the version of the file alone.
+/// Reads only the version of the file.
 pub(crate) struct Poll;
 
 impl Call for Poll {

@@ -1,4 +1,4 @@
-//! Where the jobs are kept, and how.
+//! The configuration: where the jobs are stored, and how.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -17,35 +17,35 @@ pub(crate) const BACKEND: &str = "sqlite";
 const DEFAULT_FILE: &str = "relq.db";
 /// How long a call waits while another process writes.
 const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a waiting claim looks for the pushes of other processes: 40 looks a
-/// second, which are too few to be seen in a list of processes.
+/// How often a waiting claim checks for pushes of other processes: 40 checks a second
+/// use too little CPU time to be noticed.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// Neither interval makes sense beyond that.
+/// The maximum for both intervals.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Well under what SQLite takes, and small enough to be held in memory many times.
+/// Well below SQLite's own limit, and small enough to hold many payloads in memory.
 const MAX_PAYLOAD: usize = 64 * 1024 * 1024;
 
-/// Where the jobs are.
+/// Where the jobs are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In this file. Beside it SQLite keeps two more, `-wal` and `-shm`, which
+    /// In this file. SQLite keeps two more files beside it, `-wal` and `-shm`, which
     /// belong to it.
     File(PathBuf),
-    /// In memory, over one connection that all handles of a queue share; gone with
-    /// the last of them. For tests.
+    /// In memory, over one connection that all handles of a queue share. The jobs are
+    /// gone when the last handle is dropped. For tests.
     Memory,
 }
 
-/// What survives a loss of power. A killed process loses nothing either way.
+/// What survives a power loss. A killed process loses nothing in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// All that was answered Ok: each commit waits for the disk
+    /// Every call that returned Ok: each commit waits for the disk
     /// (`synchronous=FULL`).
     #[default]
     Full,
-    /// All but the last moments: the disk is waited for at checkpoints only
-    /// (`synchronous=NORMAL`). The file stays whole.
+    /// Everything but the last commits: only checkpoints wait for the disk
+    /// (`synchronous=NORMAL`). The file is never damaged.
     Normal,
 }
 
@@ -59,14 +59,14 @@ pub enum Durability {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SqliteConfig {
-    /// Where the jobs are; `relq.db` by default.
+    /// Where the jobs are stored; `relq.db` by default.
     pub location: Location,
-    /// What survives a loss of power; everything by default.
+    /// What survives a power loss; everything by default.
     pub durability: Durability,
     /// How long a call waits while another process writes; 5 s by default.
     pub busy_timeout: Duration,
-    /// How often a waiting claim looks for what other processes pushed; 25 ms by
-    /// default. Pushes of this process wake it at once.
+    /// How often a waiting claim checks for pushes of other processes; 25 ms by
+    /// default. A push of this process wakes it at once.
     pub poll_interval: Duration,
     /// The clock, which is the store's clock, and the randomness.
     pub environment: Environment,
@@ -80,7 +80,7 @@ impl Default for SqliteConfig {
 }
 
 impl SqliteConfig {
-    /// Jobs in that file, which is made if it does not exist.
+    /// Jobs in that file, which is created if it does not exist.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::at(Location::File(path.into()))
     }
@@ -90,7 +90,7 @@ impl SqliteConfig {
         Self::at(Location::Memory)
     }
 
-    /// Sets what survives a loss of power.
+    /// Sets what survives a power loss.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -104,7 +104,7 @@ impl SqliteConfig {
         self
     }
 
-    /// Sets how often a waiting claim looks for what other processes pushed.
+    /// Sets how often a waiting claim checks for pushes of other processes.
     #[must_use]
     pub fn poll_interval(mut self, poll_interval: Duration) -> Self {
         self.poll_interval = poll_interval;
@@ -168,7 +168,7 @@ impl SqliteConfig {
     }
 }
 
-/// Has a test look at each step of the database thread, and stop or fail it.
+/// Makes a test observe each step of the database thread, and stop or fail it.
 #[must_use]
 pub fn at_each_step(config: SqliteConfig, watch: AtStep) -> SqliteConfig {
     SqliteConfig { steps: Steps::watched_by(watch), ..config }

@@ -1,4 +1,4 @@
-//! Opening the file: checked first, then set up the same way every time.
+//! Opening the file: it is checked first, then configured in the same way each time.
 
 use std::{
     fs, io,
@@ -13,20 +13,22 @@ use crate::config::{Durability, Location, SqliteConfig};
 use crate::failure::Failure;
 use crate::schema;
 
-/// Prepared statements kept; above the number of statements that there are.
+/// The maximum number of cached prepared statements; more than there are statements.
 const STATEMENTS: usize = 128;
-/// Page cache in KiB; negative because that is how SQLite tells it from pages.
+/// The page cache in KiB. SQLite reads a negative number as KiB and a positive one as
+/// pages.
 const CACHE_KIB: i32 = -8 * 1024;
-/// A log that grew past that is cut back after a checkpoint.
+/// After a checkpoint, a log larger than this is truncated.
 const LOG_BYTES: i64 = 64 * 1024 * 1024;
-/// The first nap between two tries for a lock, and what each later one adds: a writer
-/// that is busy without a break leaves the file free for about as long.
+/// The first pause between two tries for a lock, and the amount by which each later
+/// pause grows. A process that writes without a break leaves the file unlocked for
+/// about as long.
 const NAP: Duration = Duration::from_micros(100);
 const NAP_GROWTH: Duration = Duration::from_micros(5);
-/// The longest nap between two tries for a lock.
+/// The longest pause between two tries for a lock.
 const LONGEST_NAP: Duration = Duration::from_millis(5);
 
-/// The canonical path of the file that a location names; none for memory.
+/// The canonical path of the file that a location names; `None` for memory.
 pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
     let Location::File(path) = location else { return Ok(None) };
     if path.is_dir() {
@@ -39,7 +41,7 @@ pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
     })
 }
 
-/// Opens the file, which [`resolve`] found, or a database in memory.
+/// Opens the file that [`resolve`] found, or a database in memory.
 pub(crate) fn open(
     file: Option<&Path>,
     config: &SqliteConfig,
@@ -65,8 +67,9 @@ pub(crate) fn open(
 fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
     conn.busy_handler(Some(patience(config.busy_timeout)))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Plans must not depend on the values bound: a statement would be planned anew at
-    // each call, which took a quarter of the time, and might choose another index.
+    // Query plans must not depend on bound values. Otherwise SQLite would plan a
+    // statement again at each call, which took a quarter of the time, and it might
+    // choose another index.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = match config.durability {
         Durability::Full => "FULL",
@@ -78,8 +81,8 @@ fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for a lock in short naps up to `limit`: SQLite's own waiting naps for up to
-/// 100 ms, and then a process that writes often starves the others.
+/// Waits up to `limit` for a lock, in short pauses. SQLite's own handler pauses for up
+/// to 100 ms, so that a process that writes often starves the others.
 fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
     let mut began = Instant::now();
     move |tries| {
@@ -105,8 +108,8 @@ fn refuse_read_only(conn: &Connection, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Switches to the write-ahead log, once in a file's life. SQLite does not wait for
-/// others at this step, so relq does.
+/// Switches to the write-ahead log, once in the lifetime of a file. SQLite does not
+/// wait for other processes at this step, so relq does.
 fn use_log(conn: &Connection, config: &SqliteConfig) -> Result<(), Failure> {
     let began = Instant::now();
     let mode: String = loop {
@@ -135,7 +138,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// The path without links, also of a file that is still to be made.
+/// The path without symbolic links, also for a file that does not exist yet.
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -148,7 +151,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Which file a path led to when it was opened.
+/// The identity of the file that a path led to when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -156,7 +159,8 @@ pub(crate) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The file that the path leads to now; none where the system cannot tell.
+    /// The identity of the file that the path leads to now; `None` if the system cannot
+    /// tell.
     #[cfg(unix)]
     pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
@@ -164,7 +168,8 @@ impl FileIdentity {
         Ok(Some(Self { device: found.dev(), inode: found.ino() }))
     }
 
-    /// The file that the path leads to now; none where the system cannot tell.
+    /// The identity of the file that the path leads to now; `None` if the system cannot
+    /// tell.
     #[cfg(not(unix))]
     pub(crate) fn of(_: &Path) -> io::Result<Option<Self>> {
         Ok(None)

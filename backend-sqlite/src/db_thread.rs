@@ -1,8 +1,8 @@
-//! The database thread: it owns a connection, and calls come to it over a channel, so
-//! that no async thread ever waits for a disk or a lock.
+//! The database thread: it owns a connection and receives calls over a channel, so that
+//! no async thread ever waits for a disk or a lock.
 //!
-//! The thread ends, and closes its connection, once its lane is dropped and the
-//! calls that were sent are done.
+//! The thread ends, and closes its connection, once its handle is dropped and the calls
+//! that were sent are done.
 
 use std::{
     io,
@@ -22,17 +22,17 @@ use crate::group_commit::GroupCommit;
 use crate::statements;
 use crate::wake::Notifier;
 
-/// A group stops growing once it touches that many jobs, so that the first of its
-/// callers does not wait for all the world.
+/// A group of calls gets no more members once it touches that many jobs, so that its
+/// first callers do not wait too long.
 const GROUP_WEIGHT: usize = 4096;
 
-/// What a lane works on.
+/// The file, or the memory, that a database thread works on.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// None for memory.
+    /// `None` for memory.
     pub(crate) file: Option<PathBuf>,
-    /// Which file the first connection opened. Later ones open no other: the path may
-    /// name another file by then, or none.
+    /// The identity of the file that the first connection opened. Later connections
+    /// must open the same file: the path may lead to another file by then, or to none.
     opened: Option<FileIdentity>,
     pub(crate) queue: QueueName,
     pub(crate) notifier: Notifier,
@@ -40,8 +40,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Finds the file that a configuration names. Asks the file system, and so is for
-    /// the database thread.
+    /// Finds the file that a configuration names. This blocks on the file system, so it
+    /// runs on the database thread.
     pub(crate) fn find(
         config: SqliteConfig,
         queue: QueueName,
@@ -54,9 +54,9 @@ impl Site {
         Ok(Self { file, opened: None, queue, notifier, config })
     }
 
-    /// A file that was deleted or replaced under an open connection takes writes that
-    /// nobody will ever read: an Ok for them would be a lie (R1). To open the new file
-    /// would be none the better: SQLite might write the log of the old one into it.
+    /// Fails if the file was deleted or replaced while it is open. Writes to such a
+    /// file can never be read again, so an Ok for them would be false (R1). The new
+    /// file is not opened instead: SQLite might write the log of the old file into it.
     fn check_file(&self) -> Result<(), Failure> {
         let (Some(path), Some(opened)) = (&self.file, self.opened) else {
             return Ok(());
@@ -82,14 +82,14 @@ impl Site {
     }
 }
 
-/// The way to a database thread.
+/// A handle that sends calls to a database thread.
 #[derive(Debug)]
 pub(crate) struct DbThread {
     inbox: Sender<Vec<Box<dyn Pending>>>,
 }
 
 impl DbThread {
-    /// Opens a connection on a thread of its own, to the site that is found there.
+    /// Opens a connection on a new thread, to the site that `find` returns there.
     pub(crate) async fn start(
         find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
     ) -> Result<(Self, Site), Failure> {
@@ -103,7 +103,7 @@ impl DbThread {
                         keeper.serve(&calls);
                     }
                 }
-                // A caller that has gone does not want to know why.
+                // The caller may have been dropped.
                 Err(failure) => drop(opened.send(Err(failure))),
             })
             .map_err(|error| {
@@ -113,14 +113,14 @@ impl DbThread {
         Ok((Self { inbox }, site))
     }
 
-    /// Has a call done and waits for its answer.
+    /// Runs a call and waits for its result.
     pub(crate) async fn call<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
         let (pending, reply) = request(call);
         self.send(vec![pending])?;
         reply.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Has two calls done, one after the other and in one group.
+    /// Runs two calls, one after the other and in one group.
     pub(crate) async fn call_both<A: Call, B: Call>(
         &self,
         first: A,
@@ -147,7 +147,7 @@ fn ended() -> Failure {
     Failure::interrupted("the database thread ended before it answered")
 }
 
-/// The thread's side: the connection, and the site it was opened on.
+/// The thread's side: the connection, and the site that it was opened on.
 struct Keeper {
     group_commit: GroupCommit,
     site: Site,
@@ -158,7 +158,7 @@ impl Keeper {
         site.check_file()?;
         let conn = connection::open(site.file.as_deref(), &site.config)?;
         let queue = statements::queue_key(&conn, &site.config.steps, &site.queue)?;
-        // It may have been replaced while it was opened.
+        // The file may have been replaced while it was opened.
         site.check_file()?;
         if let (Some(path), None) = (&site.file, site.opened) {
             site.opened = identity(path)?;
@@ -171,8 +171,9 @@ impl Keeper {
 
     fn serve(&self, inbox: &Receiver<Vec<Box<dyn Pending>>>) {
         while let Ok(mut group_commit) = inbox.recv() {
-            // Callers whose answers just went out send their next calls now: a group of
-            // all of them instead of the first, and half as much again done.
+            // Callers that just got their results send their next calls now. Yielding
+            // lets them join this group, which then has all of them instead of the
+            // first only: half as much throughput again.
             thread::yield_now();
             gather(&mut group_commit, inbox);
             if let Err(failure) = self.site.check_file() {
@@ -195,7 +196,7 @@ fn identity(path: &Path) -> Result<Option<FileIdentity>, Failure> {
     })
 }
 
-/// Takes what waits already, up to the weight of a group.
+/// Takes the calls that wait already, up to the weight of a group.
 fn gather(
     group_commit: &mut Vec<Box<dyn Pending>>,
     inbox: &Receiver<Vec<Box<dyn Pending>>>,

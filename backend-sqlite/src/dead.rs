@@ -1,5 +1,5 @@
-//! Dead letters: made ready again or removed, a page at a time, so that workers get
-//! their turns in between.
+//! Dead letters: made ready again or removed, one page at a time, so that calls of
+//! workers can run in between.
 
 use relq_core::{JobId, Redriven, Selection};
 
@@ -9,24 +9,24 @@ use crate::push::{PROMOTED_AT_ONCE, find_live_holder};
 use crate::statements::{Buried, DeadKey};
 use crate::store::Store;
 
-/// Dead jobs that one transaction moves at most.
+/// The maximum number of dead jobs that one transaction changes.
 const PAGE: usize = 1000;
 
-/// Dead jobs still to be treated.
+/// The dead jobs that remain to be processed.
 pub(crate) enum DeadSelection {
-    /// Those behind `after`, up to `last`: what dies later is not meant.
+    /// The jobs after `after`, up to `last`: jobs that die later are not included.
     Range { after: DeadKey, last: DeadKey },
-    /// Those of these ids.
+    /// The jobs with these ids.
     Ids(Vec<JobId>),
 }
 
-/// What one page did, and what is left.
+/// The result of one page, and the remaining selection.
 pub(crate) struct Treated<T> {
     pub(crate) done: T,
     pub(crate) rest: Option<DeadSelection>,
 }
 
-/// Finds what `which` means at this moment; none when nothing is dead.
+/// Finds the dead jobs that `which` selects now; `None` if no job is dead.
 pub(crate) struct Select {
     pub(crate) which: Selection,
 }
@@ -136,7 +136,7 @@ impl DeadSelection {
     }
 }
 
-/// The dead jobs of these ids, each once; unknown ids are passed over.
+/// The dead jobs with these ids, each once. Unknown ids are skipped.
 fn find_all(store: &Store<'_>, ids: &[JobId]) -> Result<Vec<Buried>, Failure> {
     let mut known = std::collections::HashSet::new();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Extend and leave: the heartbeat of a worker, and its end.
+//! Extending leases and releasing a worker.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::statements::Ended;
 use crate::store::{Store, WINDOW};
 
-/// A heartbeat for leases of one length.
+/// A heartbeat: extends leases by one length.
 pub(crate) struct Extend {
     pub(crate) held: Vec<Receipt>,
     pub(crate) lease: Duration,
@@ -47,8 +47,8 @@ fn extend_one(
     Ok(Extended::LeaseLost)
 }
 
-/// Ends a leased piece whose batch was cancelled, in the step that tells its worker
-/// (B7); says whether there was one.
+/// Ends a leased piece whose batch was cancelled, in the transaction that reports it to
+/// its worker (B7). Returns whether there was one.
 fn end_cancelled_piece(
     store: &Store<'_>,
     receipt: &Receipt,
@@ -63,7 +63,7 @@ fn end_cancelled_piece(
     Ok(true)
 }
 
-/// The end of a worker: all that it holds goes back (R24).
+/// Releases a worker: all its leased jobs are given back (R24).
 pub(crate) struct ReleaseWorker {
     pub(crate) worker: WorkerId,
 }

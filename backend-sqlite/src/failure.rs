@@ -1,4 +1,4 @@
-//! What SQLite says, turned into what a caller can act on (R21).
+//! Turns SQLite's errors into errors that a caller can act on (R21).
 
 use std::{error, fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::config::BACKEND;
 
-/// Why a call failed. One failed commit fails many calls, so it can be cloned.
+/// Why a call failed. It can be cloned, because one failed commit fails many calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -24,7 +24,7 @@ enum Kind {
     Unusable,
 }
 
-/// A sentence, and SQLite's own word on it if it said one.
+/// The message, and SQLite's own error if there is one.
 #[derive(Debug, Clone)]
 struct Cause {
     words: Arc<str>,
@@ -52,25 +52,25 @@ impl Failure {
         Self::of(Kind::Unusable, words)
     }
 
-    /// The failure of a COMMIT. An I/O error there leaves open whether the
-    /// transaction is in the log; all others leave it out.
+    /// The failure of a COMMIT. After an I/O error it is unknown whether the
+    /// transaction is in the log; after any other error it is not.
     pub(crate) fn of_commit(error: rusqlite::Error) -> Self {
         let is_lost = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
         let failure = Self::from(error);
         if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
     }
 
-    /// As the failure of a call of which a part was done before, with the same cause.
+    /// The same failure for a call that was done in part before, with the same cause.
     pub(crate) fn in_part(self) -> Self {
         Self { kind: Kind::Interrupted, ..self }
     }
 
-    /// Whether it is unknown if the call was done.
+    /// Whether it is unknown if the call took effect.
     pub(crate) fn is_unknown(&self) -> bool {
         self.kind == Kind::Interrupted
     }
 
-    /// As the error of `operation`.
+    /// Turns the failure into the error of `operation`.
     pub(crate) fn at(self, operation: Operation) -> Error {
         let at = ErrorContext { backend: BACKEND, operation };
         let source: BoxError = Box::new(self.cause);
@@ -99,11 +99,11 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// What an error of SQLite's means, and what to do about it.
+/// What an SQLite error means, and what the user can do about it.
 fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
     match error.sqlite_error() {
         Some(found) => classify_code(found),
-        None => (Kind::Unusable, "the file holds what relq never writes; run an audit"),
+        None => (Kind::Unusable, "the file has data that relq never writes; run an audit"),
     }
 }
 
@@ -140,7 +140,7 @@ const CANNOT_OPEN: &str = "the file cannot be opened; check that its folder exis
 const DAMAGED: &str = "the file is damaged; keep a copy and restore a backup, or try \
     the .recover command of the sqlite3 program";
 
-/// Whether an I/O error is that of the shared memory file not fitting the disk.
+/// Whether an I/O error means that the disk has no room for the shared memory file.
 fn is_about_space(error: &ffi::Error) -> bool {
     error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
 }
@@ -157,7 +157,7 @@ impl error::Error for Cause {
     }
 }
 
-/// SQLite's own words, once: its errors repeat themselves in their sources.
+/// SQLite's own message, once: its errors repeat it in their sources.
 #[derive(Debug)]
 struct SqliteMessage(rusqlite::Error);
 
@@ -186,7 +186,7 @@ mod tests {
         Failure::from(said(code)).at(Operation::Push)
     }
 
-    /// R21: what may be tried again is told from what may not.
+    /// R21: retryable errors are distinguished from permanent ones.
     #[test]
     fn errors_are_told_apart() {
         let cases = [
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// R21: whether a commit is in the log is unknown only after an I/O error.
+    /// R21: only after an I/O error is it unknown whether a commit is in the log.
     #[test]
     fn a_commit_that_the_disk_failed_may_have_happened() {
         let commit = |code| Failure::of_commit(said(code)).at(Operation::Push);
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(commit(ffi::SQLITE_BUSY).effect(), Effect::No);
     }
 
-    /// The message ends with SQLite's own words, once.
+    /// The message ends with SQLite's own message, once.
     #[test]
     fn a_message_says_what_to_do_and_what_sqlite_said() {
         assert_eq!(

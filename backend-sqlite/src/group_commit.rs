@@ -1,7 +1,8 @@
-//! Group commit: the calls that wait are done in one transaction.
+//! Group commit: all waiting calls run in one transaction.
 //!
-//! With `synchronous=FULL` a commit waits for the disk, and that wait is what most
-//! calls consist of. Calls that arrive while one commit is under way share the next.
+//! With `synchronous=FULL` a commit waits for the disk, and most calls spend most of
+//! their time in that wait. Calls that arrive while one commit is under way share the
+//! next.
 //!
 //! ```text
 //!  waiting:  push  claim  settle  push
@@ -11,11 +12,11 @@
 //!  answers: only now, so no caller hears of what a crash could undo (R1)
 //! ```
 //!
-//! Where it can fail: a call that fails is rolled back to its savepoint and spoils no
-//! other. A failure that makes SQLite undo the whole transaction (a full disk), or a
-//! COMMIT that surely did not happen, is not passed on to all: each call is then done
-//! again in a transaction of its own. A COMMIT of which nobody can
-//! say is reported to all as such and never repeated.
+//! Where it can fail: a call that fails is rolled back to its savepoint and does not
+//! affect the others. If a failure makes SQLite roll back the whole transaction (a full
+//! disk), or if a COMMIT certainly did not happen, not all calls fail: each is run
+//! again in a transaction of its own. If it is unknown whether a COMMIT happened, all
+//! callers get that error, and no call is repeated.
 
 use std::cell::Cell;
 
@@ -28,7 +29,7 @@ use crate::steps::Steps;
 use crate::store::Store;
 use crate::wake::Notifier;
 
-/// What a group is done on.
+/// The connection and the queue that a group of calls runs on.
 pub(crate) struct GroupCommit {
     pub(crate) conn: Connection,
     pub(crate) queue: i64,
@@ -37,7 +38,7 @@ pub(crate) struct GroupCommit {
     pub(crate) steps: Steps,
 }
 
-/// A call, and its failure once it failed alone.
+/// A call, and its failure if it failed alone.
 struct Member {
     call: Box<dyn Pending>,
     failed: Option<Failure>,
@@ -49,18 +50,18 @@ impl Member {
     }
 }
 
-/// Why a transaction as a whole came to nothing.
+/// Why a whole transaction was not committed.
 enum Undone {
-    /// It never began: nobody gets another try.
+    /// The transaction never began: no call is tried again.
     NotBegun(Failure),
-    /// It was undone: each may be tried alone.
+    /// The transaction was rolled back: each call may be tried alone.
     RolledBack(Failure),
-    /// Nobody knows.
+    /// It is unknown whether the transaction was committed.
     Unknown(Failure),
 }
 
 impl GroupCommit {
-    /// Does the calls and answers them; returns what is left to be done.
+    /// Runs the calls and sends their results. Returns the follow-up calls.
     pub(crate) fn serve(
         &self,
         mut calls: Vec<Box<dyn Pending>>,
@@ -76,7 +77,7 @@ impl GroupCommit {
         rest
     }
 
-    /// Answers what a read can answer; returns the others.
+    /// Handles the calls that a read can answer. Returns the others.
     fn answer_by_looking(
         &self,
         calls: Vec<Box<dyn Pending>>,
@@ -139,7 +140,8 @@ impl GroupCommit {
         Ok(())
     }
 
-    /// Fails only when the transaction as a whole is gone.
+    /// Runs one call in a savepoint. Fails only if the whole transaction was rolled
+    /// back.
     fn run_in_savepoint(
         &self,
         member: &mut Member,
@@ -167,8 +169,8 @@ impl GroupCommit {
         Err(Undone::RolledBack(failure))
     }
 
-    /// Reads the clock: a transaction that waited for its lock is of the time when
-    /// it got it.
+    /// Reads the clock now, after the lock was taken: a transaction that waited for its
+    /// lock must not use an earlier time.
     fn store<'a>(&'a self, wakes: &'a Cell<bool>) -> Store<'a> {
         Store {
             conn: &self.conn,
@@ -189,8 +191,8 @@ impl GroupCommit {
         self.steps.step(sql, execute).map(drop)
     }
 
-    /// Ends a transaction of which nothing more is wanted. One that cannot be
-    /// committed is rolled back: were it left open, every later BEGIN would fail.
+    /// Ends a transaction whose result is not needed. If it cannot be committed, it is
+    /// rolled back: an open transaction would make every later BEGIN fail.
     fn end_quietly(&self, sql: &str) {
         for sql in [sql, "ROLLBACK"] {
             if self.conn.is_autocommit() {

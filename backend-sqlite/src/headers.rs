@@ -1,8 +1,8 @@
-//! Headers as bytes: for each name and value its length, then its text.
+//! Headers as bytes: for each name and each value, its length and then its text.
 
 use relq_core::Headers;
 
-/// The headers as the `headers` column holds them; none when there are none.
+/// Encodes headers for the column `headers`; `None` if there are none.
 pub(crate) fn encode(headers: &Headers) -> Option<Vec<u8>> {
     if headers.is_empty() {
         return None;
@@ -16,7 +16,7 @@ pub(crate) fn encode(headers: &Headers) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads what [`encode`] wrote; `None` when it is anything else.
+/// Reads what [`encode`] wrote; `None` for any other bytes.
 pub(crate) fn decode(bytes: Option<&[u8]>) -> Option<Headers> {
     let mut rest = bytes.unwrap_or_default();
     let mut headers = Headers::default();
@@ -40,7 +40,7 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// R2: any text comes back as it was set, in its order.
+    /// R2: every text is read back as it was set, in the same order.
     #[test]
     fn headers_come_back_as_they_were_set() {
         let headers: Headers =
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(decode(Some(&bytes)), Some(headers));
     }
 
-    /// R3: every cut and every wrong length is seen.
+    /// R3: truncated bytes and wrong lengths are detected.
     #[test]
     fn damaged_headers_are_seen() {
         let bytes = encode(&[("name", "value")].into_iter().collect()).unwrap();

@@ -30,7 +30,7 @@ mod wake;
 pub use config::{Durability, Location, SqliteConfig};
 pub use queue::SqliteQueue;
 
-/// What tests of a killed process need of the inside. No part of the API.
+/// Internals that tests with killed processes need. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::{

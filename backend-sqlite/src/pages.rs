@@ -1,20 +1,23 @@
-//! Calls of several transactions: one may be done though a later one is not (R21).
+//! Calls of several transactions: one may be committed although a later one is not
+//! (R21).
 
 use crate::failure::Failure;
 
-/// What became of the pages of one call, as far as the failure of one has to tell it.
+/// Whether earlier pages of a call were committed. The failure of a later page must say
+/// so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// Nothing was changed so far.
+    /// No page was committed so far.
     #[default]
     Undone,
-    /// One of them was committed.
+    /// A page was committed.
     Begun,
 }
 
 impl Pages {
-    /// Adds the next page, and tells its failure as that of the whole call: once begun,
-    /// the call happened in part, whatever this page says of itself.
+    /// Adds the result of the next page. Returns its failure as a failure of the whole
+    /// call: if an earlier page was committed, the call happened in part, whatever this
+    /// failure says.
     pub(crate) fn then<T>(&mut self, page: Result<T, Failure>) -> Result<T, Failure> {
         match (page, *self) {
             (Ok(done), _) => {

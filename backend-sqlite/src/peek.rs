@@ -1,4 +1,4 @@
-//! Stats and peek: looking without touching.
+//! Stats and peek: reading without changing anything.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -13,10 +13,10 @@ use crate::headers;
 use crate::statements::{PeekKey, Peeked};
 use crate::store::Store;
 
-/// Jobs of one page at most: their payloads are held in memory.
+/// The maximum number of jobs of a page: their payloads are held in memory.
 const LARGEST_PAGE: u32 = 1000;
 
-/// How many jobs are where.
+/// Counts the jobs in each state.
 pub(crate) struct Count;
 
 impl Call for Count {
@@ -41,7 +41,7 @@ pub(crate) struct Peek {
 }
 
 impl Peek {
-    /// Reads the request; a cursor of another backend's is refused.
+    /// Reads the request. A cursor of another backend is refused.
     pub(crate) fn new(ask: &PeekRequest) -> Result<Self, Failure> {
         let after = match &ask.after {
             None => PeekKey(i64::MIN, i64::MIN),
@@ -85,7 +85,7 @@ fn read_cursor(cursor: &PageCursor) -> Option<PeekKey> {
     Some(PeekKey(first.parse().ok()?, second.parse().ok()?))
 }
 
-/// Shows what can be read of a job: one that is damaged is looked at, not hidden.
+/// The view of a job. A damaged job is shown with the fields that can be read.
 fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     let detail = detail(state, &row)?;
     let id = JobId::new(&row.id).ok();

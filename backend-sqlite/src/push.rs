@@ -1,8 +1,8 @@
-//! Push: all of the call's jobs, or none.
+//! Push: stores all of the call's jobs, or none.
 //!
-//! Each job meets the questions in this order, and the first that answers it ends it:
-//! is its id known (R4), is its unique key held (R16), and otherwise it is stored.
-//! The call is one savepoint, so a job that fails takes all of them back (R5).
+//! Each job is checked in this order: if its id is known (R4) or its unique key is held
+//! (R16), it is a duplicate; otherwise it is stored. The call is one savepoint, so if
+//! one job fails, none is stored (R5).
 
 use std::ops::RangeFrom;
 
@@ -19,23 +19,25 @@ use crate::headers;
 use crate::statements::{Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
 
-/// Scheduled jobs that one call makes ready at most before it goes on.
+/// The maximum number of due scheduled jobs that one call makes ready.
 pub(crate) const PROMOTED_AT_ONCE: u32 = 1000;
-/// Memories of each kind that one call forgets at most.
+/// The maximum number of expired ids, push calls and cancelled leases, of each kind,
+/// that one call forgets.
 pub(crate) const SWEPT_AT_ONCE: u32 = 100;
 
-/// Five bits each: enough milliseconds for a thousand years.
+/// Five bits for each digit: enough milliseconds for a thousand years.
 const TIME_DIGITS: u32 = 9;
-/// Five bits each: sixty, so that two calls of one millisecond differ.
+/// Five bits for each digit: sixty random bits, so that two calls in one millisecond
+/// differ.
 const RANDOM_DIGITS: usize = 12;
 
-/// A push of jobs that were checked.
+/// A push, after its jobs were checked.
 pub(crate) struct Push {
     pub(crate) jobs: Vec<NewJob>,
     pub(crate) token: Option<PushToken>,
 }
 
-/// Where pushed jobs go.
+/// Where pushed jobs are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<'a> {
     /// Into the queue, as jobs of their own.
@@ -60,8 +62,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// What a call is remembered by: a token is one call's to one target (R4). No token
-/// has the mark that parts the two.
+/// The name under which a call is remembered: a token belongs to one call with one
+/// target (R4). The separator never occurs in a token.
 fn call_name(batch: Option<&BatchId>, token: &PushToken) -> String {
     batch.map_or_else(|| token.to_string(), |batch| format!("{batch}/{token}"))
 }
@@ -82,7 +84,7 @@ impl Call for Push {
 }
 
 impl Push {
-    /// What the first call with this token answered, if this is not the first.
+    /// The results of the first call with this token, if this is not the first.
     pub(crate) fn first_answers(
         &self,
         store: &Store<'_>,
@@ -105,7 +107,7 @@ impl Push {
         })
     }
 
-    /// Stores the jobs, and what is answered for them if the call has a token.
+    /// Stores the jobs, and their results if the call has a token.
     pub(crate) fn store_all(
         &self,
         store: &Store<'_>,
@@ -146,12 +148,14 @@ impl Push {
         Ok(answers)
     }
 
-    /// Whether this call leaves memories, and so has to sweep up old ones.
+    /// Whether this call adds remembered ids or tokens, and so must also remove expired
+    /// ones.
     fn remembers(&self) -> bool {
         self.token.is_some() || self.jobs.iter().any(|job| job.id.is_some())
     }
 
-    /// Turns for all jobs that are ready at once, behind all that are due by now.
+    /// Turns for all jobs that are ready at once, after the turns of all jobs that are
+    /// due now.
     fn turns(&self, store: &Store<'_>) -> Result<RangeFrom<i64>, Failure> {
         let ready = self.jobs.iter().filter(|job| job.delay.is_zero()).count();
         if ready == 0 {
@@ -163,13 +167,13 @@ impl Push {
     }
 }
 
-/// A job on its way in.
+/// A job to store.
 struct New<'a> {
     job: &'a NewJob,
     id: JobId,
-    /// Whether the id may be that of an earlier job; relq's own ids are new.
+    /// Whether an earlier job may have the id. Generated ids are always new.
     may_be_known: bool,
-    /// The place among the ready; none for a job with a delay.
+    /// The job's position among the ready jobs; `None` for a job with a delay.
     turn: Option<i64>,
     /// The key of the batch that it is a piece of.
     batch: Option<i64>,
@@ -224,8 +228,8 @@ impl New<'_> {
     }
 }
 
-/// The job that holds a unique key. One that has expired is buried and holds it no
-/// longer (R16).
+/// The job that holds a unique key. An expired holder is buried and loses the key
+/// (R16).
 pub(crate) fn find_live_holder(
     store: &Store<'_>,
     key: &str,
@@ -241,8 +245,8 @@ pub(crate) fn find_live_holder(
     }
 }
 
-/// Names a call that brought no token of its own. The name begins with the time, so
-/// that the ids of new jobs stand together at the end of their index.
+/// A token for a call without one. It begins with the time, so that the ids of new jobs
+/// are next to each other at the end of their index.
 fn ordered_token(store: &Store<'_>) -> PushToken {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
     let ms = store.now_ms().max(0).unsigned_abs();

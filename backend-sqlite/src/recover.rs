@@ -1,4 +1,4 @@
-//! Recover: one page of what time has done, leases first.
+//! Recover: one page of expired leases, then due jobs.
 
 use std::num::NonZeroU32;
 
@@ -50,7 +50,7 @@ impl Call for Recover {
     }
 }
 
-/// Adds to what was done what is left to do, and when.
+/// Adds to the result how much is left to do, and when.
 fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
@@ -59,7 +59,7 @@ fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
 }
 
-/// A number of rows, of which no statement here changes more than a page.
+/// A number of rows as `u32`: no statement here changes more than a page of them.
 fn count(rows: usize) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,11 @@
-//! Whose file it is, which version of the schema it has, and the way to the newest.
+//! The owner of a file, the version of its schema, and the migration to the newest
+//! version.
 //!
 //! The file's header names its owner (`application_id`) and its version
-//! (`user_version`). Both are set in the transaction that makes the tables, and that
-//! one runs with a rollback journal, so the header in the file itself tells the
-//! truth. It is read in a way that makes no log and takes no lock, before the file is
-//! opened to be worked on: what is not relq's is not touched.
+//! (`user_version`). Both are set in the transaction that creates the tables. That
+//! transaction uses a rollback journal, so the header in the file itself is up to date.
+//! Before the file is opened for work, the header is read in a way that creates no log
+//! and takes no lock: a file that does not belong to relq is never changed.
 
 use std::{fs, io::ErrorKind, path::Path};
 
@@ -16,19 +17,20 @@ use crate::steps::Steps;
 /// `relq` in ASCII.
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
 
-/// What every SQLite database begins with; SQLite takes less for an empty one.
+/// The length of the header of every SQLite database. SQLite treats a shorter file as
+/// an empty one.
 const HEADER_BYTES: u64 = 100;
 
-/// Each takes the schema from its index to the version after it. What was released
-/// is never changed; a new version is a new entry.
+/// Each entry migrates the schema from the version that is its index to the next one. A
+/// released version is never changed; a new version is a new entry.
 pub(crate) const VERSIONS: &[&str] =
     &[include_str!("../sql/schema_1.sql"), include_str!("../sql/schema_2.sql")];
 
-/// Refuses a file that is not relq's, without writing to it. A file that does not
-/// exist or is empty is free to take.
+/// Refuses a file that does not belong to relq, without writing to it. A missing or
+/// empty file is accepted.
 ///
-/// SQLite reads the header, and not this crate: a process that closes a file by
-/// itself loses all the locks that SQLite holds on it for other handles.
+/// SQLite reads the header, not this crate: when a process closes a file by itself, it
+/// loses all the locks that SQLite holds on that file for other handles.
 pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(found) if found.len() == 0 => return Ok(()),
@@ -49,9 +51,9 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Reads whose file it is, from the file itself, without its log and without a lock.
-/// When another process is writing its log back meanwhile, that can look like damage:
-/// then it is read again, with a lock.
+/// Reads the owner from the file itself, without its log and without a lock. If another
+/// process writes its log back at the same time, the file can look damaged: then it is
+/// read again, with a lock.
 fn read_owner(path: &Path) -> rusqlite::Result<u32> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let with_uri = flags | OpenFlags::SQLITE_OPEN_URI;
@@ -67,8 +69,8 @@ fn application_id(conn: rusqlite::Result<Connection>) -> rusqlite::Result<u32> {
     conn?.pragma_query_value(None, "application_id", |row| row.get(0))
 }
 
-/// The path as a URI that promises SQLite that nobody changes the file, so that it
-/// makes no log and takes no lock.
+/// The path as a URI that promises SQLite that no process changes the file, so that
+/// SQLite creates no log and takes no lock.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -82,7 +84,7 @@ fn immutable_uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// Makes the tables, or brings them to the newest version, in one transaction.
+/// Creates the tables, or migrates them to the newest version, in one transaction.
 pub(crate) fn prepare(conn: &mut Connection, steps: &Steps) -> Result<(), Failure> {
     migrate(conn, VERSIONS, steps)
 }
@@ -98,7 +100,7 @@ fn migrate(
     let transaction = steps.step("BEGIN IMMEDIATE", || {
         conn.transaction_with_behavior(TransactionBehavior::Immediate)
     })?;
-    // Another process may have been faster.
+    // Another process may have migrated the file in the meantime.
     for batch in &versions[version(&transaction, versions)?..] {
         steps.step(batch, || transaction.execute_batch(batch))?;
     }
@@ -135,7 +137,7 @@ fn refuse_foreign_tables(conn: &Connection) -> Result<(), Failure> {
 
 fn foreign(path: &Path, what: &str) -> Failure {
     let path = path.display();
-    Failure::unusable(format!("{path} {what}; it is left as it is, name another file"))
+    Failure::unusable(format!("{path} {what}; it was not changed, name another file"))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::push::{Push, Target};
 use crate::store::Store;
 
-/// Makes a batch.
+/// Creates a batch.
 pub(super) struct Create {
     pub(super) batch: NewBatch,
 }
@@ -29,7 +29,7 @@ impl Call for Create {
     }
 }
 
-/// Adds pieces that were checked.
+/// Adds pieces, after they were checked.
 pub(super) struct Add {
     pub(super) batch: BatchId,
     pub(super) push: Push,
@@ -42,7 +42,8 @@ impl Call for Add {
         self.push.weight()
     }
 
-    /// The first answer counts, whatever became of the batch after it (R4).
+    /// A repeated call gets the result of the first one, whatever happened to the batch
+    /// since (R4).
     fn run(&self, store: &Store<'_>) -> Result<Added, Failure> {
         if let Some(answers) = self.push.first_answers(store, Some(&self.batch))? {
             return Ok(Added::Stored(answers));
@@ -61,7 +62,7 @@ impl Call for Add {
     }
 }
 
-/// Says that a batch gets no more pieces.
+/// Seals a batch: it gets no more pieces.
 pub(super) struct Seal {
     pub(super) batch: BatchId,
 }
@@ -115,12 +116,12 @@ impl Call for List {
     }
 }
 
-/// Cancels a batch and drops one page of what it has waiting.
+/// Cancels a batch and drops one page of its waiting pieces.
 pub(super) struct CancelBatch {
     pub(super) batch: BatchId,
 }
 
-/// What one page of a cancel did.
+/// The result of one page of a cancel.
 pub(super) struct CancelPage {
     pub(super) status: Option<BatchStatus>,
     /// Whether there are pieces left to drop.
@@ -137,13 +138,14 @@ impl Call for CancelBatch {
         let has_waiting = status
             .as_ref()
             .is_some_and(|it| it.state == BatchState::Cancelling && it.waiting > 0);
-        // Nothing is dropped where a damaged count tells of pieces that are not there.
+        // If nothing was dropped, the count is damaged and includes pieces that do not
+        // exist: stop, instead of repeating for ever.
         let more = has_waiting && dropped > 0;
         Ok(CancelPage { status, more })
     }
 }
 
-/// Changes a batch that runs.
+/// Changes a batch that has not completed.
 pub(super) struct Alter {
     pub(super) batch: BatchId,
     pub(super) change: Change,
@@ -159,12 +161,12 @@ impl Call for Alter {
     }
 }
 
-/// Reads what is known of a batch, and the state of the file beside it.
+/// Reads the status of a batch, and the version of the file.
 pub(super) struct Watch {
     pub(super) batch: BatchId,
 }
 
-/// What a look at a batch found.
+/// What a watcher read of a batch.
 pub(super) struct Seen {
     pub(super) status: Option<BatchStatus>,
     /// Changes when another connection changes the file.

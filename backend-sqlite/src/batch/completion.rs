@@ -1,5 +1,5 @@
-//! The job that a completion pushes: kept with the batch, pushed in the step that
-//! completes it (B5).
+//! The job that a completion pushes: stored with the batch, and pushed in the
+//! transaction that completes it (B5).
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::push::Push;
 use crate::statements::{CompletionRow, EndedBatch, queue_key};
 use crate::store::Store;
 
-/// A completion job as it is kept.
+/// The completion job as a row of `completions`.
 pub(super) fn row(on_complete: &OnComplete) -> CompletionRow {
     let job = &on_complete.job;
     CompletionRow {
@@ -51,7 +51,7 @@ pub(super) fn push(
     Ok(())
 }
 
-/// The job of a row.
+/// Turns a row of `completions` into the job.
 fn job(row: CompletionRow) -> Result<NewJob, Failure> {
     let headers = headers::decode(row.headers.as_deref());
     let mut job = NewJob::new(row.payload);
@@ -66,7 +66,7 @@ fn job(row: CompletionRow) -> Result<NewJob, Failure> {
     Ok(job)
 }
 
-/// Rounded up, so that nothing is early (R14).
+/// Rounded up, so that no job is due or expires early (R14).
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! What is to be done for batches once pieces have ended: in the same transaction, so
-//! that there is no moment at which it is not done (B5, B10).
+//! Maintenance of batches after pieces have ended. It happens in the same transaction,
+//! so no other process can see a batch without it (B5, B10).
 
 use crate::failure::Failure;
 use crate::statements::Ended;
@@ -7,12 +7,13 @@ use crate::store::Store;
 
 use super::completion;
 
-/// Pieces of cancelled batches that one call drops, and batches that one completes.
+/// The maximum number of pieces of cancelled batches that one call drops, and of
+/// batches that one call completes.
 const AT_ONCE: u32 = 1000;
 
-/// After a call by which pieces may have ended or come back: drops what came back to a
-/// cancelled batch, completes what has ended, and wakes claims, since slots are free.
-/// Answers how many pieces were dropped.
+/// Runs after a call that may have ended pieces or made them ready again: drops ready
+/// pieces of cancelled batches, completes finished batches, and wakes claims, since
+/// slots are free. Returns how many pieces were dropped.
 pub(crate) fn after_pieces_ended(store: &Store<'_>) -> Result<u32, Failure> {
     store.wake_claims();
     let dropped = drop_waiting(store, AT_ONCE)?;
@@ -20,7 +21,7 @@ pub(crate) fn after_pieces_ended(store: &Store<'_>) -> Result<u32, Failure> {
     Ok(dropped)
 }
 
-/// One page of what is left to be done, whoever left it.
+/// One page of the remaining maintenance, whichever call left it.
 pub(crate) fn recover(store: &Store<'_>, page: u32) -> Result<(), Failure> {
     if !store.needs_maintenance()? {
         return Ok(());
@@ -43,7 +44,7 @@ fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
     Ok(most - room)
 }
 
-/// Drops up to `most` pieces of a batch that wait; answers how many.
+/// Drops up to `most` waiting pieces of a batch. Returns how many.
 fn drop_some(store: &Store<'_>, batch: i64, most: u32) -> Result<u32, Failure> {
     let dropped = store.drop_pieces(batch, most)?;
     for piece in &dropped {

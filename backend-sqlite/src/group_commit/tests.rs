@@ -1,4 +1,4 @@
-//! Groups of calls on a file that cannot grow, as on a full disk.
+//! Groups of calls on a file that cannot grow, like on a full disk.
 
 use std::{
     num::NonZeroU32,
@@ -71,8 +71,8 @@ fn serve<C: Call>(group_commit: &GroupCommit, call: C) -> Result<C::Answer, Fail
     answer(reply)
 }
 
-/// R5, R21: a push that does not fit stores nothing, says so, and fails none of the
-/// calls that share its transaction.
+/// R5, R21: a push that does not fit stores nothing and returns an error, and the calls
+/// that share its transaction succeed.
 #[test]
 fn a_push_that_does_not_fit_fails_alone() {
     let group_commit = group_commit();
@@ -91,7 +91,7 @@ fn a_push_that_does_not_fit_fails_alone() {
     assert_eq!(serve(&group_commit, Count).unwrap().ready, 2);
 }
 
-/// Stores a job and then fails.
+/// A call that stores a job and then fails.
 struct FailsAfterWriting;
 
 impl Call for FailsAfterWriting {
@@ -103,8 +103,8 @@ impl Call for FailsAfterWriting {
     }
 }
 
-/// R5: what a failed call wrote is taken back, and nothing of the others in its
-/// transaction is.
+/// R5: the writes of a failed call are rolled back, and those of the other calls in its
+/// transaction are not.
 #[test]
 fn a_failed_call_leaves_nothing() {
     let group_commit = group_commit();
@@ -120,7 +120,7 @@ fn a_failed_call_leaves_nothing() {
     assert_eq!(serve(&group_commit, Count).unwrap().ready, 2);
 }
 
-/// A file at its largest size still takes claims and settlements, which need no new
+/// A file at its maximum size still accepts claims and settlements, which need no new
 /// page.
 #[test]
 fn a_full_file_can_be_worked_empty() {
@@ -141,7 +141,7 @@ fn a_full_file_can_be_worked_empty() {
     serve(&group_commit, push_of(1000)).unwrap();
 }
 
-/// R22: a call whose caller has gone before it began is not begun.
+/// R22: a call whose caller was dropped before it began is not run.
 #[test]
 fn an_abandoned_call_is_not_begun() {
     let group_commit = group_commit();
@@ -153,7 +153,8 @@ fn an_abandoned_call_is_not_begun() {
     assert_eq!(serve(&group_commit, Count).unwrap().ready, 0);
 }
 
-/// R22: jobs that were leased for a caller that has gone are what is left to do.
+/// R22: a claim whose caller was dropped leaves a follow-up call that gives its jobs
+/// back.
 #[test]
 fn an_unheard_claim_is_given_back() {
     let group_commit = group_commit();
@@ -173,7 +174,8 @@ fn an_unheard_claim_is_given_back() {
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// A read whose end fails answers all the same, and the thread goes on working.
+/// A read whose closing statement fails still returns its result, and the thread
+/// continues to work.
 #[test]
 fn a_look_that_cannot_be_ended_leaves_no_transaction_open() {
     let mut group_commit = group_commit();
@@ -186,7 +188,7 @@ fn a_look_that_cannot_be_ended_leaves_no_transaction_open() {
     assert!(group_commit.conn.is_autocommit());
 }
 
-/// The first such statement fails with that code.
+/// The first execution of that statement fails with that code.
 fn failing_once(statement: &'static str, code: i32) -> AtStep {
     let failed = AtomicBool::new(false);
     Arc::new(move |side, sql| {
