@@ -103,7 +103,9 @@ impl From<rusqlite::Error> for Failure {
 fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
     match error.sqlite_error() {
         Some(found) => classify_code(found),
-        None => (Kind::Unusable, "the file has data that relq never writes; run an audit"),
+        None => {
+            (Kind::Unusable, "the file has data that relq never writes; run an audit")
+        }
     }
 }
 

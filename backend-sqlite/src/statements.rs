@@ -22,7 +22,7 @@ pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
 pub(crate) use working::{Held, ReadyRow};
 
-/// The text of a statement, from its file.
+/// The text of a statement, read from its file.
 macro_rules! sql {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql"))
@@ -30,7 +30,8 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// The key of the queue of that name, which is added if the file does not have it.
+/// The key of the queue with that name. The queue is added if the file does not have
+/// it.
 pub(crate) fn queue_key(
     conn: &Connection,
     steps: &Steps,
@@ -50,7 +51,7 @@ pub(crate) fn queue_key(
 }
 
 impl Store<'_> {
-    /// Executes a statement and answers how many rows it changed.
+    /// Executes a statement. Returns how many rows it changed.
     fn change(&self, sql: &str, params: impl Params) -> Result<usize, Failure> {
         let execute = || self.conn.prepare_cached(sql)?.execute(params);
         Ok(self.steps.step(sql, execute)?)
@@ -68,7 +69,7 @@ impl Store<'_> {
         Ok(self.steps.step(sql, query)?)
     }
 
-    /// Reads the row that has to be there.
+    /// Reads a row that must exist.
     fn read<T>(
         &self,
         sql: &str,
@@ -94,7 +95,7 @@ impl Store<'_> {
         Ok(self.steps.step(sql, query)?)
     }
 
-    /// As `list`, up to the first one that is not wanted.
+    /// As `list`, up to the first row that is not wanted.
     fn list_while<T>(
         &self,
         sql: &str,

@@ -8,10 +8,10 @@ use crate::failure::Failure;
 use crate::statements::{Ended, Found};
 use crate::store::{Store, WINDOW};
 
-/// Jobs that one transaction of a purge removes at most.
+/// The maximum number of jobs that one transaction of a purge removes.
 const PURGED_AT_ONCE: usize = 1000;
 
-/// Ends a job for good.
+/// Cancels a job.
 pub(crate) struct Cancel {
     pub(crate) job: JobId,
 }
@@ -52,7 +52,7 @@ fn state_of(found: &Found) -> Result<JobState, Failure> {
         .ok_or_else(|| Failure::unusable("a job is in no known state; run an audit"))
 }
 
-/// Whether claims go on.
+/// Pauses or resumes claims.
 pub(crate) enum Steer {
     Pause,
     Resume,
@@ -72,10 +72,11 @@ impl Call for Steer {
     }
 }
 
-/// Removes one page of the queue's jobs, and with the last all that it remembers.
+/// Removes one page of the queue's jobs. With the last page, also forgets all that the
+/// queue remembers.
 pub(crate) struct Purge;
 
-/// What one page of a purge did.
+/// The result of one page of a purge.
 pub(crate) struct Purged {
     pub(crate) jobs: u64,
     pub(crate) more: bool,

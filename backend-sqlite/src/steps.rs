@@ -1,25 +1,25 @@
-//! Where a test can stop or fail the database thread: before and after each
-//! statement. Without a test it is one look at an empty option.
+//! Hooks with which a test can stop or fail the database thread, before and after each
+//! statement. Without a test the cost is one check of an empty option.
 
 use std::{fmt, sync::Arc};
 
 use rusqlite::ffi;
 
-/// What a test has done at each step. It is called with the statement, before it
-/// begins and, if it did not fail, after it ended. An error before it is a result
-/// code of SQLite's, with which the statement fails instead of being executed.
+/// A test's hook. It is called with the statement before it begins and, if it succeeds,
+/// after it ended. If the hook returns an error before the statement, the statement
+/// fails with that SQLite result code and is not executed.
 pub type AtStep = Arc<dyn Fn(Side, &str) -> Result<(), i32> + Send + Sync>;
 
-/// On which side of a step.
+/// Whether a hook is called before or after a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// Nothing of it happened yet.
+    /// The statement has not been executed.
     Before,
-    /// All of it happened.
+    /// The statement has been executed.
     After,
 }
 
-/// The steps of a connection, watched or not.
+/// The hook of a connection, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Steps(Option<AtStep>);
 
@@ -28,7 +28,7 @@ impl Steps {
         Self(Some(watch))
     }
 
-    /// Executes one statement.
+    /// Executes one statement, with the hook around it.
     pub(crate) fn step<T>(
         &self,
         sql: &str,

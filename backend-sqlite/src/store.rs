@@ -1,4 +1,5 @@
-//! What a call works on: a connection inside a transaction, and the moment it is.
+//! What a call runs on: a connection inside a transaction, and the time of the
+//! transaction.
 
 use std::{cell::Cell, time::Duration};
 
@@ -16,16 +17,16 @@ pub(crate) struct Store<'a> {
     pub(crate) conn: &'a Connection,
     /// The queue's key in the file.
     pub(crate) queue: i64,
-    /// Read once, after the transaction began: the store's clock (R18).
+    /// The time of the store's clock, read once after the transaction began (R18).
     pub(crate) now: Timestamp,
     pub(crate) random: &'a dyn Randomness,
-    /// Set when waiting claims have something to look at.
+    /// Set if waiting claims must look again.
     pub(crate) wakes: &'a Cell<bool>,
     pub(crate) steps: &'a Steps,
 }
 
 impl Store<'_> {
-    /// Asks that waiting claims are woken once the transaction is committed.
+    /// Requests that waiting claims are woken once the transaction is committed.
     pub(crate) fn wake_claims(&self) {
         self.wakes.set(true);
     }
@@ -40,13 +41,13 @@ impl Store<'_> {
         self.now_ms().saturating_add(ms(duration))
     }
 
-    /// How long until that time; zero when it has passed.
+    /// How long until that time; zero if it has passed.
     pub(crate) fn until(&self, ms: i64) -> Duration {
         Timestamp::from_unix_ms(ms).since(self.now)
     }
 }
 
-/// In milliseconds, rounded up, so that nothing is early (R14).
+/// Milliseconds, rounded up, so that no job is due or expires early (R14).
 pub(crate) fn ms(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Waking the claims that wait, at once, for all queues of this process that are on
-//! the same file.
+//! Wakes waiting claims at once, for all queues of this process that are on the same
+//! file.
 
 use std::{
     collections::HashMap,
@@ -10,24 +10,24 @@ use std::{
 use relq_core::QueueName;
 use tokio::sync::watch;
 
-/// A notifier that all handles of one queue on one file share. It counts its notifications, so
-/// none is missed between a look and the wait that follows it.
+/// A notifier that all handles of one queue on one file share. It counts its
+/// notifications, so that none is missed between a look and the wait after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Notifier(Arc<watch::Sender<u64>>);
 
 type Notifiers = HashMap<(PathBuf, QueueName), Weak<watch::Sender<u64>>>;
 
-/// The notifiers of this process. It has to be one list for all handles: a library that
+/// The notifiers of this process. All handles share this list, because a library that
 /// pushes and one that works need not know of each other.
 static NOTIFIERS: OnceLock<Mutex<Notifiers>> = OnceLock::new();
 
 impl Notifier {
-    /// A notifier of its own.
+    /// A notifier that no other handle shares.
     pub(crate) fn alone() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }
 
-    /// The notifier of that queue on that file, which is named by its canonical path.
+    /// The notifier of that queue on the file with that canonical path.
     pub(crate) fn of(file: &Path, queue: &QueueName) -> Self {
         let notifiers = NOTIFIERS.get_or_init(Mutex::default);
         let mut notifiers = notifiers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl Notifier {
         notifier
     }
 
-    /// Wakes all that listen.
+    /// Wakes all listeners.
     pub(crate) fn notify(&self) {
         self.0.send_modify(|count| *count = count.wrapping_add(1));
     }

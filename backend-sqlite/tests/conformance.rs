@@ -1,4 +1,4 @@
-//! The rules that every backend keeps, judged on this one.
+//! The conformance suite, run on this backend.
 
 use std::{path::Path, sync::Arc};
 
@@ -17,7 +17,7 @@ impl Subject for Sqlite {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        // Nobody cuts the power here, so that nothing has to wait for the disk.
+        // No test cuts the power, so no commit needs to wait for the disk.
         let config = SqliteConfig::file(Path::new(endpoint).join("jobs.db"))
             .durability(Durability::Normal)
             .environment(environment.clone());

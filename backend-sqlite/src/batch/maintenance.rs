@@ -31,8 +31,8 @@ pub(crate) fn recover(store: &Store<'_>, page: u32) -> Result<(), Failure> {
     store.remove_batches(page)
 }
 
-/// Each batch is looked at once, so that one whose count is damaged, and tells of pieces
-/// that are not there, holds up nobody.
+/// Each batch is visited once, so that a batch with a damaged count, which includes
+/// pieces that do not exist, does not block the others.
 fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
     let (mut room, mut last) = (most, None);
     while room > 0

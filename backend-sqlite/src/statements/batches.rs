@@ -1,4 +1,4 @@
-//! What batches read and write.
+//! Statements of batches.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use super::working::{ReadyRow, read_ready};
 use crate::failure::Failure;
 use crate::store::{Store, ms};
 
-/// A batch whose pieces have all ended and that gets no more.
+/// A sealed batch whose pieces have all ended.
 pub(crate) struct EndedBatch {
     pub(crate) batch: i64,
     pub(crate) id: String,
@@ -21,7 +21,7 @@ pub(crate) struct EndedBatch {
 
 /// The job that a batch's completion pushes, as a row of `completions`.
 pub(crate) struct CompletionRow {
-    /// None for the batch's own queue.
+    /// `None` for the batch's own queue.
     pub(crate) queue_name: Option<String>,
     pub(crate) payload: Vec<u8>,
     pub(crate) headers: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ pub(crate) struct CompletionRow {
     pub(crate) lease_ms: Option<u64>,
 }
 
-/// A piece that was removed while it waited.
+/// A waiting piece that was removed.
 pub(crate) struct Dropped {
     pub(crate) job: i64,
     pub(crate) id: String,
@@ -40,7 +40,7 @@ pub(crate) struct Dropped {
 }
 
 impl Store<'_> {
-    /// Makes a batch and answers its key; none when there is one of its id.
+    /// Creates a batch and returns its key; `None` if its id exists.
     pub(crate) fn add_batch(&self, batch: &NewBatch) -> Result<Option<i64>, Failure> {
         let params = params![
             self.queue,
@@ -94,7 +94,7 @@ impl Store<'_> {
         self.find(sql!("batch_read"), params, read_row)?.map(status).transpose()
     }
 
-    /// Batches behind that id, in the order of their ids.
+    /// Batches after that id, in the order of their ids.
     pub(crate) fn list_batches(
         &self,
         after: Option<&BatchId>,
@@ -105,7 +105,7 @@ impl Store<'_> {
         page.into_iter().map(status).collect()
     }
 
-    /// Counts pieces that were just added, and are ready.
+    /// Counts pieces that were just added and are ready.
     pub(crate) fn count_added(&self, batch: i64, pieces: usize) -> Result<(), Failure> {
         self.change(sql!("batch_count"), params![batch, pieces])?;
         Ok(())
@@ -135,8 +135,8 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Ready pieces of the batch that is next, as many as it has slots free and as far as
-    /// they are wanted.
+    /// Ready pieces of the next batch, as many as it has free slots and as `wanted`
+    /// accepts.
     pub(crate) fn next_pieces(
         &self,
         most: usize,
@@ -159,7 +159,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// The next cancelled batch with pieces that wait, behind `last`.
+    /// The next cancelled batch after `last` that has waiting pieces.
     pub(crate) fn batch_to_empty(
         &self,
         last: Option<i64>,
@@ -168,7 +168,7 @@ impl Store<'_> {
         self.find(sql!("batch_to_empty"), params, |row| row.get(0))
     }
 
-    /// Removes pieces that wait; their bodies stay.
+    /// Removes waiting pieces. Their bodies stay.
     pub(crate) fn drop_pieces(
         &self,
         batch: i64,
@@ -197,7 +197,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Takes the job out that the batch's completion pushes.
+    /// Removes and returns the job that the batch's completion pushes.
     pub(crate) fn take_completion(
         &self,
         batch: i64,
@@ -216,20 +216,20 @@ impl Store<'_> {
         })
     }
 
-    /// Whether a batch has something left to be done.
+    /// Whether a batch needs maintenance.
     pub(crate) fn needs_maintenance(&self) -> Result<bool, Failure> {
         let params = params![self.queue, self.now_ms()];
         self.read(sql!("batch_maintenance"), params, |row| row.get(0))
     }
 
-    /// Removes up to `most` batches that were kept for long enough.
+    /// Removes up to `most` batches whose retention has expired.
     pub(crate) fn remove_batches(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.queue, self.now_ms(), most];
         self.change(sql!("batch_remove"), params)?;
         Ok(())
     }
 
-    /// Closes all batches for good, without a completion.
+    /// Closes all batches permanently, without a completion.
     pub(crate) fn close_batches(&self) -> Result<(), Failure> {
         self.change(sql!("purge_completions"), [self.queue])?;
         self.change(sql!("purge_close_batches"), params![self.queue, self.now_ms()])?;
@@ -237,7 +237,7 @@ impl Store<'_> {
     }
 }
 
-/// A row as it is read: what is not text or a number is checked later.
+/// A row as it is read. Values that are not text or numbers are checked later.
 struct BatchRow {
     id: String,
     state: String,
@@ -277,7 +277,7 @@ fn status(row: BatchRow) -> Result<BatchStatus, Failure> {
     status.dropped = rest.ok_or_else(|| damaged("its pieces are miscounted"))?;
     status.state = read_state(&row.state)?;
     status.priority = BatchPriority::new(row.priority)
-        .ok_or_else(|| damaged("its priority is above all"))?;
+        .ok_or_else(|| damaged("its priority is too high"))?;
     status.limit = row.slots.and_then(NonZeroU32::new);
     status.metadata = Bytes::from(row.metadata);
     (status.total, status.done, status.failed) = (total, done, failed);

@@ -1,4 +1,4 @@
-//! The ways out of a state: settled, given back, buried, removed.
+//! Statements that end a state: settled, given back, buried, removed.
 
 use rusqlite::params;
 
@@ -17,7 +17,7 @@ impl Store<'_> {
         self.forget_body(job, id_to_keep)
     }
 
-    /// Removes the body of a job that is gone. A client-made id is remembered (R4).
+    /// Removes the body of a job that was removed. A client-made id is remembered (R4).
     pub(crate) fn forget_body(
         &self,
         job: i64,
@@ -36,7 +36,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Buries a job; without an error it keeps the last one it had.
+    /// Buries a job. Without a new error it keeps its last one.
     pub(crate) fn bury(
         &self,
         job: i64,
@@ -47,7 +47,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Takes a failed job back for a later time (ms).
+    /// Schedules a failed job for a later time (ms).
     pub(crate) fn retry_at(
         &self,
         job: i64,
@@ -59,7 +59,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Takes a failed job back at once, to the back of the queue.
+    /// Makes a failed job ready at once, at the back of the queue.
     pub(crate) fn retry_now(&self, job: i64, error: &str) -> Result<(), Failure> {
         let turn = self.take_turns(1)?;
         let due: Option<i64> = None;

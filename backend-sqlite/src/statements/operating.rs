@@ -1,4 +1,4 @@
-//! What an operator reads and writes.
+//! Statements of operator calls.
 
 use relq_core::{JobState, Stats};
 use rusqlite::{Row, params};
@@ -11,7 +11,7 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeekKey(pub(crate) i64, pub(crate) i64);
 
-/// A job as it stands in the file, in any state.
+/// A job as it is stored in the file, in any state.
 pub(crate) struct Peeked {
     pub(crate) key: PeekKey,
     pub(crate) id: String,
@@ -31,7 +31,7 @@ pub(crate) struct Peeked {
     pub(crate) batch: Option<String>,
 }
 
-/// The place of a dead job among the dead.
+/// The position of a dead job among the dead jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeadKey {
     pub(crate) since: i64,
@@ -39,7 +39,7 @@ pub(crate) struct DeadKey {
 }
 
 impl DeadKey {
-    /// Before all others.
+    /// The position before all dead jobs.
     pub(crate) const START: Self = Self { since: i64::MIN, job: i64::MIN };
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Found {
     pub(crate) keeps_id: bool,
     pub(crate) state: String,
     pub(crate) token: Option<Vec<u8>>,
-    /// When it is due, or its lease ends (ms).
+    /// When the job is due, or when its lease ends (ms).
     pub(crate) at: Option<i64>,
     /// The key of its batch.
     pub(crate) batch: Option<i64>,
@@ -104,7 +104,7 @@ impl Store<'_> {
         })
     }
 
-    /// Dead jobs from behind `after` up to `last`.
+    /// Dead jobs after `after`, up to `last`.
     pub(crate) fn dead_page(
         &self,
         after: DeadKey,
@@ -149,13 +149,13 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Stops claims, or lets them go on.
+    /// Pauses or resumes claims.
     pub(crate) fn set_paused(&self, paused: i64) -> Result<(), Failure> {
         self.change(sql!("queue_pause"), params![self.queue, paused])?;
         Ok(())
     }
 
-    /// Removes up to `most` jobs with their bodies and answers how many.
+    /// Removes up to `most` jobs with their bodies. Returns how many.
     pub(crate) fn purge_page(&self, most: usize) -> Result<usize, Failure> {
         let jobs: Vec<i64> =
             self.list(sql!("purge_page"), params![self.queue, most], |row| row.get(0))?;
@@ -163,7 +163,8 @@ impl Store<'_> {
         Ok(jobs.len())
     }
 
-    /// Begins the counters anew and forgets all ids, answers, leases and batches.
+    /// Resets the counters and forgets all ids, push calls, cancelled leases and
+    /// batches.
     pub(crate) fn forget_all(&self) -> Result<(), Failure> {
         self.change(sql!("queue_reset"), [self.queue])?;
         self.change(sql!("purge_ended_ids"), [self.queue])?;
@@ -173,19 +174,19 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// What SQLite finds wrong with the file, a sentence each.
+    /// Problems that SQLite finds in the file, a sentence each.
     pub(crate) fn check_file(&self) -> Result<Vec<String>, Failure> {
         let found: Vec<String> =
             self.list("PRAGMA integrity_check", [], |row| row.get(0))?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// What does not fit together in the tables, a sentence each.
+    /// Inconsistencies between the tables, a sentence each.
     pub(crate) fn check_tables(&self) -> Result<Vec<String>, Failure> {
         self.list(sql!("audit"), [self.queue], |row| row.get(0))
     }
 
-    /// All headers that jobs have, with the ids of the jobs.
+    /// The headers of all jobs that have any, with the ids of the jobs.
     pub(crate) fn each_headers(
         &self,
         mut see: impl FnMut(&str, &[u8]),

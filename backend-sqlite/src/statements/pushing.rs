@@ -1,4 +1,4 @@
-//! What a push reads and writes.
+//! Statements of a push.
 
 use rusqlite::params;
 
@@ -11,9 +11,9 @@ pub(crate) struct JobRow<'a> {
     pub(crate) id: &'a str,
     pub(crate) keeps_id: bool,
     pub(crate) priority: u8,
-    /// The place of a ready job; none for a scheduled one.
+    /// The position of a ready job; `None` for a scheduled one.
     pub(crate) turn: Option<i64>,
-    /// The time of a scheduled job (ms); none for a ready one.
+    /// The due time of a scheduled job (ms); `None` for a ready one.
     pub(crate) due: Option<i64>,
     pub(crate) max_attempts: u16,
     pub(crate) lease_ms: Option<i64>,
@@ -32,7 +32,7 @@ pub(crate) struct Holder {
 }
 
 impl Store<'_> {
-    /// The number of jobs and the answers of the push call with that token.
+    /// The number of jobs and the results of the push call with that token.
     pub(crate) fn find_push_call(
         &self,
         token: &str,
@@ -53,7 +53,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Whether a job has that id, or had it a short while ago.
+    /// Whether a job has that id, or had it a short time ago.
     pub(crate) fn is_id_taken(&self, id: &str) -> Result<bool, Failure> {
         let params = params![self.queue, id, self.now_ms()];
         self.read(sql!("id_find"), params, |row| row.get(0))
@@ -70,7 +70,7 @@ impl Store<'_> {
         })
     }
 
-    /// Stores a job and answers its key.
+    /// Stores a job and returns its key.
     pub(crate) fn add_job(&self, job: &JobRow<'_>) -> Result<i64, Failure> {
         let state = if job.due.is_some() { "scheduled" } else { "ready" };
         let params = params![
@@ -106,7 +106,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Makes up to `most` due jobs ready and answers how many.
+    /// Makes up to `most` due jobs ready. Returns how many.
     pub(crate) fn promote_due(&self, most: u32) -> Result<usize, Failure> {
         let now = self.now_ms();
         let due = sql!("due_count");
@@ -119,18 +119,19 @@ impl Store<'_> {
         self.change(sql!("due_promote"), params![self.queue, now, turn, count])
     }
 
-    /// The first of `count` turns that are nobody else's. Callers promote what is
-    /// due before they take turns for jobs that become ready only now (R13).
+    /// Takes `count` turns that no other job has, and returns the first. Callers
+    /// promote due jobs before they take turns for jobs that become ready only now
+    /// (R13).
     pub(crate) fn take_turns(&self, count: u32) -> Result<i64, Failure> {
         self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
     }
 
-    /// Whether there is something to forget.
+    /// Whether there are expired ids, push calls or cancelled leases to forget.
     pub(crate) fn has_outdated(&self) -> Result<bool, Failure> {
         self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
     }
 
-    /// Forgets up to `most` of each kind of what need not be remembered.
+    /// Forgets up to `most` expired ids, push calls and cancelled leases each.
     pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.now_ms(), most];
         self.change(sql!("sweep_ended_ids"), params)?;

@@ -1,4 +1,4 @@
-//! Every statement is looked at as SQLite would carry it out.
+//! Checks of the query plan that SQLite makes for every statement.
 
 use std::{fs, path::Path};
 
@@ -6,9 +6,9 @@ use rusqlite::Connection;
 
 use crate::schema::VERSIONS;
 
-/// What may read whole tables: an audit does nothing else.
+/// Statements that may read whole tables: only those of an audit.
 const READS_EVERYTHING: &str = "audit";
-/// What sorts, and no more than one page that an index has put in order already.
+/// Statements that may sort: at most one page, which an index has already ordered.
 const SORTS_A_PAGE: [&str; 2] = ["due_promote.sql", "peek_ready.sql"];
 
 fn plan(conn: &Connection, sql: &str) -> String {
@@ -21,7 +21,7 @@ fn plan(conn: &Connection, sql: &str) -> String {
     lines.join("\n")
 }
 
-/// All statements but the schema: their file names and texts.
+/// All statements except the schema: their file names and texts.
 fn statements() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
     fs::read_dir(folder)
@@ -43,7 +43,7 @@ fn tables() -> Connection {
     conn
 }
 
-/// The cost of a call does not grow with the number of jobs, beyond its logarithm.
+/// The cost of a call does not grow with the number of jobs, except by its logarithm.
 #[test]
 fn no_statement_reads_a_whole_table_or_sorts_one() {
     let conn = tables();
@@ -63,7 +63,7 @@ fn no_statement_reads_a_whole_table_or_sorts_one() {
     }
 }
 
-/// A statement without a header does not say what its numbers mean.
+/// Every statement has a header that says what its parameters mean.
 #[test]
 fn every_statement_says_what_it_is_for() {
     for (name, sql) in statements() {

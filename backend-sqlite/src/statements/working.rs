@@ -1,4 +1,4 @@
-//! What claims, heartbeats and reapers read and write.
+//! Statements of claims, heartbeats and reapers.
 
 use rusqlite::{Row, params};
 
@@ -6,7 +6,7 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// What a claim would find.
+/// The result of a look for claimable jobs.
 pub(crate) struct Look {
     pub(crate) is_paused: bool,
     pub(crate) has_ready: bool,
@@ -23,7 +23,7 @@ pub(crate) struct ReadyRow {
     pub(crate) max_attempts: u16,
     pub(crate) lease_ms: Option<u64>,
     pub(crate) expires_at: Option<i64>,
-    /// None when the body is missing.
+    /// `None` if the body is missing.
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) headers: Option<Vec<u8>>,
     /// The id of the batch that it is a piece of.
@@ -58,7 +58,7 @@ impl Store<'_> {
         })
     }
 
-    /// The jobs that are next to be served and of no batch, as far as they are wanted.
+    /// The next ready jobs without a batch, as many as `wanted` accepts.
     pub(crate) fn next_ready(
         &self,
         most: usize,
@@ -81,7 +81,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// The job that this lease holds; none when the lease was lost.
+    /// The job that this lease holds; `None` if the lease was lost.
     pub(crate) fn find_lease(
         &self,
         job: i64,
@@ -99,7 +99,7 @@ impl Store<'_> {
         })
     }
 
-    /// Whether the lease was still held and now runs until that time (ms).
+    /// Extends the lease until that time (ms). Returns whether it was still held.
     pub(crate) fn extend_lease(
         &self,
         job: i64,
@@ -119,12 +119,12 @@ impl Store<'_> {
         self.read(sql!("worker_holds"), params![self.queue, worker], |row| row.get(0))
     }
 
-    /// Gives back all that a worker holds and answers how many jobs.
+    /// Gives back all jobs that a worker holds. Returns how many.
     pub(crate) fn release_worker(&self, worker: &str) -> Result<usize, Failure> {
         self.change(sql!("worker_release"), params![self.queue, worker])
     }
 
-    /// Takes back up to `most` jobs whose lease has ended; answers their new states.
+    /// Recovers up to `most` jobs whose lease has expired. Returns their new states.
     pub(crate) fn recover_expired(&self, most: u32) -> Result<Vec<String>, Failure> {
         let params = params![self.queue, self.now_ms(), most];
         self.list(sql!("expired_recover"), params, |row| row.get(0))
@@ -152,7 +152,7 @@ pub(super) fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
 }
 
 impl Held {
-    /// The id, if it is to be remembered after the job's end.
+    /// The id, if it must be remembered after the job's end.
     pub(crate) fn id_to_keep(&self) -> Option<&str> {
         self.keeps_id.then_some(&self.id)
     }

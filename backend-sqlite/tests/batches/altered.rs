@@ -1,10 +1,10 @@
-//! A file whose triggers count otherwise than the schema says.
+//! A file whose triggers are changed, so that they count wrongly.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-/// What is to stand in a trigger in place of something else.
+/// A replacement of text in a trigger.
 #[derive(Clone, Copy)]
 pub(crate) struct Alteration {
     pub(crate) trigger: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct Alteration {
 }
 
 impl Alteration {
-    /// Changes the file, once.
+    /// Changes the trigger in the file, once.
     pub(crate) fn apply(self, file: &Path) {
         let conn = Connection::open(file).unwrap();
         conn.busy_timeout(std::time::Duration::from_secs(5)).unwrap();

@@ -1,5 +1,5 @@
-//! What batches do to a file: one of an older relq is brought up, and nothing is left
-//! in it of what has ended.
+//! Batches and the file: a file of an older relq is migrated, and ended batches leave
+//! nothing behind.
 
 use std::{
     num::NonZeroU32,
@@ -24,7 +24,8 @@ fn ask(max: u32) -> ClaimRequest {
     ClaimRequest::new(worker, LEASE).max(NonZeroU32::new(max).unwrap())
 }
 
-/// A file as the first version of the schema has it: a job is ready, another leased.
+/// A file with the first version of the schema: one job is ready, another one is
+/// leased.
 fn make_old_file(file: &Path) {
     let conn = Connection::open(file).unwrap();
     conn.execute_batch(include_str!("../../sql/schema_1.sql")).unwrap();
@@ -43,7 +44,7 @@ fn make_old_file(file: &Path) {
     conn.pragma_update(None, "application_id", relq).unwrap();
 }
 
-/// R1: the jobs of a file without batches are there when it has them.
+/// R1: jobs in a file of version 1 are still there after its migration to batches.
 #[tokio::test]
 async fn an_older_file_is_brought_up_with_its_jobs() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +72,8 @@ fn rows(file: &Path) -> Vec<(&'static str, u64)> {
     ["batches", "completions", "jobs", "bodies"].map(count).to_vec()
 }
 
-/// B6: of batches that were done, failed, cancelled, empty and removed nothing is left.
+/// B6: batches that were done, failed, cancelled or empty leave nothing behind once
+/// they are removed.
 #[tokio::test]
 async fn nothing_is_left_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,8 +128,8 @@ async fn memory_refuses_a_completion_elsewhere() {
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 }
 
-/// B7: where a batch counts pieces that it does not have, a cancel and a recovery drop
-/// those that are there and end; the audit tells of the damage (R23).
+/// B7: if a batch counts pieces that it does not have, a cancel and a recovery drop the
+/// existing pieces and end; the audit reports the damage (R23).
 #[tokio::test]
 async fn a_damaged_count_stops_no_cancel() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Each mutant, and what catches it.
+//! Each mutant, and the case that catches it.
 
 use std::{
     path::Path,
@@ -15,7 +15,7 @@ use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 use crate::altered::Alteration;
 use crate::overrides::*;
 
-/// What is done wrong.
+/// The error that a mutant has.
 #[derive(Clone)]
 enum Flaw {
     Override(Arc<dyn Override>),
@@ -24,7 +24,7 @@ enum Flaw {
 
 struct Mutant {
     flaw: Flaw,
-    /// Actors come at once, and the file is changed by the first.
+    /// Actors open their queues concurrently; the first one changes the file.
     opening: Mutex<()>,
 }
 
@@ -91,7 +91,7 @@ overridden! {
 }
 
 overridden! {
-    /// B2: also where the second ack is that of a redelivery.
+    /// B2: the same if the second ack is of a redelivery.
     acks_of_redeliveries_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_redelivered_piece_counts_once", "B2"
 }
@@ -103,7 +103,7 @@ overridden! {
 }
 
 overridden! {
-    /// B5: who comes late never learns.
+    /// B5: a listener that comes late never learns of the completion.
     a_completion_reported_to_listeners_alone_is_caught: TellsListeners,
         "batches::a_completion_is_read_later", "it was told at once"
 }
@@ -115,19 +115,19 @@ overridden! {
 }
 
 overridden! {
-    /// B3, R24: nor does who leaves give it back.
+    /// B3, R24: the slot of a released worker is not given back either.
     a_slot_that_leaves_with_its_worker_is_caught: LosesSlots::default(),
         "batches::released_slots_come_back", "left: 0\n right: 2"
 }
 
 overridden! {
-    /// R5: one piece that is refused leaves the others there.
+    /// R5: if one piece is refused, the pieces before it stay.
     pieces_added_one_by_one_are_caught: AddsOneByOne,
         "batches::pieces_are_added_all_or_none", "left: (1, 1)\n right: (0, 0)"
 }
 
 overridden! {
-    /// B7: what is cancelled in words alone goes on.
+    /// B7: a cancelled batch still runs, because only its reported state changes.
     a_cancel_in_words_is_caught: CancelsInWords,
         "batches::a_cancelled_batch_gives_nothing", "Some(Cancelled)"
 }
@@ -149,7 +149,7 @@ altered! {
 }
 
 altered! {
-    /// B3: nobody counts the slots in use.
+    /// B3: the slots in use are not counted.
     a_limit_that_does_not_hold_is_caught: "piece_moved",
         "leased = leased + (new.state = 'leased') - (old.state = 'leased'),"
             => "leased = 0,",
@@ -172,7 +172,7 @@ altered! {
 }
 
 altered! {
-    /// B3: random sequences see a slot that is not given back, too.
+    /// B3: random sequences, too, catch a slot that is not given back.
     a_slot_that_leaks_now_and_then_is_caught: "piece_moved",
         "- (old.state = 'leased')"
             => "- (old.state = 'leased' AND new.state <> 'ready')",
@@ -180,7 +180,7 @@ altered! {
 }
 
 overridden! {
-    /// B2: and a count that is off by one.
+    /// B2: a count that is off by one is caught by random sequences, too.
     a_count_of_acks_is_caught_in_a_sequence: CountsAcks::default(),
         "batches::anything_goes_by_the_rules", "B2"
 }

@@ -1,4 +1,4 @@
-//! What other systems' batches did wrong, done on this one.
+//! Errors that the batches of other systems had, reproduced on this backend.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
 use relq_core::*;
 
-/// Which batch a job is a piece of, learnt from what was claimed.
+/// Which batch each claimed job is a piece of.
 #[derive(Default)]
 pub(crate) struct Pieces(Mutex<HashMap<JobId, BatchId>>);
 
@@ -29,7 +29,7 @@ impl Pieces {
     }
 }
 
-/// Counts acks, whatever became of them: a counter that is moved by itself.
+/// Counts every ack, whatever its result: the counter is separate from the jobs.
 #[derive(Default)]
 pub(crate) struct CountsAcks {
     pieces: Pieces,
@@ -74,7 +74,7 @@ impl Override for CountsAcks {
     }
 }
 
-/// Completes a batch as soon as none of its pieces is left, though more may come.
+/// Completes a batch as soon as none of its pieces is left, although more may be added.
 #[derive(Default)]
 pub(crate) struct CompletesWhileOpen(Pieces);
 
@@ -106,7 +106,7 @@ impl Override for CompletesWhileOpen {
     }
 }
 
-/// Tells of a completion those alone who listen while it happens.
+/// Reports a completion only to clients that listen when it happens.
 pub(crate) struct TellsListeners;
 
 #[async_trait]
@@ -126,7 +126,7 @@ impl Override for TellsListeners {
     }
 }
 
-/// Keeps a token for each slot, which only a settlement gives back.
+/// Takes a token for each slot, which only a settlement gives back.
 #[derive(Default)]
 pub(crate) struct LosesSlots {
     pieces: Pieces,
@@ -205,7 +205,7 @@ impl Override for AddsOneByOne {
     }
 }
 
-/// Says of a batch that it is cancelled, and lets its pieces go on.
+/// Reports a batch as cancelled, but lets its pieces run.
 pub(crate) struct CancelsInWords;
 
 #[async_trait]

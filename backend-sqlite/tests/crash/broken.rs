@@ -1,4 +1,4 @@
-//! A queue that breaks one promise, and keeps the others as SQLite does.
+//! A queue that breaks one promise, and otherwise behaves like SQLite.
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -11,28 +11,28 @@ use relq_core::{
 };
 use relq_sqlite::SqliteQueue;
 
-/// What it does worse.
+/// The promise that it breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// A batch is stored job by job (R5).
+    /// A call with many jobs is stored job by job (R5).
     PushesOneByOne,
-    /// What a worker says is carried out job by job, and is half said (R8).
+    /// A settlement is carried out job by job, so a part of it can be lost (R8).
     SettlesOneByOne,
-    /// A push that finds the disk full is answered as if it were stored (R1).
+    /// A push on a full disk returns Ok (R1).
     DropsWhenFull,
-    /// Who lost a lease ends the job all the same, by its id (R7).
+    /// A worker that lost a lease still ends the job, by its id (R7).
     SettlesById,
     /// Dead jobs are removed and then pushed again (R3).
     RedrivesInTwoSteps,
-    /// What is claimed is gone from the store at once (R1).
+    /// A claimed job is removed from the store at once (R1).
     ClaimsForGood,
-    /// A batch's completion is pushed by who ended it, in a step of its own (B5).
+    /// The worker that ends a batch pushes its completion in a separate step (B5).
     CompletesInTwoSteps,
-    /// Pieces are added without the token that they came with (R4).
+    /// Pieces are added without their push token (R4).
     AddsWithoutToken,
 }
 
-/// SQLite, with a flaw.
+/// SQLite with one flaw.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) queue: SqliteQueue,
@@ -73,7 +73,7 @@ impl Broken {
         let taken = self.queue.claim(ask).await?;
         let done =
             |one: &Delivery| Settlement::new(one.receipt.clone(), Disposition::Done);
-        // Where that fails the jobs are leased still, and nothing is broken.
+        // If this fails, the jobs are still leased, and no promise is broken.
         drop(self.queue.settle(&taken.iter().map(done).collect::<Vec<_>>()).await);
         Ok(taken)
     }

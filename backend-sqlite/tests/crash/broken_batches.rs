@@ -11,7 +11,7 @@ use relq_core::{
 use crate::broken::{Broken, Flaw};
 
 impl Broken {
-    /// Settles, and then sees whether that was the end of the suite's batch.
+    /// Settles, and then checks whether the suite's batch has ended.
     pub(crate) async fn complete_in_two_steps(
         &self,
         done: &[Settlement],
@@ -47,7 +47,7 @@ impl BatchQueue for Broken {
         token: Option<&PushToken>,
     ) -> Result<Added, Error> {
         match self.flaw {
-            // Repeated, it is done twice.
+            // Without the token, a repeated call adds the pieces twice.
             Flaw::AddsWithoutToken => self.queue.add(batch, pieces, None).await,
             _ => self.queue.add(batch, pieces, token).await,
         }

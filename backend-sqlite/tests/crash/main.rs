@@ -1,5 +1,5 @@
-//! Every statement of this backend, hit by faults: processes killed before and after it,
-//! disks that are full or fail at it, locks, and a process that stands still at it.
+//! Faults at every statement of this backend: the process is killed before and after
+//! it, the disk is full or fails, the file is locked, or the process freezes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,8 +12,8 @@ use relq_conformance::{
     sqlite::{SQLITE, statements},
 };
 
-/// R1, R3, R5, R7, R8, R9, R21, R23: each call is whole or not at all, nothing is
-/// lost, invented or left behind, whatever happens at whichever statement.
+/// R1, R3, R5, R7, R8, R9, R21, R23: each call happens completely or not at all, and
+/// nothing is lost, invented or left behind, whatever fault hits whichever statement.
 #[test]
 fn every_statement_bears_every_fault() {
     let child = Child::Test("every_statement_bears_every_fault");
@@ -23,7 +23,7 @@ fn every_statement_bears_every_fault() {
     assert!(tally.unsupported.is_empty(), "{:?}", tally.unsupported);
     assert_eq!(tally.faults_fired, tally.runs);
     assert!(tally.is_covered(), "{:#?}", tally.coverage);
-    // COVERAGE: no statement is passed by.
+    // COVERAGE: no statement is left out.
     assert_ne!(statements().count(), 0);
     for name in statements() {
         assert!(tally.coverage.contains_key(name), "{name} was never hit");

@@ -1,4 +1,5 @@
-//! Many callers of one handle: their calls share transactions and nothing else.
+//! Many callers of one handle: their calls share transactions and do not affect each
+//! other.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -9,7 +10,7 @@ use relq_core::{
 
 use crate::fixture::{Folder, LONG, ask, eventually, many, open, raw};
 
-/// R6: what a hundred tasks claim at once is claimed once.
+/// R6: a job that a hundred tasks try to claim at once is claimed once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_that_share_a_transaction_stay_apart() {
     let folder = Folder::new();
@@ -34,7 +35,7 @@ async fn calls_that_share_a_transaction_stay_apart() {
     assert_eq!(queue.stats().await.unwrap().finished, 100);
 }
 
-/// R5: a call that is refused inside a shared transaction fails no other.
+/// R5: a call that is refused inside a shared transaction fails no other call.
 #[tokio::test]
 async fn a_refused_call_fails_no_other() {
     let folder = Folder::new();
@@ -44,7 +45,7 @@ async fn a_refused_call_fails_no_other() {
     let gate = raw(&folder.file());
     gate.execute_batch("BEGIN IMMEDIATE").unwrap();
 
-    // While the file is locked the first waits, and the others gather behind it.
+    // While the file is locked the first call waits, and the others queue behind it.
     let two: [NewJob; 2] = ["two".into(), "three".into()];
     let open_proxy = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -63,7 +64,7 @@ async fn a_refused_call_fails_no_other() {
     assert_eq!(queue.stats().await.unwrap().ready, 4);
 }
 
-/// R22: what a claim leased for a caller that has gone is given back at once.
+/// R22: jobs leased for a claim whose caller was dropped are given back at once.
 #[tokio::test]
 async fn a_dropped_claim_strands_nothing() {
     let folder = Folder::new();
@@ -85,7 +86,8 @@ async fn a_dropped_claim_strands_nothing() {
     assert_eq!(claimed.attempt(), 1);
 }
 
-/// Dropped at any moment, a call is done or not done, and the file stays whole.
+/// A call that is dropped at any moment happens completely or not at all, and the file
+/// stays intact.
 #[tokio::test]
 async fn dropped_calls_leave_the_file_whole() {
     let folder = Folder::new();
@@ -113,8 +115,8 @@ async fn dropped_calls_leave_the_file_whole() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// The database thread ends with its handle, which closes the file: the log is
-/// written back and removed.
+/// The database thread ends with its handle and closes the file: the log is written
+/// back and removed.
 #[tokio::test]
 async fn a_dropped_handle_closes_its_file() {
     let folder = Folder::new();
@@ -128,7 +130,7 @@ async fn a_dropped_handle_closes_its_file() {
     eventually("the log is gone", || async { !log.exists() }).await;
 }
 
-/// It works where no timer and no reactor of the runtime's is enabled.
+/// The queue works on a runtime without a timer and without a reactor.
 #[test]
 fn a_bare_runtime_is_enough() {
     let folder = Folder::new();

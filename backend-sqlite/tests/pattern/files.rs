@@ -1,5 +1,4 @@
-//! Files that are not what a queue needs: refused with a reason, and left as they
-//! are.
+//! Files that a queue cannot use: they are refused with a reason, and not changed.
 
 use std::{fs, path::Path};
 
@@ -68,7 +67,7 @@ async fn the_database_of_another_program_is_left_as_it_is() {
     assert_eq!(contents(folder.path()), before);
 }
 
-/// A log that its owner did not write back yet is not written back by relq.
+/// relq does not write back a log that the database's owner has not written back yet.
 #[tokio::test]
 async fn the_log_of_another_program_is_left_as_it_is() {
     let folder = Folder::new();
@@ -123,7 +122,7 @@ async fn a_file_in_a_missing_folder_is_refused() {
     assert!(error.full_message().contains("missing"), "{}", error.full_message());
 }
 
-/// Damage is reported where it is met, and by the audit.
+/// A call that meets damage reports it, and so does the audit.
 #[tokio::test]
 async fn a_damaged_file_is_reported() {
     let folder = Folder::new();
@@ -146,7 +145,7 @@ async fn a_damaged_file_is_reported() {
     }
 }
 
-/// Writes over all pages but the first two.
+/// Overwrites all pages but the first two.
 fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     assert!(bytes.len() > 40_000, "there is something to damage");
@@ -154,7 +153,8 @@ fn damage(file: &Path) {
     fs::write(file, bytes).unwrap();
 }
 
-/// R1: an Ok for a push into a file that nobody can open any more would be a lie.
+/// R1: a push into a file that was deleted does not return Ok, because no process can
+/// open the file any more.
 #[tokio::test]
 async fn a_file_deleted_under_an_open_queue_takes_no_jobs() {
     let folder = Folder::new();
@@ -166,8 +166,8 @@ async fn a_file_deleted_under_an_open_queue_takes_no_jobs() {
     assert_unusable(&error, "was deleted or moved");
 }
 
-/// R1: a file that was put in the place of the open one is another, and the error says
-/// what to do.
+/// R1: if another file replaced the open one, a push fails, and the error says what to
+/// do.
 #[tokio::test]
 async fn a_file_replaced_under_an_open_queue_takes_no_jobs() {
     let (folder, other) = (Folder::new(), Folder::new());
@@ -181,7 +181,7 @@ async fn a_file_replaced_under_an_open_queue_takes_no_jobs() {
     assert_unusable(&error, &folder.file().display().to_string());
 }
 
-/// R23: figures of another file are not those of the queue that is open, also where the
+/// R23: stats of another file are never returned for the open queue, even if the
 /// connection that reads them is opened later.
 #[tokio::test]
 async fn stats_of_a_replaced_file_are_refused() {
@@ -196,7 +196,7 @@ async fn stats_of_a_replaced_file_are_refused() {
     assert_unusable(&error, "names another file now");
 }
 
-/// R1: no new and empty file takes the place of one that was deleted.
+/// R1: a deleted file is not replaced by a new and empty one.
 #[tokio::test]
 async fn another_handle_of_a_deleted_file_makes_no_new_one() {
     let folder = Folder::new();
@@ -209,7 +209,7 @@ async fn another_handle_of_a_deleted_file_makes_no_new_one() {
     assert!(!folder.file().exists());
 }
 
-/// A file that is put back is the same one, and the queue goes on.
+/// If the file is moved back, the queue works again.
 #[tokio::test]
 async fn a_file_that_is_put_back_is_used_again() {
     let folder = Folder::new();
@@ -224,7 +224,7 @@ async fn a_file_that_is_put_back_is_used_again() {
     assert_eq!(queue.stats().await.unwrap().ready, 1);
 }
 
-/// R3: a job that was tampered with is buried with its bytes, and those behind it
+/// R3: a job that was tampered with is buried with its bytes, and the jobs behind it
 /// are delivered.
 #[tokio::test]
 async fn a_job_with_damaged_headers_is_buried() {
@@ -245,7 +245,7 @@ async fn a_job_with_damaged_headers_is_buried() {
     assert_eq!(&dead[0].payload[..], b"first");
 }
 
-/// R23: a payload that is gone is found by the audit, and its job is not delivered.
+/// R23: the audit finds a missing payload, and its job is not delivered.
 #[tokio::test]
 async fn a_job_without_its_payload_is_found() {
     let folder = Folder::new();

@@ -14,14 +14,14 @@ use relq_core::{ClaimRequest, Error, QueueName, WorkerId};
 use relq_sqlite::{SqliteConfig, SqliteQueue};
 use tempfile::TempDir;
 
-/// Longer than anything in a test takes.
+/// Longer than any step of a test takes.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
-/// What a condition gets until it has to hold: enough for a slow and busy disk.
+/// The time limit for a condition: enough for a slow and busy disk.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Says to a child where its file is.
+/// The variable that tells a child process where its file is.
 const FILE_VARIABLE: &str = "RELQ_TEST_FILE";
 
-/// A folder of a test's own, removed with it.
+/// A folder for one test, removed at its end.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -52,7 +52,7 @@ pub(crate) async fn open(config: SqliteConfig) -> Result<SqliteQueue, Error> {
     SqliteQueue::open(config, QueueName::new("jobs").unwrap()).await
 }
 
-/// Asks for one job, for a worker of that name.
+/// A request for one job, for a worker of that name.
 pub(crate) fn ask(worker: &str) -> ClaimRequest {
     ClaimRequest::new(WorkerId::new(worker).unwrap(), LONG)
 }
@@ -61,7 +61,7 @@ pub(crate) fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap()
 }
 
-/// A connection to the file beside relq's.
+/// A connection to the file that does not use relq.
 pub(crate) fn raw(file: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(file).unwrap()
 }
@@ -78,8 +78,8 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(
     }
 }
 
-/// The command that runs one test of this program, which is marked as ignored, in a
-/// process of its own on that file.
+/// The command that runs one ignored test of this program in a process of its own on
+/// that file.
 pub(crate) fn child(program: &Path, test: &str, file: &Path) -> Command {
     let mut command = Command::new(program);
     command.args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -98,7 +98,7 @@ pub(crate) fn file_of_child() -> PathBuf {
     std::env::var_os(FILE_VARIABLE).expect("started by another test").into()
 }
 
-/// A process that dies with its test.
+/// A process that is killed when its test ends.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -110,14 +110,14 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// Numbers that processes note down beside the queue, one write each, so that a kill
-/// cuts between two of them.
+/// Numbers that processes record beside the queue, one write each, so that a kill never
+/// cuts a number.
 pub(crate) struct Notes(PathBuf);
 
 impl Notes {

@@ -1,4 +1,5 @@
-//! Processes killed in the middle of their work, by SIGKILL where there are signals.
+//! Processes killed in the middle of their work, with SIGKILL where the system has
+//! signals.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -18,7 +19,7 @@ fn number(payload: &[u8]) -> u64 {
     std::str::from_utf8(payload).unwrap().parse().unwrap()
 }
 
-/// Pushes batch after batch, and notes down what was answered Ok.
+/// Pushes jobs call after call, and records those whose push returned Ok.
 #[tokio::test]
 #[ignore = "started by another test, in a process of its own"]
 async fn child_pushes_until_killed() {
@@ -35,7 +36,7 @@ async fn child_pushes_until_killed() {
     }
 }
 
-/// Claims and acknowledges, and notes down what was answered Applied.
+/// Claims and acknowledges jobs, and records those whose ack was applied.
 #[tokio::test]
 #[ignore = "started by another test, in a process of its own"]
 async fn child_works_until_killed() {
@@ -55,8 +56,8 @@ async fn child_works_until_killed() {
     }
 }
 
-/// R1, R8, R9: what was pushed is finished or still there, and what is finished does
-/// not come back, wherever the kills fell.
+/// R1, R8, R9: whenever the processes are killed, each pushed job is finished or still
+/// there, and no finished job comes back.
 #[tokio::test]
 async fn killed_processes_lose_nothing_and_bring_nothing_back() {
     let folder = Folder::new();
@@ -89,8 +90,8 @@ async fn killed_processes_lose_nothing_and_bring_nothing_back() {
         .into_iter()
         .filter(|number| !finished.contains(number) && !drained.contains(number))
         .collect();
-    // A worker may be killed after its ack and before its note: at most one a kill,
-    // each counted by the queue and delivered before.
+    // A worker may be killed after its ack and before its note: at most one job per
+    // kill, which the queue has counted and a note says was delivered.
     let counted = queue.stats().await.unwrap().finished;
     let unnoted = counted - u64::try_from(finished.len() + drained.len()).unwrap();
     assert!(unnoted <= KILLS, "{unnoted}");
@@ -100,7 +101,7 @@ async fn killed_processes_lose_nothing_and_bring_nothing_back() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// Works all that is left, waiting for the leases of the dead to end.
+/// Works off all remaining jobs, waiting for the leases of killed workers to expire.
 async fn drain(queue: &relq_sqlite::SqliteQueue) -> HashSet<u64> {
     let worker = WorkerId::new("survivor").unwrap();
     let ask = ClaimRequest::new(worker, LEASE).max(many(500));

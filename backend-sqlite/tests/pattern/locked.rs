@@ -11,8 +11,7 @@ use crate::fixture::{Folder, ask, many, open, raw};
 
 const SHORT: Duration = Duration::from_millis(60);
 
-/// R21: no call hangs, the error is of the kind that may be tried again, and then it
-/// works.
+/// R21: no call hangs, the error is retryable, and the retry succeeds.
 #[tokio::test]
 async fn a_locked_file_is_unavailable_until_it_is_free() {
     let folder = Folder::new();
@@ -46,7 +45,7 @@ async fn a_call_waits_for_a_lock_that_is_freed_in_time() {
     pushed.unwrap();
 }
 
-/// Idle workers, reapers and dashboards do not get in the way of those who write.
+/// Idle workers, reapers and dashboards do not block writers.
 #[tokio::test]
 async fn what_has_nothing_to_do_takes_no_lock() {
     let folder = Folder::new();
@@ -62,7 +61,8 @@ async fn what_has_nothing_to_do_takes_no_lock() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// A second handle opens while the file is locked: it has nothing to write.
+/// A second handle can be opened while the file is locked, because opening writes
+/// nothing.
 #[tokio::test]
 async fn opening_an_existing_queue_takes_no_lock() {
     let folder = Folder::new();

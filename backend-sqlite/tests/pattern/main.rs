@@ -1,5 +1,5 @@
-//! What is special to a queue in a SQLite file; what all backends share is in the
-//! conformance suite.
+//! Tests of what is special to a queue in a SQLite file. The conformance suite has the
+//! tests that all backends share.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

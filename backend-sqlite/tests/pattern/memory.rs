@@ -16,7 +16,7 @@ async fn handles_of_one_database_share_their_jobs() {
     assert_eq!(&claimed.payload[..], b"hello");
 }
 
-/// Jobs live as long as any of its handles does.
+/// Jobs live as long as any handle of their queue.
 #[tokio::test]
 async fn another_handle_outlives_the_first() {
     let queue = open(SqliteConfig::memory()).await.unwrap();

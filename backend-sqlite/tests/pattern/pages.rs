@@ -1,5 +1,5 @@
-//! A call of several pages that fails at a later one: what it did before is done, and
-//! its error does not deny that (R21).
+//! Calls of several pages that fail at a later page: the earlier pages stay committed,
+//! and the error says so (R21).
 
 use std::{
     sync::{Arc, Mutex},
@@ -19,21 +19,21 @@ use rusqlite::Connection;
 use crate::fixture::{Folder, ask, many, open, raw};
 
 const SHORT: Duration = Duration::from_millis(60);
-/// What one page does, and what is left for the others.
+/// The number of jobs of one page; the rest is left for further pages.
 const PAGE: u64 = 1000;
 const REST: u64 = 300;
 
-/// Another process, which takes the file's lock once it is told to.
+/// Another process, which takes the file's lock on request.
 #[derive(Default)]
 struct Other {
-    /// Whether relq is in a transaction that writes.
+    /// Whether relq is in a write transaction.
     sees_writing: bool,
     waiting: Option<Connection>,
     holding: Option<Connection>,
 }
 
 impl Other {
-    /// Locks the file behind a transaction that writes: a look changes nothing.
+    /// Locks the file after a write transaction. Read transactions are ignored.
     fn look(&mut self, sql: &str) {
         match sql {
             "BEGIN IMMEDIATE" => self.sees_writing = true,
@@ -97,7 +97,7 @@ impl Scene {
         }
     }
 
-    /// Has the file locked behind the first page of what is called next.
+    /// Locks the file after the first page of the next call.
     fn lock_after_a_page(&self) {
         self.other.lock().unwrap().waiting = Some(raw(&self.folder.file()));
     }
@@ -107,7 +107,7 @@ impl Scene {
         self.other.lock().unwrap().lock();
     }
 
-    /// Frees the file and answers what is in it.
+    /// Unlocks the file and returns the queue's stats.
     async fn free(&self) -> Stats {
         let holding = self.other.lock().unwrap().holding.take();
         holding.unwrap().execute_batch("COMMIT").unwrap();
@@ -119,7 +119,7 @@ fn jobs(count: u64) -> Vec<NewJob> {
     (0..count).map(|_| NewJob::new("hello")).collect()
 }
 
-/// It may have happened, and the cause is named.
+/// Asserts that the error says that the call may have happened, and names the cause.
 fn assert_in_part(error: &Error) {
     assert_eq!(error.effect(), Effect::Maybe, "{error:?}");
     let message = error.full_message();
@@ -180,7 +180,7 @@ async fn a_cancel_that_fails_later_may_have_happened() {
     assert_eq!((stats.ready, stats.cancelled), (REST, PAGE));
 }
 
-/// Of a call that did not get to its first page nothing happened.
+/// If a call fails before its first page, the error says that nothing happened.
 #[tokio::test]
 async fn a_call_that_fails_at_once_did_not_happen() {
     let scene = Scene::new().await;

@@ -9,7 +9,7 @@ use crate::fixture::{
 };
 use relq_sqlite::SqliteConfig;
 
-/// Jobs that each of the processes pushes and works.
+/// Number of jobs that each process pushes and works.
 const SHARE: u64 = 60;
 const PROCESSES: u64 = 4;
 
@@ -25,8 +25,8 @@ async fn child_pushes_one_at_the_word() {
     queue.push_one("hello".into()).await.unwrap();
 }
 
-/// A waiting claim hears of what another process pushed within its poll interval,
-/// and some room for a busy machine.
+/// A waiting claim finds a push of another process within its poll interval, plus some
+/// time for a busy machine.
 #[tokio::test]
 async fn a_push_of_another_process_wakes_a_waiting_claim() {
     let folder = Folder::new();
@@ -62,8 +62,8 @@ async fn child_pushes_and_works_its_share() {
     }
 }
 
-/// Processes that make the file at the same moment, push and work: each job is
-/// delivered once, and no call fails.
+/// Processes create the file at the same moment, push and work: each job is delivered
+/// once, and no call fails.
 #[tokio::test]
 async fn processes_share_a_file_from_its_first_moment() {
     let folder = Folder::new();
@@ -85,9 +85,9 @@ async fn processes_share_a_file_from_its_first_moment() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// A process loses all its locks on a file when it closes the file by itself, and not
-/// through SQLite. Another process could then take the log for nobody's, and remove
-/// it under those who use it.
+/// When a process closes a file by itself, and not through SQLite, it loses all its
+/// locks on that file. Another process could then treat the log as unused, and remove
+/// it while others use it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn opening_a_second_handle_keeps_the_locks_of_the_first() {
@@ -102,8 +102,8 @@ async fn opening_a_second_handle_keeps_the_locks_of_the_first() {
     first.push_one("hello".into()).await.unwrap();
 }
 
-/// What the test above would see if opening a handle did that: it is no test that
-/// cannot fail.
+/// Proves that the test above can fail: it would see the lost locks if opening a handle
+/// closed the file by itself.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn closing_the_file_by_oneself_loses_the_locks() {
@@ -116,8 +116,8 @@ async fn closing_the_file_by_oneself_loses_the_locks() {
     assert!(!is_locked(&folder.file()).await);
 }
 
-/// Looks at the locks of a file that see none before none is believed: the kernel may
-/// leave lines out while others lock and unlock their files.
+/// How many looks must find no locks before the result counts: the kernel may leave
+/// lines out while other processes lock and unlock their files.
 #[cfg(target_os = "linux")]
 const LOOKS: usize = 100;
 
@@ -133,7 +133,7 @@ async fn is_locked(file: &std::path::Path) -> bool {
     false
 }
 
-/// The number of locks that processes hold on a file, of those that are listed.
+/// The number of locks on a file that the kernel lists.
 #[cfg(target_os = "linux")]
 fn locks_on(file: &std::path::Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! A file that this user may read and not write.
+//! A file that this user may read but not write.
 
 #![cfg(unix)]
 
@@ -13,7 +13,8 @@ use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{Folder, child, file_of_child, open};
 
-/// The user `nobody`: whoever runs the tests as root may write to everything.
+/// The user `nobody`. Tests that run as root need it, because root may write to every
+/// file.
 const NOBODY: u32 = 65534;
 
 #[tokio::test]
@@ -48,7 +49,7 @@ async fn a_read_only_file_is_denied() {
     assert_eq!(fs::read(folder.file()).unwrap(), before);
 }
 
-/// Where `nobody` can reach it.
+/// Copies this program to a folder that `nobody` can reach.
 fn copy_of_this_program(folder: &Folder) -> PathBuf {
     let copy = folder.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
@@ -60,7 +61,7 @@ fn set_mode(path: PathBuf, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether the folder is root's, whom permissions do not bind.
+/// Whether the folder belongs to root, for whom permissions do not apply.
 fn is_roots(folder: &Folder) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata(folder.path()).unwrap().uid() == 0
