@@ -77,7 +77,7 @@ impl Call for Seal {
     }
 }
 
-/// Reads what is known of a batch.
+/// Reads the status of a batch.
 pub(super) struct Read {
     pub(super) batch: BatchId,
 }
