@@ -1,13 +1,13 @@
 //! The keys of a queue, and what they contain.
 //!
 //! ```text
-//!  circle  LIST  Q itself, the ring: ready jobs, jobs in process, and what is over
-//!                and not yet dropped; the tail, on the right, is looked at first
-//!  marks   ZSET  token of a lease -> its end (ms), or, below, what became of it
-//!                  0  it ended: the job may be taken over, as another attempt
-//!                 -1  its worker left: the same, and the attempt does not count
-//!                 -2  as -1, and the job's unique key has yet to be seen to
-//!                 -3  the job is elsewhere or gone: the element is to be dropped
+//!  circle  LIST  Q itself, the ring: ready jobs, jobs in process, and elements of
+//!                ended jobs until they are dropped; claims begin at the tail (right)
+//!  marks   ZSET  token of a lease -> its end (ms), or the state of the lease:
+//!                  0  it expired: the job may be taken over; the attempt counts
+//!                 -1  its worker was released: as 0, but the attempt does not count
+//!                 -2  as -1, and the job's unique key must still be released
+//!                 -3  the job ended or moved: the element must be dropped
 //!  marker  STRING  which backend the queue is of: relq-redis's `marker.rs`
 //! ```
 //!

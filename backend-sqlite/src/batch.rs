@@ -2,7 +2,7 @@
 //! a batch in the same transaction as its pieces.
 //!
 //! ```text
-//!  a piece moves ---> trigger: the batch's figures            one
+//!  a piece moves ---> trigger: the batch's counts             one
 //!       |                                                     trans-
 //!       v                                                     action
 //!  maintenance: drop what a cancelled batch has waiting,

@@ -9,7 +9,7 @@
 //!               \     |      |     /
 //!  BEGIN IMMEDIATE; SAVEPOINT each, rolled back alone if it fails; COMMIT
 //!                        |
-//!  answers: only now, so no caller hears of what a crash could undo (R1)
+//!  results: sent only now, because a crash could undo them before (R1)
 //! ```
 //!
 //! Where it can fail: a call that fails is rolled back to its savepoint and does not

@@ -175,7 +175,7 @@ struct New<'a> {
     may_be_known: bool,
     /// The job's position among the ready jobs; `None` for a job with a delay.
     turn: Option<i64>,
-    /// The key of the batch that it is a piece of.
+    /// The key of the job's batch; `None` if the job is not a piece.
     batch: Option<i64>,
 }
 

@@ -182,7 +182,7 @@ impl Conn {
     /// Makes sure that this client may change another queue of the same backend.
     ///
     /// # Errors
-    /// [`Error::Unusable`] when the queue is another backend's.
+    /// [`Error::Unusable`] when another backend owns that queue.
     pub async fn claim_other(
         &self,
         operation: Operation,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  claim finds nothing -> listen() -> the notifier's task sends its blocking command
-//!  something is pushed -> the server answers it -> one listener is woken
+//!  something is pushed -> the command returns -> one listener is woken
 //! ```
 //!
 //! The command must be **level-triggered**: it returns at once if a job is ready

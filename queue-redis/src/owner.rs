@@ -7,10 +7,10 @@
 //!  recover    the marker is compared again, and written where it is gone
 //! ```
 //!
-//! | the marker | other keys of relq's | |
+//! | the marker | other keys of relq | |
 //! |---|---|---|
-//! | is the backend's own | | go on |
-//! | is another's, or newer | | [`Error::Unusable`](relq_core::Error::Unusable) |
+//! | names this backend | | go on |
+//! | names another backend, or is newer | | [`Error::Unusable`](relq_core::Error::Unusable) |
 //! | is absent | none | a new queue: the first write marks it |
 //! | is absent | some | `Unusable`, unless this client has seen the marker before |
 //!

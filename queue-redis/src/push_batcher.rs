@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  nothing under way      a push is sent at once, by its caller
-//!  one under way          others wait for its answer, and go together as the next, sent
-//!                         by a task until nobody waits
+//!  one under way          others wait for its reply; a task then sends them together
+//!                         as the next command, until no push waits
 //! ```
 //!
 //! A producer that pushes alone never waits for others: there is no timer, and no task

@@ -19,7 +19,7 @@ pub(crate) struct JobRow<'a> {
     pub(crate) lease_ms: Option<i64>,
     pub(crate) expires_at: Option<i64>,
     pub(crate) unique_key: Option<&'a str>,
-    /// The key of the batch that it is a piece of.
+    /// The key of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<i64>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct ReadyRow {
     /// `None` if the body is missing.
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) headers: Option<Vec<u8>>,
-    /// The id of the batch that it is a piece of.
+    /// The id of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Held {
     pub(crate) keeps_id: bool,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
-    /// The key of the batch that it is a piece of.
+    /// The key of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<i64>,
     /// When the lease ends (ms).
     pub(crate) lease_end: i64,

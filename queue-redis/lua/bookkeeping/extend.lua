@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Extend leases: each ends one lease length from now.
 --
--- KEYS[1] leased     ZSET  lease, as the pattern calls it -> its end (ms), or no more
---                          than 0 where it is over and the pattern keeps it all the same
+-- KEYS[1] leased     ZSET  the name of a lease -> its end (ms), or a value of at most
+--                          0 if the lease has ended and the pattern keeps its entry
 -- KEYS[2] cancelled  ZSET  lease of a cancelled job -> when it may be forgotten (ms)
 -- ARGV[1] lease (ms)
 -- ARGV[2...] leases

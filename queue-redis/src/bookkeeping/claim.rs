@@ -3,10 +3,10 @@
 //!
 //! ```text
 //!  look ---- found ------------------------------------------> deliver
-//!   ^ ^        '- and something is due: promote it beside
-//!   | '------- nothing, and something is due: promote it
+//!   ^ ^        '- and jobs are due: promote them as well
+//!   | '------- nothing, and jobs are due: promote them
 //!   '--------- nothing, and another look may find what this one did not
-//!              nothing: wait, until the claim's own time is over
+//!              nothing: wait, until the claim's time limit
 //! ```
 
 use std::time::Duration;
@@ -145,8 +145,8 @@ pub async fn claim<P: WaitingPattern>(
 }
 
 /// Settles and claims. Both are written to the connection together, the settlements
-/// first, so that they share a round trip. Only when the server forgot a script since it
-/// was loaded may the claim come first.
+/// first, so that they share a round trip. The claim can come first only if the server
+/// forgot a script after it was loaded.
 pub async fn settle_and_claim<P: ClaimPattern>(
     pattern: &P,
     done: &[Settlement],

@@ -9,10 +9,10 @@
 //!  unique     HASH    unique key -> when it expires (ms, 0 never), holder's id
 //!  ids        ZSET    client-made id -> when it may be forgotten (ms)
 //!  calls      ZSET    push token -> when it may be forgotten (ms)
-//!  answers    HASH    push token -> the answer of its call
+//!  answers    HASH    push token -> the result of its call
 //!  cancelled  ZSET    lease of a cancelled job -> when it may be forgotten (ms)
 //!  totals     HASH    finished, discarded, cancelled
-//!  paused     STRING  there while claims are paused
+//!  paused     STRING  exists while claims are paused
 //!  wake       LIST    at most one token, for the notifiers
 //! ```
 //!
