@@ -1,4 +1,4 @@
-//! Proving that each job is in exactly one place (R23).
+//! Audit: checks that each job is in exactly one place (R23).
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use relq_core::Environment;
 use crate::Marker;
 
 /// How long a call waits on a silent connection unless configured otherwise. The client
-/// library's own default of 500 ms is shorter than a server's pause for a fork or an fsync.
+/// library's default of 500 ms is shorter than a server's pause for a fork or an fsync.
 const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long opening a connection may take unless configured otherwise.

@@ -197,8 +197,8 @@ impl Conn {
         written.map_err(|failed| error::before_send(self.at(operation), failed))
     }
 
-    /// Whether this runtime has a connection that is not known to be broken. Without one,
-    /// the next call connects first.
+    /// Whether this runtime has a connection that is not known to be broken. If not, the
+    /// next call connects first.
     pub fn is_connected(&self) -> bool {
         Handle::try_current().is_ok_and(|runtime| {
             matches!(self.0.state(runtime.id()), Some(State::Open(_)))

@@ -81,7 +81,7 @@ pub(crate) fn before_send(at: ErrorContext, error: RedisError) -> Error {
     }
 }
 
-/// The error for a reply that does not have the form that the command returns.
+/// The error for a reply of an unexpected type or form.
 pub(crate) fn unreadable(at: ErrorContext, source: impl Into<BoxError>) -> Error {
     Error::Unreadable { at, source: source.into() }
 }

@@ -1,4 +1,4 @@
-//! Proving that each job is in exactly one place (R23).
+//! Audit: checks that each job is in exactly one place (R23).
 //!
 //! Everything is read page by page while the queue is in use, so one reading can see a
 //! job twice or not at all. Only a problem that two readings in a row find is reported.
