@@ -202,16 +202,16 @@ fn read_refusal(owner: &Owner, answer: Reply) -> Result<Option<String>, Error> {
         Some("ended") => {
             let leases = count()?;
             Some(format!(
-                "the queue {queue:?} has {leases} leases that have ended: recover them \
-                 first, by the backend that its marker names"
+                "the queue {queue:?} has {leases} expired leases: recover them first, \
+                 with the backend that its marker names"
             ))
         }
         Some("other") => {
             let key = parts.next().map(Reply::text).transpose()?.unwrap_or_default();
             Some(format!(
-                "the queue {queue:?} has the key {key:?}, as no queue of the backend \
-                 {asked} has it: name the backend that wrote it, or purge the queue by \
-                 that one first"
+                "the queue {queue:?} has the key {key:?}, which no queue of the backend \
+                 {asked} has: name the backend that wrote it, or purge the queue with \
+                 that backend first"
             ))
         }
         _ => Some(format!("the marker of the queue {queue:?} changed meanwhile")),

@@ -187,8 +187,8 @@ impl Owner {
             let set = self.command_to_set(config);
             return Some(format!(
                 "the key {key:?} holds \"{value}\", which is no marker of a queue: if \
-                 the queue {queue:?} is one of the backend {asked}, set it right, at \
-                 rest, with `{set}`"
+                 the backend {asked} wrote the queue {queue:?}, stop its clients and \
+                 correct the marker with `{set}`"
             ));
         };
         let newer = |what: String| {
@@ -206,8 +206,8 @@ impl Owner {
         if marker.backend != asked {
             let (owner, url) = (&marker.backend, config.url_of(&marker));
             return Some(format!(
-                "the queue {queue:?} is one of the backend {owner}, and was opened by \
-                 the backend {asked}; nothing was changed: open it with {url}"
+                "the queue {queue:?} belongs to the backend {owner}, but the backend \
+                 {asked} opened it; nothing was changed: open it with {url}"
             ));
         }
         let known = Layout::of(asked).map_or(&[][..], |layout| layout.options);
@@ -226,9 +226,9 @@ impl Owner {
         }
         let other = String::from_utf8_lossy(value);
         Some(format!(
-            "the database at {config} is that of the queue {other:?}, and a queue of \
-             this pattern needs one of its own: name another in the URL, as \
-             redis://host/2"
+            "the database at {config} belongs to the queue {other:?}, and a queue of \
+             this pattern needs a database of its own: name another one in the URL, \
+             as in redis://host/2"
         ))
     }
 
@@ -237,8 +237,8 @@ impl Owner {
             (self.keys.producer(), self.backend, self.command_to_set(config));
         format!(
             "the queue {queue:?} has keys of relq's and no marker that says which \
-             backend wrote them; nothing was changed: if it was {asked}, write the \
-             marker, at rest, with `{set}`"
+             backend wrote them; nothing was changed: if it was {asked}, stop its \
+             clients and write the marker with `{set}`"
         )
     }
 
