@@ -21,7 +21,7 @@
 //!  signals   BLPOP {Q}:wake                   whatever relq made ready, earlier due
 //!                                             times, resume
 //!  arrivals  BLMOVE Q Q RIGHT RIGHT           any client's LPUSH, at once, while the
-//!                                             notification is empty; takes nothing
+//!                                             circular list is empty; takes nothing
 //! ```
 //!
 //! A token wakes one worker, which wakes the next one if it leaves jobs to claim.

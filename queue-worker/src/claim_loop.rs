@@ -1,7 +1,7 @@
 //! The loop that owns slots and settlements and decides on each call.
 //!
 //! ```text
-//!  dispositions | free slots | call
+//!  ended    | free slots | call
 //! ----------+------------+---------------------------------------------
 //!  some     | some       | settle and claim in one round trip
 //!  some     | none, or a | settle

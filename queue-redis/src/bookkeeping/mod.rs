@@ -2,11 +2,11 @@
 //! unique keys, ids and push tokens to remember, totals.
 //!
 //! ```text
-//!            push, promote, redrive            claim
-//!  bookkeeping  ---------------------------> ready --------> leased
-//!    ^                                   ^                |
-//!    |                                   '-- give_back ---|
-//!    '---------------- fail, bury, cancel ----------------'
+//!               push, promote, redrive         claim
+//!  bookkeeping ------------------------> ready --------> leased
+//!    ^                                     ^                |
+//!    |                                     '-- give_back ---|
+//!    '----------------- fail, bury, cancel -----------------'
 //! ```
 //!
 //! Each pattern has a `pattern.lua` that defines how it stores ready and leased jobs,
