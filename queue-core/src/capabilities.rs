@@ -83,6 +83,20 @@ pub struct Limits {
     pub max_jobs_per_call: NonZeroU32,
 }
 
+/// The most jobs of one call, in every backend of this repository. A call of so many jobs
+/// blocks other calls for some milliseconds, and a Lua script can unpack their arguments:
+/// it can unpack about 8,000 values.
+pub const MAX_JOBS_PER_CALL: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+
+impl Limits {
+    /// The limits of a backend that has no reason for others.
+    pub const DEFAULT: Self = Self {
+        max_payload: 16 * 1024 * 1024,
+        max_headers: 64 * 1024,
+        max_jobs_per_call: MAX_JOBS_PER_CALL,
+    };
+}
+
 /// The options, declarations and limits of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {

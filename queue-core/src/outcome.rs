@@ -52,6 +52,9 @@ impl Settlement {
     }
 }
 
+/// The longest error text that is kept with a job, in bytes; the rest is cut off.
+pub const MAX_ERROR_BYTES: usize = 4096;
+
 /// What the store must do with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
