@@ -49,6 +49,17 @@ pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     Ok(relq_redis::mark(config, &owner).await?)
 }
 
+/// Removes the marker of an empty queue: of one that was purged, or never used. Returns
+/// whether the queue has no marker now. A queue with other keys, or that another backend
+/// owns, keeps its marker.
+///
+/// # Errors
+/// As [`connect`](crate::connect()).
+pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> {
+    let (config, owner) = connect::owner(url, queue)?;
+    Ok(relq_redis::unmark(config, &owner).await?)
+}
+
 /// A page of the queues in the database at `url`, of all backends. The first page has
 /// the cursor 0. A queue whose marker exists throughout is on at least one page, and
 /// may be on several.

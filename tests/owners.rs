@@ -341,6 +341,27 @@ async fn a_newer_marker_is_left_alone() {
     assert_eq!(marker(&server), "relq 2 zset");
 }
 
+/// The marker of an empty queue can be removed, and no other.
+#[tokio::test]
+async fn the_marker_of_an_empty_queue_is_removed() {
+    for way in WAYS {
+        let server = Server::start();
+        let queue = open(&server, way).await;
+        queue.push(&[NewJob::new("job")], None).await.unwrap();
+        let (own, name) = (url(&server, way), named("q"));
+        assert!(!relq::redis::unmark(&own, &name).await.unwrap(), "{way:?}: in use");
+        assert!(marker(&server).starts_with("relq 1 "));
+
+        queue.purge().await.unwrap();
+        let other = if way.0 == "zset" { ("stream", "") } else { ("zset", "") };
+        let others = url(&server, other);
+        assert!(!relq::redis::unmark(&others, &name).await.unwrap(), "{way:?}: owned");
+        assert!(relq::redis::unmark(&own, &name).await.unwrap(), "{way:?}: empty");
+
+        assert_eq!(keys(&server), Vec::<String>::new(), "{way:?}");
+    }
+}
+
 /// All queues are found when there are more than one page, and nothing else is found.
 #[tokio::test]
 async fn all_queues_are_found_by_page() {

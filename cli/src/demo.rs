@@ -242,12 +242,24 @@ impl Demo {
     }
 
     async fn clean_up(&self) -> CommandResult {
-        self.queue.purge().await?;
+        remove(&self.url, &*self.queue, &self.name).await?;
         match &self.batches {
-            Some(batches) => batches.clean_up().await,
+            Some(batches) => batches.clean_up(&self.url).await,
             None => Ok(()),
         }
     }
+}
+
+/// Purges a queue of the demo's own. On Redis its marker goes too, which a purge keeps.
+async fn remove(url: &str, queue: &dyn Queue, name: &QueueName) -> CommandResult {
+    queue.purge().await?;
+    #[cfg(feature = "redis")]
+    if !url.starts_with("sqlite:") && !relq::redis::unmark(url, name).await? {
+        return Err(Failure::Failed(format!("the queue {name} is not empty")));
+    }
+    #[cfg(not(feature = "redis"))]
+    let _ = (url, name);
+    Ok(())
 }
 
 /// When the number of finished jobs last grew.

@@ -6,7 +6,11 @@ use clap::Subcommand;
 use relq::redis::{self, Seen};
 use serde::Serialize;
 
-use crate::{args::Target, failure::CommandResult, output::Format};
+use crate::{
+    args::Target,
+    failure::{CommandResult, Failure},
+    output::Format,
+};
 
 /// Show or set which backend owns a queue on Redis
 ///
@@ -28,6 +32,8 @@ enum Action {
     /// The queue must be at rest: no lease and no heartbeat of a worker runs. It must
     /// have no key that the backend does not know.
     Set(ActionArgs),
+    /// Remove the marker of a queue that has no other key
+    Remove(ActionArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -43,6 +49,15 @@ impl Args {
             Action::Show(ActionArgs { format }) => format,
             Action::Set(ActionArgs { format }) => {
                 redis::mark(url, queue).await?;
+                format
+            }
+            Action::Remove(ActionArgs { format }) => {
+                if !redis::unmark(url, queue).await? {
+                    return Err(Failure::Failed(format!(
+                        "the queue {queue} has other keys or another owner, and keeps \
+                         its marker: purge it first, with the URL of its backend"
+                    )));
+                }
                 format
             }
         };

@@ -37,7 +37,7 @@ pub use conn::{Conn, command};
 pub use glob::escape_glob;
 pub use keys::KeyPrefix;
 pub use marker::Marker;
-pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see};
+pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see, unmark};
 pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
 pub use partial_effect::PartialEffect;

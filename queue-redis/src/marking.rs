@@ -76,7 +76,8 @@ pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = Conn::open(owner.backend, config.clone()).await?;
     let (_, values) = look(&conn, owner).await?;
-    let meant = owner.supports().into_iter().map(|(_, value)| Some(value.into_bytes()));
+    let meant =
+        owner.ownership().into_iter().map(|(_, value)| Some(value.into_bytes()));
     if values.iter().cloned().eq(meant) {
         return Ok(());
     }
@@ -103,6 +104,17 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
         None => Ok(()),
         Some(why) => unusable(why),
     }
+}
+
+/// Removes the marker of a queue that has no other key. Returns whether the queue has no
+/// marker now; a queue with other keys, or with the marker of another owner, keeps it.
+///
+/// # Errors
+/// As [`Conn::open`].
+pub async fn unmark(config: RedisConfig, owner: &Owner) -> Result<bool, Error> {
+    let conn = Conn::open(owner.backend, config).await?;
+    let reply = conn.call(Operation::Purge, &owner.removing()).await?;
+    Ok(reply.number()? == 1)
 }
 
 /// A page of the queues in the database, found by their markers with `SCAN`.
@@ -167,7 +179,7 @@ async fn look(
 
 fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     let layout = Layout::of(owner.backend);
-    let claims = owner.supports();
+    let claims = owner.ownership();
     let mut keys = vec![owner.keys.producer()];
     keys.extend(["leased", "marks", "workers"].map(|part| owner.keys.part(part)));
     keys.extend(claims.iter().map(|(key, _)| key.clone()));

@@ -34,6 +34,7 @@ use crate::{
 
 const SEE: &str = include_str!("../lua/marker/see.lua");
 const WRITE: &str = include_str!("../lua/marker/write.lua");
+const REMOVE: &str = include_str!("../lua/marker/remove.lua");
 
 /// The category of an error that says that a backend must not use a queue.
 pub(crate) const REFUSED: &str = "the queue cannot be used";
@@ -95,7 +96,7 @@ impl Owner {
     }
 
     /// The keys that name the owner, and the value of each.
-    pub(crate) fn supports(&self) -> Vec<(String, String)> {
+    pub(crate) fn ownership(&self) -> Vec<(String, String)> {
         let marker = (self.keys.part(layout::MARKER), self.marker().to_string());
         let database = self.database.map(|key| (key.to_owned(), self.keys.producer()));
         [marker].into_iter().chain(database).collect()
@@ -131,7 +132,7 @@ impl Owner {
         let was_marked = self.was_marked.load(Ordering::Acquire);
         let mut writing =
             self.command("EVAL", WRITE, if was_marked { "again" } else { "first" });
-        self.supports().iter().for_each(|(_, value)| {
+        self.ownership().iter().for_each(|(_, value)| {
             writing.arg(value);
         });
         let values: Option<Vec<Vec<u8>>> = writing.query_async(conn).await?;
@@ -146,11 +147,21 @@ impl Owner {
     /// The command that reads the keys that name the owner. A user with read access
     /// only may run it.
     pub(crate) fn seeing(&self) -> redis::Cmd {
-        self.command("EVAL_RO", SEE, self.supports().len())
+        self.command("EVAL_RO", SEE, self.ownership().len())
+    }
+
+    /// The command that removes the marker of an empty queue.
+    pub(crate) fn removing(&self) -> redis::Cmd {
+        let scope = if self.database.is_some() { "database" } else { "keys" };
+        let mut cmd = self.command("EVAL", REMOVE, scope);
+        self.ownership().iter().for_each(|(_, value)| {
+            cmd.arg(value);
+        });
+        cmd
     }
 
     fn command(&self, name: &str, script: &str, first: impl ToRedisArgs) -> redis::Cmd {
-        let claims = self.supports().into_iter().map(|(key, _)| key);
+        let claims = self.ownership().into_iter().map(|(key, _)| key);
         let others = layout::parts().into_iter().map(|part| self.keys.part(part));
         let keys: Vec<_> = claims.chain(others).collect();
         let mut cmd = redis::cmd(name);

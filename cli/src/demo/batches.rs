@@ -148,9 +148,8 @@ impl Batches {
     }
 
     /// Removes the queue of the completion jobs.
-    pub(super) async fn clean_up(&self) -> CommandResult {
-        self.told.purge().await?;
-        Ok(())
+    pub(super) async fn clean_up(&self, url: &str) -> CommandResult {
+        super::remove(url, &*self.told, &self.told_name).await
     }
 }
 

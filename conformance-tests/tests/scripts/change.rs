@@ -54,9 +54,9 @@ const FOLDERS: [(&str, &str); 4] = [
 /// The scripts of the marker, whose names are in their first comments.
 const MARKER: &str = "marker/";
 
-/// Scripts that no call of a queue sends. `relq marker set` sends this one, and
-/// `tests/owners.rs` of the package `relq` tests it.
-const OF_NO_CALL: [&str; 1] = ["marker/change"];
+/// Scripts that no call of a queue sends. `relq marker` sends these, and
+/// `tests/owners.rs` of the package `relq` tests them.
+const OF_NO_CALL: [&str; 2] = ["marker/change", "marker/remove"];
 
 /// Files that are prepended to each script, in this order.
 const LIBRARY: [&str; 4] = [
