@@ -153,7 +153,10 @@ impl Owner {
     /// The command that removes the marker of an empty queue.
     pub(crate) fn removing(&self) -> redis::Cmd {
         let scope = if self.database.is_some() { "database" } else { "keys" };
-        let mut cmd = self.command("EVAL", REMOVE, scope);
+        let mut keys = self.all_keys();
+        keys.push(self.keys.producer());
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(REMOVE).arg(keys.len()).arg(keys).arg(scope);
         self.ownership().iter().for_each(|(_, value)| {
             cmd.arg(value);
         });
@@ -161,12 +164,18 @@ impl Owner {
     }
 
     fn command(&self, name: &str, script: &str, first: impl ToRedisArgs) -> redis::Cmd {
-        let claims = self.ownership().into_iter().map(|(key, _)| key);
-        let others = layout::parts().into_iter().map(|part| self.keys.part(part));
-        let keys: Vec<_> = claims.chain(others).collect();
+        let keys = self.all_keys();
         let mut cmd = redis::cmd(name);
         cmd.arg(script).arg(keys.len()).arg(keys).arg(first);
         cmd
+    }
+
+    /// The keys that name the owner, then all others that relq's queues may have, but for
+    /// the one that any client pushes to.
+    fn all_keys(&self) -> Vec<String> {
+        let own = self.ownership().into_iter().map(|(key, _)| key);
+        let others = layout::parts().into_iter().map(|part| self.keys.part(part));
+        own.chain(others).collect()
     }
 
     /// Checks whether this backend may use the queue, from the value of a key that

@@ -58,7 +58,7 @@ async fn a_claim_whose_reply_was_lost_comes_back() {
     let producer = fixture.queue(&reaper).await.unwrap();
     producer.push(&[NewJob::new("job")], None).await.unwrap();
     let worker = fixture.queue(&fixture.actor).await.unwrap();
-    fixture.proxy.plan("worker", 1, Fault::After(Behind::Dropped));
+    fixture.proxy.plan("worker", 2, Fault::After(Behind::Dropped));
 
     let error = worker.claim(&ask("w1")).await.unwrap_err();
     fixture.actor.gone().await;

@@ -3,7 +3,7 @@
 -- Remove the marker of a queue that has no other key.
 --
 -- KEYS[1...n] STRING  what says whose it is: the marker first
--- KEYS[n+1...]        all other keys that a queue of any pattern may have
+-- KEYS[n+1...]        all other keys that a queue of any pattern may have, and Q itself
 -- ARGV[1] 'keys', or 'database' if all keys of the database are of the queue
 -- ARGV[2...] the n values
 --

@@ -99,7 +99,7 @@ pub(super) const TOLD: &[Mutant] = &[
     },
     Mutant {
         name: "nobody hears of a resume",
-        patches: &[patch("resume", "\nring(keys)", "")],
+        patches: &[patch("resume", "\nnotify(keys)", "")],
         caught_by: &[Case("waiting::a_resume_wakes", "it was not woken")],
         ..NARROW
     },
