@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use relq_core::{
     Audit, Bytes, Cancelled, Error, JobId, JobView, Operator, Page, PageCursor,
-    PeekRequest, Redriven, StateDetail, Stats, Timestamp, Selection,
+    PeekRequest, Redriven, Selection, StateDetail, Stats, Timestamp,
 };
 
 use crate::{
     queue::MemoryQueue,
-    state::{Job, Lease, StoredState, State},
+    state::{Job, Lease, State, StoredState},
 };
 
 #[async_trait]
@@ -98,7 +98,7 @@ impl State {
         let mut found: Vec<_> = self
             .jobs
             .iter()
-            .map(|(position, job)| (position(*position, job), view(job)))
+            .map(|(place, job)| (position(*place, job), view(job)))
             .filter(|(_, view)| view.detail.state() == ask.state)
             .filter(|(at, _)| {
                 ask.after.as_ref().is_none_or(|after| at[..] > after.0[..])

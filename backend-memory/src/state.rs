@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    ClaimBytes, ClaimRequest, Delivery, Extended, JobId, NewJob, Receipt, Recovered, Settled,
-    Settlement, Timestamp, Disposition, WorkerId,
+    ClaimBytes, ClaimRequest, Delivery, Disposition, Extended, JobId, NewJob, Receipt,
+    Recovered, Settled, Settlement, Timestamp, WorkerId,
 };
 
 /// The jobs of a queue, its counters and its remembered leases.
@@ -129,7 +129,8 @@ impl State {
         let mut bytes = ClaimBytes::default();
         let ready = self.jobs.iter().filter(|(_, job)| job.is_ready());
         let ready = ready.take_while(|(_, job)| bytes.take(job.job.payload.len()));
-        let positions: Vec<_> = ready.map(|(position, _)| *position).take(most).collect();
+        let positions: Vec<_> =
+            ready.map(|(position, _)| *position).take(most).collect();
         positions.into_iter().map(|position| self.lease(position, ask, now)).collect()
     }
 
@@ -160,7 +161,9 @@ impl State {
     }
 
     pub(crate) fn settle(&mut self, done: &Settlement, now: Timestamp) -> Settled {
-        let Some(position) = self.held(&done.receipt) else { return Settled::LeaseLost };
+        let Some(position) = self.held(&done.receipt) else {
+            return Settled::LeaseLost;
+        };
         let mut job = self.jobs.remove(&position).expect("it was found there");
         match &done.disposition {
             Disposition::Done => self.finished += 1,

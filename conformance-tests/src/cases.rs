@@ -387,7 +387,7 @@ macro_rules! __with_cases {
                 a_waiting_claim_looks_again: R25 @ redis;
                 recovery_looks_before_it_touches: R25 @ redis;
                 another_handle_looks_too: R25 @ redis;
-                a_flush_stops_no_running_client: R25 @ redis;
+                a_flush_stops_no_running_client: R25 => ClientIds @ redis;
                 keys_without_a_marker_are_refused: R25 @ redis;
                 what_a_newer_relq_wrote_is_refused: R25 @ redis;
                 a_purge_keeps_the_marker: R25 @ redis;

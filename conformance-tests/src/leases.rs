@@ -156,7 +156,8 @@ const MOST: usize = ClaimRequest::MAX_BYTES;
 
 /// Distinct payloads of many sizes: small ones before and after large ones, and one
 /// that fills a claim alone.
-fn of_all_sizes() -> Vec<Bytes> {
+fn of_all_sizes(actor: &Actor) -> Vec<Bytes> {
+    let most = actor.limits().max_payload;
     let sizes = [100; 6]
         .into_iter()
         .chain([MOST / 3; 4])
@@ -164,7 +165,7 @@ fn of_all_sizes() -> Vec<Bytes> {
         .chain([100; 30])
         .chain([MOST / 2 + 1; 2]);
     let payload = |(at, size): (usize, usize)| {
-        let mut payload = vec![b'.'; size];
+        let mut payload = vec![b'.'; size.min(most)];
         payload[..4].copy_from_slice(format!("{at:04}").as_bytes());
         Bytes::from(payload)
     };
@@ -207,7 +208,7 @@ fn head(payload: &Bytes) -> (Bytes, usize) {
 /// R6: a claim takes jobs of up to 1 MiB in total, or one job.
 pub(crate) async fn a_claim_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
-    let sent = of_all_sizes();
+    let sent = of_all_sizes(&actor);
     for page in sent.chunks(10) {
         actor.store(page.to_vec()).await;
     }
@@ -218,7 +219,7 @@ pub(crate) async fn a_claim_is_bounded_by_bytes(store: &Store) {
 /// R6, R24: the same limit applies to jobs that their worker gave back.
 pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
-    let sent = of_all_sizes();
+    let sent = of_all_sizes(&actor);
     for page in sent.chunks(10) {
         actor.store(page.to_vec()).await;
     }
@@ -235,7 +236,7 @@ pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) 
 /// R6, R15: the same limit applies to jobs of another priority.
 pub(crate) async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
-    let sent = of_all_sizes();
+    let sent = of_all_sizes(&actor);
     let urgent = actor.class().most_urgent();
     let job = |payload: &Bytes| NewJob::new(payload.clone()).priority(urgent);
     for page in sent.chunks(10) {

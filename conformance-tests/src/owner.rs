@@ -7,7 +7,7 @@ use relq_core::{
 };
 
 use crate::{
-    checks::{delivers, eventually},
+    checks::{delivers, eventually, id},
     room::SUITES_SCRIPT,
     store::{Actor, HELD, Store},
 };
@@ -158,7 +158,8 @@ pub(crate) async fn a_flush_stops_no_running_client(store: &Store) {
     actor.store_one("gone").await;
     let own = store.marker().await;
     store.tell(&[b"FLUSHALL"]).await;
-    store.push_raw(b"kept").await;
+    // It leaves a key besides the list that any client may push to.
+    actor.store_one(NewJob::new("kept").id(id("kept"))).await;
     cut_connections(store).await;
     after_the_cut(&actor).await.expect("the client knows the queue");
 

@@ -104,6 +104,10 @@ const EMPTY: &str = "judges calls about nothing, which send nothing: `MUTANTS.md
 
 /// Cases that catch none of the changes, and what they test instead.
 pub(crate) const OTHERS: &[(&str, &str)] = &[
+    (
+        "owner::the_second_of_two_first_writers_is_refused",
+        "the script compares markers in two places; the mutant `a marker that recovery and first writers do not compare` fails it",
+    ),
     ("no_loss::a_payload_above_the_limit_is_refused", REFUSED),
     ("no_loss::headers_above_the_limit_are_refused", REFUSED),
     ("no_loss::a_call_above_the_limit_is_refused", REFUSED),
