@@ -31,6 +31,9 @@ pub(super) const CHILD: &str = "RELQ_CONFORMANCE_CHILD";
 /// lines of its own.
 pub(super) const SAYS: &str = "relq: ";
 
+/// The line that a child prints when it stands still at its step.
+pub(super) const HIT: &str = "hit";
+
 /// Whether this process is a child.
 pub(super) fn is_child() -> bool {
     folder().is_some()
@@ -101,7 +104,7 @@ fn last_word() -> MutexGuard<'static, ()> {
 
 fn stand_still() -> ! {
     let _last = last_word();
-    say("hit by a fault");
+    say(HIT);
     loop {
         thread::park();
     }

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     act::LIMIT,
-    child::{CHILD, SAYS},
+    child::{CHILD, HIT, SAYS},
     order::{self, Order, Spot},
     start::{Start, VictimFault},
 };
@@ -131,12 +131,13 @@ async fn listen(
             ("ran", payload) => output.ran.push(order::bytes(payload).into()),
             ("asleep", _) => drop(asleep.send_replace(true)),
             ("elapsed", ms) => go_on_to(clock, ms),
-            ("hit by a fault", _) => {
+            (HIT, _) => {
                 output.injected = true;
                 child.start_kill()?;
             }
             ("done", _) => output.answer = Some(Ok(())),
-            (_, error) => output.answer = Some(Err(error.to_owned())),
+            ("failed", error) => output.answer = Some(Err(error.to_owned())),
+            _ => return Err(io::Error::other(format!("the child said {said:?}"))),
         }
     }
     end(child.wait().await?, &output)?;

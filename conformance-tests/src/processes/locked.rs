@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     Embedded,
     act::{Count, LIMIT, act, pump},
-    child::SAYS,
+    child::{HIT, SAYS},
     killed::{self, spawn},
     order::{Order, Spot},
     refused::{known, with_others},
@@ -120,7 +120,7 @@ async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, Str
     let out = child.stdout.take().expect("the child's output is piped");
     let mut lines = BufReader::new(out).lines();
     while let Some(line) = lines.next_line().await.map_err(said)? {
-        if line.strip_prefix(SAYS) == Some("hit by a fault") {
+        if line.strip_prefix(SAYS) == Some(HIT) {
             return Ok(child);
         }
     }
