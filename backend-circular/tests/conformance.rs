@@ -1,14 +1,15 @@
 //! The conformance suite, run on this backend for each way in which finished jobs leave
 //! the ring.
 
-mod mark {
-    use relq_conformance::own::Circular;
+use std::process::ExitCode;
 
-    relq_conformance::conformance!(Circular, redis);
-}
+use relq_conformance::{
+    Profile, Tests,
+    own::{Circular, CircularLrem},
+};
 
-mod lrem {
-    use relq_conformance::own::CircularLrem;
-
-    relq_conformance::conformance!(CircularLrem, redis);
+fn main() -> ExitCode {
+    let mark = Tests::conformance::<Circular>(Profile::Redis).named("mark");
+    let lrem = Tests::conformance::<CircularLrem>(Profile::Redis).named("lrem");
+    mark.and(lrem).run()
 }

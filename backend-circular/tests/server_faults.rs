@@ -1,10 +1,16 @@
 //! Faults of the server, and what they mean for this backend and its waiting claims,
-//! for each way in which finished jobs leave the ring.
+//! for each way in which finished jobs leave
+//! the ring.
 
-mod mark {
-    relq_conformance::server_faults!(relq_conformance::own::Circular);
-}
+use std::process::ExitCode;
 
-mod lrem {
-    relq_conformance::server_faults!(relq_conformance::own::CircularLrem);
+use relq_conformance::{
+    Tests,
+    own::{Circular, CircularLrem},
+};
+
+fn main() -> ExitCode {
+    let mark = Tests::server_faults::<Circular>().named("mark");
+    let lrem = Tests::server_faults::<CircularLrem>().named("lrem");
+    mark.and(lrem).run()
 }

@@ -1,5 +1,9 @@
-//! The rules that every backend keeps, judged on this one.
+//! The conformance suite, run on this backend.
 
-use relq_conformance::own::Keyspace;
+use std::process::ExitCode;
 
-relq_conformance::conformance!(Keyspace, redis);
+use relq_conformance::{Profile, Tests, own::Keyspace};
+
+fn main() -> ExitCode {
+    Tests::conformance::<Keyspace>(Profile::Redis).run()
+}

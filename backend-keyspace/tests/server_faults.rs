@@ -1,5 +1,9 @@
-//! What a server may do to this backend and to the claims that wait on it.
+//! Faults of the server, and what they mean for this backend and its waiting claims.
 
-use relq_conformance::own::Keyspace;
+use std::process::ExitCode;
 
-relq_conformance::server_faults!(Keyspace);
+use relq_conformance::{Tests, own::Keyspace};
+
+fn main() -> ExitCode {
+    Tests::server_faults::<Keyspace>().run()
+}

@@ -1,8 +1,8 @@
 //! Runs relq's conformance suite on this backend. No other file is needed.
 
-use std::sync::Arc;
+use std::{process::ExitCode, sync::Arc};
 
-use relq_conformance::{Subject, async_trait};
+use relq_conformance::{Profile, Subject, Tests, async_trait};
 use relq_core::{Environment, Error, Queue, QueueName};
 use relq_memory::MemoryStore;
 
@@ -24,4 +24,6 @@ impl Subject for Memory {
     }
 }
 
-relq_conformance::conformance!(Memory, embedded);
+fn main() -> ExitCode {
+    Tests::conformance::<Memory>(Profile::Embedded).run()
+}

@@ -1,13 +1,16 @@
-//! The rules that every backend keeps, judged on this one, in each of its modes.
+//! The conformance suite, run on this backend in each of its modes.
 
-mod per_worker {
-    use relq_conformance::own::ProcessingList;
+use std::process::ExitCode;
 
-    relq_conformance::conformance!(ProcessingList, redis);
-}
+use relq_conformance::{
+    Profile, Tests,
+    own::{ProcessingList, ProcessingListShared},
+};
 
-mod shared {
-    use relq_conformance::own::ProcessingListShared;
-
-    relq_conformance::conformance!(ProcessingListShared, redis);
+fn main() -> ExitCode {
+    let per_worker =
+        Tests::conformance::<ProcessingList>(Profile::Redis).named("per_worker");
+    let shared =
+        Tests::conformance::<ProcessingListShared>(Profile::Redis).named("shared");
+    per_worker.and(shared).run()
 }

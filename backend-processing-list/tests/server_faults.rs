@@ -1,10 +1,15 @@
-//! What a server may do to this backend and to the claims that wait on it, in each of
-//! its modes.
+//! Faults of the server, and what they mean for this backend and its waiting claims,
+//! in each of its modes.
 
-mod per_worker {
-    relq_conformance::server_faults!(relq_conformance::own::ProcessingList);
-}
+use std::process::ExitCode;
 
-mod shared {
-    relq_conformance::server_faults!(relq_conformance::own::ProcessingListShared);
+use relq_conformance::{
+    Tests,
+    own::{ProcessingList, ProcessingListShared},
+};
+
+fn main() -> ExitCode {
+    let per_worker = Tests::server_faults::<ProcessingList>().named("per_worker");
+    let shared = Tests::server_faults::<ProcessingListShared>().named("shared");
+    per_worker.and(shared).run()
 }

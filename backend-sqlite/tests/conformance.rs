@@ -1,8 +1,8 @@
 //! The conformance suite, run on this backend.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
-use relq_conformance::{Subject, async_trait};
+use relq_conformance::{Profile, Subject, Tests, async_trait};
 use relq_core::{Environment, Error, Queue, QueueName};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
@@ -25,4 +25,6 @@ impl Subject for Sqlite {
     }
 }
 
-relq_conformance::conformance!(Sqlite, embedded);
+fn main() -> ExitCode {
+    Tests::conformance::<Sqlite>(Profile::Embedded).run()
+}

@@ -1,5 +1,9 @@
-//! The rules that every backend keeps, judged on this one.
+//! The conformance suite, run on this backend.
 
-use relq_conformance::own::Stream;
+use std::process::ExitCode;
 
-relq_conformance::conformance!(Stream, redis);
+use relq_conformance::{Profile, Tests, own::Stream};
+
+fn main() -> ExitCode {
+    Tests::conformance::<Stream>(Profile::Redis).run()
+}

@@ -1,5 +1,9 @@
 //! The conformance suite, run on this backend.
 
-use relq_conformance::own::Zset;
+use std::process::ExitCode;
 
-relq_conformance::conformance!(Zset, redis);
+use relq_conformance::{Profile, Tests, own::Zset};
+
+fn main() -> ExitCode {
+    Tests::conformance::<Zset>(Profile::Redis).run()
+}

@@ -1,5 +1,9 @@
 //! Faults of the server, and what they mean for this backend and its waiting claims.
 
-use relq_conformance::own::Zset;
+use std::process::ExitCode;
 
-relq_conformance::server_faults!(Zset);
+use relq_conformance::{Tests, own::Zset};
+
+fn main() -> ExitCode {
+    Tests::server_faults::<Zset>().run()
+}

@@ -2,12 +2,13 @@
 //!
 //! # Plugging in
 //!
-//! A backend's author writes one [`Subject`] and one line, and gets one named test for
-//! each case under `cargo test`. This is a complete `tests/conformance.rs`:
+//! A backend's author writes one [`Subject`] and a `main` of one line, and gets one
+//! named test for each case under `cargo test`. This is a complete
+//! `tests/conformance.rs`, of a test target with `harness = false`:
 //!
-//! ```
+//! ```no_run
 //! use std::sync::Arc;
-//! use relq_conformance::{Subject, async_trait};
+//! use relq_conformance::{Profile, Subject, Tests, async_trait};
 //! use relq_core::{Environment, Error, Queue, QueueName};
 //! # async fn open(
 //! #     _: &str,
@@ -30,8 +31,9 @@
 //!     }
 //! }
 //!
-//! relq_conformance::conformance!(Mine, redis); // or embedded
-//! # fn main() {}
+//! fn main() -> std::process::ExitCode {
+//!     Tests::conformance::<Mine>(Profile::Redis).run() // or Embedded
+//! }
 //! ```
 //!
 //! The suite chooses the address. For a backend on Redis it starts a private
@@ -98,71 +100,27 @@
 //! [`hazards`].
 
 pub mod acl;
-mod bad_input;
-mod batch_cases;
-mod batches;
-mod cancel_safety;
 mod cases;
-mod checks;
-mod class;
-mod clock;
-mod clocks;
-#[cfg(feature = "containers")]
-mod containers;
-mod dead_letters;
-mod delay;
-mod environment;
-mod expiry;
-pub mod fault;
-mod stats;
+mod harness;
 #[doc = include_str!("../HAZARDS.md")]
 pub mod hazards {}
-mod idempotence;
-mod isolation;
-mod leases;
-mod line;
-pub mod model;
-mod no_loss;
-mod one_holder;
-mod operator;
-mod order;
-pub mod overrides;
 #[cfg(feature = "own")]
 pub mod own;
-mod owner;
-mod parallel;
-mod probe;
-pub mod processes;
-mod races;
-mod ready_order;
-mod recovery;
-mod registry;
+pub mod proxy;
 pub mod report;
-mod room;
-mod run;
-mod runtime;
 pub mod server;
-pub mod server_faults;
-mod settle_and_claim;
-#[cfg(feature = "own")]
-pub mod sqlite;
-mod stalled;
-pub mod steps;
-mod store;
-mod store_site;
+pub mod spec;
 mod subject;
-mod test_lists;
-mod test_macros;
-mod unique;
-mod unique_expiry;
-mod unique_moves;
-mod waiting;
-mod worker_release;
+pub mod sweep;
+mod tests;
 
 pub use async_trait::async_trait;
-pub use probe::Need;
-pub use registry::{Case, Scope, cases};
-pub use room::Room;
-pub(crate) use run::caught;
-pub use run::{commands, judge_case, judge_case_within, run};
+pub use cases::{Case, Scope, cases};
+pub use harness::{
+    overrides,
+    probe::Need,
+    room::Room,
+    run::{commands, judge_case, judge_case_within, run},
+};
 pub use subject::{Profile, Subject};
+pub use tests::Tests;

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use async_trait::async_trait;
 use relq_core::{Environment, Error, Queue, QueueName};
 
-use crate::{fault::FaultProxy, processes::Embedded, room::Room};
+use crate::{harness::room::Room, proxy::FaultProxy, sweep::processes::Embedded};
 
 /// The backend under test. Each case creates one of its own, by `Default`.
 ///
@@ -86,7 +86,7 @@ pub trait Subject: Send + Sync + 'static {
 /// The kind of store that a backend uses, which decides which cases apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// A Redis server behind a [proxy](crate::fault): the suite sets its time, also for
+    /// A Redis server behind a [proxy](crate::proxy): the suite sets its time, also for
     /// the clients. It has a clock of its own (R18) and accepts bare payloads from any
     /// client (R20).
     Redis,

@@ -21,7 +21,7 @@ mod time;
 mod waiting;
 
 use client::Client;
-use relq_conformance::fault::{Endpoint, FaultProxy, VirtualClock};
+use relq_conformance::proxy::{Endpoint, FaultProxy, VirtualClock};
 
 /// A private server, a proxy in front of it, and one actor.
 struct ProxyFixture {

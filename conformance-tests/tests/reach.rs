@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use relq_conformance::{Subject, async_trait, own::Zset, steps};
+use relq_conformance::{Subject, async_trait, own::Zset, sweep};
 use relq_core::{Environment, Error, Queue, QueueName};
 
 #[derive(Default)]
@@ -27,5 +27,5 @@ impl Subject for WithOneMore {
 #[test]
 #[should_panic(expected = "no act reaches these scripts")]
 fn a_script_that_no_act_reaches_is_told() {
-    steps::reach::<WithOneMore>();
+    sweep::reach::<WithOneMore>();
 }

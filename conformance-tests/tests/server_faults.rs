@@ -7,7 +7,7 @@ use relq_conformance::{
     Subject, async_trait,
     overrides::{OverriddenQueue, Override, Right},
     own::{Stream, Zset},
-    server_faults,
+    sweep::server_faults,
 };
 use relq_core::{
     Added, BatchId, Disposition, Environment, Error, JobId, NewJob, PushToken, Pushed,

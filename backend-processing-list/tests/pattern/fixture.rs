@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use relq_conformance::{
-    fault::{FaultProxy, Fitted, VirtualClock},
+    proxy::{FaultProxy, Fitted, VirtualClock},
     server::Server,
 };
 use relq_core::*;

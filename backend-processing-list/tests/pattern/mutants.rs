@@ -8,9 +8,8 @@ use std::{
 };
 
 use relq_conformance::{
-    Profile, Subject, async_trait,
-    fault::{FaultProxy, Fitted},
-    judge_case,
+    Profile, Subject, async_trait, judge_case,
+    proxy::{FaultProxy, Fitted},
 };
 use relq_core::{Environment, Error, Queue, QueueName};
 use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};

@@ -8,8 +8,8 @@ mod broken_batches;
 mod mutants;
 
 use relq_conformance::{
-    processes::{Child, Embedded, every_step},
-    sqlite::{SQLITE, statements},
+    own::sqlite::{SQLITE, statements},
+    sweep::processes::{Child, Embedded, every_step},
 };
 
 /// R1, R3, R5, R7, R8, R9, R21, R23: each call happens completely or not at all, and

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use relq_conformance::{
-    processes::{Child, Embedded, every_step},
-    sqlite::{SQLITE, open},
+    own::sqlite::{SQLITE, open},
+    sweep::processes::{Child, Embedded, every_step},
 };
 use relq_core::Queue;
 

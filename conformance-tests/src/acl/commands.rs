@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io};
 
-use crate::room::strings;
+use crate::harness::room::strings;
 
 /// The command that lists the names of a server's commands.
 pub(super) const LIST: [&str; 2] = ["COMMAND", "LIST"];

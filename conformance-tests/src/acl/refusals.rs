@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     Subject,
-    fault::{Upstream, is_error},
-    room::strings,
+    harness::room::strings,
+    proxy::{Upstream, is_error},
     server::Server,
 };
 

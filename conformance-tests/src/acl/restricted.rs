@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Room, Subject,
-    fault::{Address, FaultProxy, Upstream, is_error},
+    proxy::{Address, FaultProxy, Upstream, is_error},
 };
 
 /// A backend that connects as a user with these rights. Each queue has a user of its

@@ -10,8 +10,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{restricted::Restricted, user::User, watch::Seen};
 use crate::{
-    Case, Profile, Scope, Subject, cases, caught, judge_case, parallel::in_parallel,
-    runtime::block_on, server::Server, steps,
+    Case, Profile, Scope, Subject, cases,
+    harness::{parallel::in_parallel, run::caught, runtime::block_on},
+    judge_case,
+    server::Server,
+    sweep,
 };
 
 /// Cases in which one queue pushes to another. The user of one queue may not do that.
@@ -43,7 +46,8 @@ impl Trial {
         let mut tasks: Vec<_> = on_redis().map(|case| Task::Case(case.id)).collect();
         tasks.extend(INJECTED.map(Task::Injected));
         tasks.push(Task::Acts);
-        tasks.extend(BARE.iter().copied().map(Task::Bare));
+        let in_real_time = cases().iter().filter(|case| case.is_in_real_time);
+        tasks.extend(in_real_time.map(|case| Task::Bare(case.id)));
         Self::of_tasks::<S>(user, &tasks)
     }
 
@@ -105,7 +109,7 @@ impl Task {
             Self::Acts => {
                 let subject = subject.watched(seen.clone());
                 // Steps that no act reaches say nothing about the user's rights.
-                let acted = caught(|| drop(steps::missed_by_all(subject)));
+                let acted = caught(|| drop(sweep::missed_by_all(subject)));
                 acted.err().into_iter().collect()
             }
         };
@@ -121,23 +125,12 @@ fn judged(subject: impl Subject, profile: Profile, id: &str) -> Vec<String> {
 /// The failures of an act with each fault at each of its steps. Empty if the backend
 /// does not support the act.
 fn injected(subject: impl Subject, name: &str) -> Vec<String> {
-    let scenario = steps::SCENARIOS.iter().find(|scenario| scenario.name == name);
+    let scenario = sweep::SCENARIOS.iter().find(|scenario| scenario.name == name);
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
     let server = Server::start();
-    let injected = steps::one_act(server.address(), Arc::new(subject), scenario);
+    let injected = sweep::one_act(server.address(), Arc::new(subject), scenario);
     match block_on(Box::pin(injected)) {
         Ok(tally) => tally.failures,
         Err(error) => vec![format!("{name}: {error}")],
     }
 }
-
-/// Lists the ids of the cases that run in real time.
-macro_rules! bare {
-    ($($topic:ident { $($case:ident)* })*) => {
-        const BARE: &[&str] =
-            &[$($(concat!(stringify!($topic), "::", stringify!($case))),*),*];
-    };
-}
-pub(crate) use bare as __bare;
-
-crate::__with_bare_cases!(acl::trial::__bare!);

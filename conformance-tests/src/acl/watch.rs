@@ -18,8 +18,8 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use super::commands::{Commands, LIST};
 use crate::{
-    fault::{Address, FaultProxy, Upstream, is_error},
-    room::SUITES_SCRIPT,
+    harness::room::SUITES_SCRIPT,
+    proxy::{Address, FaultProxy, Upstream, is_error},
 };
 
 /// The last message sent to a watched server. When it arrives, all commands before it

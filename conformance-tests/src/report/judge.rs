@@ -9,10 +9,10 @@ use relq_core::Capabilities;
 
 use super::{CaseResult, Judged, Report};
 use crate::{
-    Case, Profile, Scope, Subject, cases, model,
-    parallel::in_parallel,
-    steps::{self, Injection, Tally},
-    store::Store,
+    Case, Profile, Scope, Subject, cases,
+    harness::{parallel::in_parallel, store::Store},
+    spec,
+    sweep::{self, Injection, Tally},
 };
 
 /// The cases to judge.
@@ -43,7 +43,7 @@ pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report 
     let concerned = cases().iter().filter(|case| concerns(case, profile));
     let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
     if let Some(injection) = injection::<S>(profile) {
-        tasks.extend(steps::names().map(|name| Task::Act(name, injection)));
+        tasks.extend(sweep::names().map(|name| Task::Act(name, injection)));
     }
     tasks.push(Task::Model);
     tasks.retain(|task| chosen.has(&task.id()));
@@ -88,7 +88,7 @@ impl Task {
         match self {
             Self::Case(case) => case.id.to_owned(),
             Self::Act(name, _) => format!("steps::{name}"),
-            Self::Model => format!("model::{}", model::NAME),
+            Self::Model => format!("model::{}", spec::NAME),
         }
     }
 
@@ -107,24 +107,24 @@ impl Task {
                 self.judged(case.rules, result, &Tally::default())
             }
             Self::Act(name, injection) => {
-                match caught(|| steps::tally::<S>(name, *injection)) {
-                    Ok(tally) => self.judged(steps::RULES, of_tally(&tally), &tally),
+                match caught(|| sweep::tally::<S>(name, *injection)) {
+                    Ok(tally) => self.judged(sweep::RULES, of_tally(&tally), &tally),
                     Err(words) => {
                         let result = CaseResult::Failed(words);
-                        self.judged(steps::RULES, result, &Tally::default())
+                        self.judged(sweep::RULES, result, &Tally::default())
                     }
                 }
             }
-            Self::Model => self.played(caught(|| model::judge(S::default(), profile))),
+            Self::Model => self.played(caught(|| spec::judge(S::default(), profile))),
         }
     }
 
-    fn played(&self, ended: Result<Result<model::Summary, String>, String>) -> Judged {
+    fn played(&self, ended: Result<Result<spec::Summary, String>, String>) -> Judged {
         let (result, played) = match ended.flatten() {
             Ok(summary) => (CaseResult::Passed, Some(summary)),
             Err(words) => (CaseResult::Failed(words), None),
         };
-        Judged { played, ..self.judged(model::RULES, result, &Tally::default()) }
+        Judged { played, ..self.judged(spec::RULES, result, &Tally::default()) }
     }
 
     fn judged(

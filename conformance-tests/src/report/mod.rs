@@ -1,8 +1,8 @@
 //! The results of the whole suite for one backend.
 //!
 //! [`judge`] runs every case that applies to a kind of store and the
-//! [model](crate::model). It runs every act of [depth 1](crate::steps) for a backend on
-//! Redis, and for an embedded one that declares how its [processes](crate::processes)
+//! [model](crate::spec). It runs every act of [depth 1](crate::sweep) for a backend on
+//! Redis, and for an embedded one that declares how its [processes](crate::sweep::processes)
 //! are killed. It returns a result for each.
 
 mod grid;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 pub use judge::{Chosen, judge};
 
-use crate::model::Summary;
+use crate::spec::Summary;
 
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]

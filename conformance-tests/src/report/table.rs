@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{CaseResult, Counts, Judged, Report};
-use crate::model::Summary;
+use crate::spec::Summary;
 
 /// The counts of each topic, then the totals, then each failure with its message.
 impl fmt::Display for Report {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::talk;
-use crate::fault::{Address, Guarded};
+use crate::proxy::{Address, Guarded};
 
 /// The variable for the PEM file of the authority that signed the server's certificate.
 const CA: &str = "RELQ_TEST_CACERT";

@@ -11,15 +11,17 @@
 //! In the last two cases the suite starts, kills and configures what it can. A test
 //! that needs more than the server allows fails and says so.
 
+#[cfg(feature = "containers")]
+mod containers;
 mod given;
 mod process;
 mod talk;
 
 use std::{net::TcpListener, path::PathBuf, sync::OnceLock, time::Duration};
 
+use crate::proxy::Address;
 #[cfg(feature = "containers")]
-use crate::containers::Container;
-use crate::fault::Address;
+use containers::Container;
 use given::Given;
 pub use given::GivenServer;
 use process::Process;

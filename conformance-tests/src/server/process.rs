@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{START_LIMIT, own_options, talk};
-use crate::fault::Address;
+use crate::proxy::Address;
 
 /// A process that ends when this is dropped.
 #[derive(Debug)]

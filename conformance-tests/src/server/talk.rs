@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{runtime::Builder, time::timeout};
 
-use crate::fault::{Address, Upstream};
+use crate::proxy::{Address, Upstream};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 

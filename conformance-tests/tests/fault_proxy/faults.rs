@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use relq_conformance::fault::{Behind, Fate, Fault, When};
+use relq_conformance::proxy::{Behind, Fate, Fault, When};
 
 use super::{
     ProxyFixture,

@@ -1,6 +1,6 @@
 //! Steps that are parked at the proxy until the suite decides what happens to them.
 
-use relq_conformance::fault::{Behind, Fate, Fault, StepRecord};
+use relq_conformance::proxy::{Behind, Fate, Fault, StepRecord};
 
 use super::{
     ProxyFixture,

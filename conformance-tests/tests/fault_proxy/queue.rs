@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq_conformance::fault::{Behind, Endpoint, Fault};
+use relq_conformance::proxy::{Behind, Endpoint, Fault};
 use relq_core::{
     ClaimRequest, Disposition, Environment, Error, NewJob, OsRandomness, QueueName,
     ReliableQueue, Settled, Settlement, WorkerId,

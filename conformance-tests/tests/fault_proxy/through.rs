@@ -1,6 +1,6 @@
 //! The proxy forwards commands and replies unchanged.
 
-use relq_conformance::fault::{Fault, FaultProxy, Transport, VirtualClock, When};
+use relq_conformance::proxy::{Fault, FaultProxy, Transport, VirtualClock, When};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, UnixStream},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_conformance::fault::StepRecord;
+use relq_conformance::proxy::StepRecord;
 
 use super::{
     ProxyFixture,

@@ -6,11 +6,10 @@ use std::{
 };
 
 use relq_conformance::{
-    Profile, Subject, async_trait,
-    fault::{FaultProxy, Fitted},
-    judge_case, model,
+    Profile, Subject, async_trait, judge_case,
     overrides::{OverriddenQueue, Override, Right},
-    steps,
+    proxy::{FaultProxy, Fitted},
+    spec, sweep,
 };
 use relq_core::{Environment, Error, Queue, QueueName};
 use relq_zset::{ZsetConfig, ZsetQueue};
@@ -91,10 +90,10 @@ pub(crate) fn judge(mutant: Mutant, case: &str) -> Result<(), String> {
 
 /// Returns the failures when every fault is injected at every step of the act.
 pub(crate) fn inject(mutant: Mutant, act: &str) -> Vec<String> {
-    steps::failures(Mutated::new(mutant), act)
+    sweep::failures(Mutated::new(mutant), act)
 }
 
 /// Returns the message of the reference model if it catches the mutant.
 pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
-    model::judge(Mutated::new(mutant), Profile::Redis).map(drop)
+    spec::judge(Mutated::new(mutant), Profile::Redis).map(drop)
 }

@@ -11,12 +11,11 @@ use std::{
 };
 
 use relq_conformance::{
-    Profile, Room, Subject, async_trait,
-    fault::{FaultProxy, Fitted, VirtualClock},
-    judge_case,
+    Profile, Room, Subject, async_trait, judge_case,
     own::Keyspace,
+    proxy::{FaultProxy, Fitted, VirtualClock},
     server::Server,
-    steps,
+    sweep,
 };
 use relq_core::{
     ClaimRequest, Environment, Error, Extended, OsRandomness, Queue, QueueName,
@@ -99,7 +98,7 @@ pub(crate) fn judge(patches: &'static [Patch], case: &str) -> Result<(), String>
 
 /// Returns the failures when every fault is injected at every step of the act.
 pub(crate) fn inject(patches: &'static [Patch], act: &str) -> Vec<String> {
-    steps::failures(Mutated::new(patches), act)
+    sweep::failures(Mutated::new(patches), act)
 }
 
 /// A check that only this pattern needs, which returns its message if it fails.

@@ -3,7 +3,7 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
-use relq_conformance::{overrides::Override, steps::Check};
+use relq_conformance::{overrides::Override, sweep::Check};
 use relq_core::{Environment, Error, Queue, QueueName};
 
 use crate::judge;

@@ -11,7 +11,7 @@ use std::{
 
 use relq_conformance::{
     Case, Need, Scope,
-    steps::{self, Check},
+    sweep::{self, Check},
 };
 
 use relq_core::Capability;
@@ -142,7 +142,7 @@ fn for_the_model_alone() -> impl Iterator<Item = Task> {
         };
         let concerned = concerned.filter(is_of_zset);
         let cases = concerned.map(move |case| Task::Case(case.id, Some(at)));
-        let acts = steps::names_without(Capability::Batches);
+        let acts = sweep::names_without(Capability::Batches);
         acts.map(move |act| Task::Act(act, Some(at))).chain(cases)
     })
 }

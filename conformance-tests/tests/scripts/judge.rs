@@ -12,9 +12,8 @@ use std::{
 
 use async_trait::async_trait;
 use relq_conformance::{
-    Need, Profile, Scope, Subject, cases, commands,
-    fault::{FaultProxy, Fitted},
-    judge_case_within,
+    Need, Profile, Scope, Subject, cases, commands, judge_case_within,
+    proxy::{FaultProxy, Fitted},
 };
 use relq_core::{Capability, Environment, Error, Queue, QueueName};
 use relq_zset::{ZsetConfig, ZsetQueue};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use relq_conformance::steps::Check;
+use relq_conformance::sweep::Check;
 
 use crate::{
     mutant::{

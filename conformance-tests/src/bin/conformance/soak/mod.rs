@@ -1,0 +1,160 @@
+//! The soak: jobs flow while processes are killed, and the processes' records judge it.
+//!
+//! ```text
+//!  producers ── push with tokens ──> store ── claim, settle ──> workers
+//!     │                                ▲                           │
+//!     └ pushes begun, and their        │ SIGKILL, restart          └ each start,
+//!       results ──> records            │                             failure, end
+//!                                   this process                     ──> records
+//! ```
+//!
+//! All processes except this one are children that get SIGKILL at random moments:
+//! workers, producers, and the Redis server, which must recover from its append-only
+//! file (`appendfsync always`) alone. If a producer is killed before a push returns,
+//! its successor makes the same call with the same token (R4).
+//!
+//! The judgement uses the records, which do not go through the queue.
+
+mod batches;
+mod child;
+mod judge;
+mod kill_schedule;
+mod plan;
+mod processes;
+mod producer;
+mod record;
+mod report;
+mod site;
+mod worker;
+
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
+
+use relq_core::{Environment, Error, Queue, QueueName, RetryAdvice};
+use tempfile::TempDir;
+
+use crate::{SuiteResult, backend::Backend};
+pub(crate) use batches::Args as BatchArgs;
+pub(crate) use batches::WorkerArgs as BatchWorkerArgs;
+use judge::{Judgement, TooFew};
+use kill_schedule::KillSchedule;
+use processes::Processes;
+pub(crate) use producer::Args as ProducerArgs;
+use report::Report;
+use site::Site;
+pub(crate) use worker::Args as WorkerArgs;
+
+/// Time between two checks of the processes and the queue.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The soak fails if no job ends for this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Let jobs flow under kill -9, and prove that none was lost
+///
+/// Producers, workers and, for a backend on Redis, the server itself are processes
+/// that are killed with SIGKILL at random. Exits with 1 when a promise was broken.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The backend
+    #[arg(long, value_enum)]
+    backend: Backend,
+
+    /// How long jobs flow; the queue is drained afterwards
+    #[arg(long, value_name = "N", default_value = "30")]
+    seconds: NonZeroU64,
+
+    /// The number of worker processes
+    #[arg(long, value_name = "N", default_value = "4")]
+    workers: std::num::NonZeroU16,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self) -> SuiteResult<bool> {
+        let folder = TempDir::with_prefix("relq-soak-")?;
+        let site = Site::open(self.backend, folder.path())?;
+        let soak = Soak::open(site).await?;
+        let report = soak.play(&self, &folder).await?;
+        report.print(self.json)?;
+        if !report.is_clean() {
+            let folder = folder.keep();
+            eprintln!("conformance: the records are kept in {}", folder.display());
+        }
+        Ok(report.is_clean())
+    }
+}
+
+/// A running soak.
+struct Soak {
+    site: Site,
+    name: QueueName,
+    queue: Arc<dyn Queue>,
+    environment: Environment,
+}
+
+impl Soak {
+    async fn open(site: Site) -> SuiteResult<Self> {
+        let name = QueueName::new("soak")?;
+        let queue = relq::connect(site.url(), &name).await?;
+        Ok(Self { site, name, queue, environment: Environment::default() })
+    }
+
+    async fn play(mut self, args: &Args, folder: &TempDir) -> SuiteResult<Report> {
+        let workers = usize::from(args.workers.get());
+        let (url, name) = (self.site.url().to_owned(), self.name.clone());
+        let mut processes = Processes::start(workers, &url, &name, folder.path())?;
+        let mut kill_schedule = KillSchedule::new(self.environment.clone());
+        let length = Duration::from_secs(args.seconds.get());
+        let end = self.environment.clock().elapsed() + length;
+        while self.environment.clock().elapsed() < end {
+            self.environment.clock().sleep(LOOK_EVERY).await;
+            processes.check()?;
+            kill_schedule.kill_if_due(&mut processes, &mut self.site).await?;
+        }
+        processes.end_producers()?;
+        self.drain(&mut processes).await?;
+        let evidence = processes.end_workers()?;
+        let mut judgement = Judgement::of(&evidence, kill_schedule.count());
+        judgement.compare_with(&*self.queue).await?;
+        judgement.refuse_too_few(TooFew::of(self.site.has_server()));
+        Ok(Report::new(args.backend, args.seconds, judgement))
+    }
+
+    /// Waits until the workers have finished all jobs.
+    async fn drain(&self, processes: &mut Processes) -> SuiteResult<()> {
+        let clock = self.environment.clock();
+        let (mut ended, mut since) = (0, clock.elapsed());
+        loop {
+            clock.sleep(LOOK_EVERY).await;
+            processes.check()?;
+            let now = clock.elapsed();
+            if let Some(stats) = unless_away(self.queue.stats().await)? {
+                if stats.unfinished() == 0 {
+                    return Ok(());
+                }
+                if stats.finished + stats.dead > ended {
+                    (ended, since) = (stats.finished + stats.dead, now);
+                }
+            }
+            if now > since + PATIENCE {
+                let seconds = PATIENCE.as_secs();
+                return Err(format!(
+                    "no job ended for {seconds} s; before that, {ended} ended"
+                )
+                .into());
+            }
+        }
+    }
+}
+
+/// Returns `None` if the store is down for a moment.
+fn unless_away<T>(answer: Result<T, Error>) -> SuiteResult<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.retry_advice() == RetryAdvice::Safe => Ok(None),
+        Err(error) => Err(error.full_message().into()),
+    }
+}

@@ -1,0 +1,224 @@
+//! A cancelled batch gives out no pieces, accepts none, and ends (B7).
+
+use std::num::NonZeroU16;
+
+use relq_core::{
+    Added, BatchOutcome, Disposition, Extended, NewBatch, NewJob, Pushed, Settled,
+};
+
+use crate::{
+    cases::batches::fixture::{batch, completed, limit, of, pieces, telling},
+    cases::case,
+    harness::{
+        checks::{drain, retry_after, retry_now},
+        store::{BRIEF, HELD, PAST_BRIEF, Store},
+    },
+};
+
+case!(a_cancelled_batch_gives_nothing: B7 => Batches);
+/// Pieces that have not started are dropped, and if none is leased the batch ends
+/// at once.
+async fn a_cancelled_batch_gives_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 5).await;
+
+    let status = actor.call_off(&made).await;
+
+    assert_eq!(status.outcome(), Some(BatchOutcome::Cancelled));
+    assert_eq!((status.total, status.dropped, status.waiting), (5, 5, 0));
+    let after = drain(&actor).await;
+    assert_eq!((after.len(), completed(&after)), (1, 1));
+    let stats = actor.figures().await;
+    assert_eq!((stats.cancelled, stats.unfinished()), (5, 0));
+}
+
+case!(a_cancel_drops_what_is_retried: B7 B9 => Batches);
+/// Pieces that wait for a retry are dropped as well.
+async fn a_cancel_drops_what_is_retried(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 2).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(BRIEF)).await;
+
+    let status = actor.call_off(&made).await;
+
+    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 2));
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    assert_eq!(actor.take(5).await, []);
+}
+
+case!(a_running_piece_is_told: B7 => Batches);
+/// The heartbeat tells the worker of a running piece about the cancel. That ends
+/// the batch.
+async fn a_running_piece_is_told(store: &Store) {
+    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
+    let made = worker.submit(&telling("b"), 3).await;
+    let held = worker.take_one().await;
+
+    let status = operator.call_off(&made).await;
+    assert_eq!((status.leased, status.dropped, status.completed_at), (1, 2, None));
+    assert_eq!(operator.take(5).await, []);
+    let told_so = worker.keep(&held, HELD).await.expect("answered");
+
+    assert_eq!(told_so, Extended::Cancelled);
+    operator.assert_completed(&made, BatchOutcome::Cancelled).await;
+    assert_eq!(operator.status(&made).await.dropped, 3);
+    assert_eq!(worker.say(&held, Disposition::Done).await, Settled::LeaseLost);
+    assert_eq!(worker.keep(&held, HELD).await.expect("answered"), Extended::Cancelled);
+    assert_eq!(completed(&drain(&operator).await), 1);
+}
+
+case!(what_is_done_meanwhile_counts: B7 => Batches);
+/// A piece that is finished before its worker learns of the cancel counts as done.
+async fn what_is_done_meanwhile_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 3).await;
+    let held = actor.take(2).await;
+    actor.call_off(&made).await;
+
+    actor.finish(&held[0]).await;
+    let dead = Disposition::Dead { error: "no".to_owned() };
+    assert_eq!(actor.say(&held[1], dead).await, Settled::Applied);
+
+    actor.assert_completed(&made, BatchOutcome::Cancelled).await;
+    let status = actor.status(&made).await;
+    assert_eq!((status.done, status.failed, status.dropped), (1, 1, 1));
+    assert_eq!(completed(&drain(&actor).await), 1);
+}
+
+case!(nothing_comes_back_to_a_cancelled_batch: B7 => Batches);
+/// A piece that would return to a cancelled batch is dropped.
+async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&telling("b"), 7).await;
+    let held = one.take(4).await;
+    assert_eq!(two.take(1).await.len(), 1);
+    assert_eq!(two.acting_as("w3").take_briefly(1).await.len(), 1);
+    one.call_off(&made).await;
+
+    let dispositions =
+        [Disposition::GiveBack, retry_now(), retry_after(BRIEF), Disposition::Discard];
+    for (held, disposition) in held.iter().zip(dispositions) {
+        assert_eq!(one.say(held, disposition).await, Settled::Applied);
+        assert_eq!(one.take(9).await, []);
+    }
+    two.release_worker(two.worker()).await.expect("answered");
+    assert_eq!(one.take(9).await, []);
+    store.outlast_brief_leases().await;
+    one.recover_all().await;
+
+    one.assert_completed(&made, BatchOutcome::Cancelled).await;
+    assert_eq!(one.status(&made).await.dropped, 7);
+    let after = drain(&one).await;
+    assert_eq!((after.len(), completed(&after)), (1, 1));
+}
+
+case!(thousands_are_cancelled: B7 => Batches);
+/// Thousands of pieces are dropped, and none is given out meanwhile.
+async fn thousands_are_cancelled(store: &Store) {
+    let (actor, worker) = (store.actor("o").await, store.actor("w").await);
+    let made = actor.make(&telling("b")).await;
+    for some in pieces(&made, 2500).chunks(500) {
+        actor.fill(&made, some.to_vec()).await;
+    }
+    actor.close(&made).await;
+
+    let status = actor.call_off(&made).await;
+
+    assert_eq!(
+        (status.outcome(), status.dropped),
+        (Some(BatchOutcome::Cancelled), 2500)
+    );
+    let after = drain(&worker).await;
+    assert_eq!((after.len(), completed(&after)), (1, 1));
+}
+
+case!(a_cancel_after_the_end_changes_nothing: B7 => Batches);
+/// A cancel after the batch has ended changes nothing.
+async fn a_cancel_after_the_end_changes_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 1).await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+    let record = actor.status(&made).await;
+    store.advance(BRIEF).await;
+
+    assert_eq!(actor.call_off(&made).await, record);
+    assert_eq!(completed(&drain(&actor).await), 1);
+    let cancelled = actor.submit(&telling("c"), 2).await;
+    let record = actor.call_off(&cancelled).await;
+    assert_eq!(actor.call_off(&cancelled).await, record);
+    assert_eq!(completed(&drain(&actor).await), 1);
+}
+
+case!(a_cancel_spares_the_others: B7 => Batches);
+/// A cancel does not touch other batches of the queue, nor plain jobs.
+async fn a_cancel_spares_the_others(store: &Store) {
+    let actor = store.actor("worker").await;
+    let gone = actor.submit(&NewBatch::new(batch("gone")).limit(limit(1)), 3).await;
+    let stays = actor.submit(&NewBatch::new(batch("stays")), 3).await;
+    actor.store_one("plain").await;
+
+    actor.call_off(&gone).await;
+
+    let after = drain(&actor).await;
+    assert_eq!((after.len(), of(&after, &stays), of(&after, &gone)), (4, 3, 0));
+    actor.assert_completed(&stays, BatchOutcome::Done).await;
+}
+
+case!(a_cancel_spares_others_of_the_same_id: R1 B7 => Batches ClientIds);
+/// A cancel drops only the pieces of its own batch. Where a backend accepts
+/// such ids, a plain job and a piece of another batch may wait under the ids of two
+/// leased pieces.
+async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
+    let actor = store.actor("worker").await;
+    let gone = actor.submit(&NewBatch::new(batch("gone")), 2).await;
+    let held = actor.take(2).await;
+    let same = |at: usize| NewJob::new("same").id(held[at].job().clone());
+    let plain = actor.offer(same(0).delay(BRIEF)).await;
+    let other = actor.make(&NewBatch::new(batch("other"))).await;
+    let added = actor.batches().add(&other, &[same(1)], None).await;
+    let Added::Stored(mut taken) = added.expect("answered") else {
+        panic!("the batch is open")
+    };
+    for piece in actor.take(9).await {
+        actor.say(&piece, retry_after(BRIEF)).await;
+    }
+    taken.push(plain);
+
+    let status = actor.call_off(&gone).await;
+
+    assert_eq!((status.leased, status.dropped), (2, 0));
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let stored = taken.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(drain(&actor).await.len(), stored);
+    for one in &held {
+        actor.finish(one).await;
+    }
+    actor.assert_completed(&gone, BatchOutcome::Cancelled).await;
+    assert_eq!(actor.status(&gone).await.done, 2);
+}
+
+case!(a_last_lease_of_a_cancelled_batch_is_dropped: B7 => Batches);
+/// A piece whose lease expires is dropped and not buried, even on its last attempt.
+async fn a_last_lease_of_a_cancelled_batch_is_dropped(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&telling("b")).await;
+    let last = NewJob::new("last").max_attempts(NonZeroU16::MIN);
+    actor.fill(&made, [last.clone(), last]).await;
+    actor.close(&made).await;
+    assert_eq!(actor.take_briefly(2).await.len(), 2);
+    actor.call_off(&made).await;
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.buried, 0);
+
+    actor.assert_completed(&made, BatchOutcome::Cancelled).await;
+    let status = actor.status(&made).await;
+    assert_eq!((status.failed, status.dropped), (0, 2));
+    let stats = actor.figures().await;
+    assert_eq!((stats.dead, stats.cancelled), (0, 2));
+    assert_eq!(completed(&drain(&actor).await), 1);
+}

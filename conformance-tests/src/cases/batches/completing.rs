@@ -1,0 +1,258 @@
+//! A batch completes once, and every caller that asks learns of it (B1, B5).
+
+use std::{num::NonZeroU16, time::Duration};
+
+use relq_core::{
+    BatchOutcome, BatchState, Cancelled, Delivery, Disposition, Extended, JobState,
+    NewBatch, NewJob, OnComplete, Priority, QueueName, Settled,
+};
+
+use crate::{
+    cases::batches::fixture::{COMPLETE, batch, completed, of, telling},
+    cases::case,
+    harness::{
+        checks::{assert_applied, drain, settle_all},
+        store::{HELD, Store, WOKEN},
+    },
+};
+
+case!(an_open_batch_does_not_complete: B1 => Batches);
+/// An open batch whose pieces have all ended has not completed: more pieces may be
+/// added.
+async fn an_open_batch_does_not_complete(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&telling("b")).await;
+    actor.fill(&made, ["a"]).await;
+    assert_eq!(completed(&drain(&actor).await), 0);
+    actor.recover_all().await;
+    actor.assert_running(&made).await;
+
+    actor.fill(&made, ["b"]).await;
+    assert_eq!(of(&drain(&actor).await, &made), 1);
+    actor.assert_running(&made).await;
+    let status = actor.close(&made).await;
+
+    assert_eq!(status.outcome(), Some(BatchOutcome::Done));
+    assert_eq!((status.total, status.done), (2, 2));
+    assert_eq!(completed(&drain(&actor).await), 1);
+}
+
+case!(an_empty_batch_completes_at_once: B1 B5 => Batches);
+/// An empty batch completes in the call that seals it.
+async fn an_empty_batch_completes_at_once(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&telling("b")).await;
+    actor.assert_running(&made).await;
+
+    let status = actor.close(&made).await;
+
+    assert_eq!(status.state, BatchState::Completed(BatchOutcome::Done));
+    assert_eq!(completed(&drain(&actor).await), 1);
+}
+
+case!(the_last_piece_completes: B5 => Batches);
+/// The last piece completes a sealed batch, and pushes its completion job once.
+async fn the_last_piece_completes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 3).await;
+    let held = actor.take(3).await;
+    assert_applied(&settle_all(&actor, &held[..2], &Disposition::Done).await);
+    actor.assert_running(&made).await;
+    assert_eq!(actor.take(9).await, [], "nothing is told yet");
+
+    actor.finish(&held[2]).await;
+
+    actor.assert_completed(&made, BatchOutcome::Done).await;
+    let after = drain(&actor).await;
+    assert_eq!((after.len(), completed(&after)), (1, 1));
+    let created_at = actor.status(&made).await.created_at;
+    assert_eq!(*after[0].job(), made.completion_job(created_at));
+    assert_eq!(after[0].batch, None);
+    actor.recover_all().await;
+    assert_eq!(drain(&actor).await, []);
+}
+
+case!(a_completion_job_is_whole: B5 R2 => Batches);
+/// The completion job arrives unchanged.
+async fn a_completion_job_is_whole(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = NewJob::new(vec![0, 255])
+        .header("name", "value")
+        .max_attempts(NonZeroU16::new(7).expect("not zero"));
+    let new = NewBatch::new(batch("b")).on_complete(OnComplete::new(job.clone()));
+    actor.submit(&new, 0).await;
+
+    let completed = actor.take_one().await;
+
+    assert_eq!((&completed.payload, &completed.headers), (&job.payload, &job.headers));
+    assert_eq!(
+        (completed.max_attempts, completed.priority),
+        (job.max_attempts, Priority::NORMAL)
+    );
+}
+
+case!(a_completion_is_read_later: B5 => Batches);
+/// The record can be read later, by a caller that did not listen for the
+/// completion.
+async fn a_completion_is_read_later(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+
+    let late = store.actor("late").await;
+    let wait = Duration::from_secs(30);
+    let (known, took) =
+        store.within(wait + WOKEN, late.batches().wait_batch(&made, wait)).await;
+
+    let status = known.expect("answered").expect("the batch is there");
+    assert_eq!(status.outcome(), Some(BatchOutcome::Done));
+    assert!(took < wait, "it was told at once");
+}
+
+case!(a_completion_goes_to_another_queue: B5 => Batches);
+/// A completion job for another queue arrives there once, whichever call forwards
+/// it.
+async fn a_completion_goes_to_another_queue(store: &Store) {
+    if store.fit(&["jobs", "others"]).len() < 2 {
+        return;
+    }
+    let (here, there) = (store.actor("w1").await, store.actor_on("w2", "others").await);
+    let others = QueueName::new("others").expect("a valid name");
+    let on_complete = OnComplete::new(NewJob::new(COMPLETE)).queue(others);
+    let new = NewBatch::new(batch("b")).on_complete(on_complete);
+    let made = here.submit(&new, 2).await;
+    let held = here.take(2).await;
+
+    assert_applied(&settle_all(&here, &held, &Disposition::Done).await);
+    for _ in 0..3 {
+        here.recover_all().await;
+    }
+
+    here.assert_completed(&made, BatchOutcome::Done).await;
+    assert_eq!(drain(&here).await, []);
+    let after = drain(&there).await;
+    assert_eq!((after.len(), completed(&after)), (1, 1));
+    let created_at = here.status(&made).await.created_at;
+    assert_eq!(*after[0].job(), made.completion_job(created_at));
+}
+
+case!(whatever_completes_tells_another_queue: B5 B7 => Batches);
+/// Whichever call ends the last piece, the other queue gets the completion job
+/// at once, without a recovery: a heartbeat, a worker's release, or an operator's
+/// cancel.
+async fn whatever_completes_tells_another_queue(store: &Store) {
+    if store.fit(&["jobs", "others"]).len() < 2 {
+        return;
+    }
+    let (here, there) = (store.actor("w1").await, store.actor_on("w2", "others").await);
+    let mut held = Vec::new();
+    for name in ["heartbeat", "release_worker", "cancel"] {
+        let others = QueueName::new("others").expect("a valid name");
+        let on_complete = OnComplete::new(NewJob::new(COMPLETE)).queue(others);
+        let new = NewBatch::new(batch(name)).on_complete(on_complete);
+        let (made, worker) = (here.submit(&new, 1).await, here.acting_as(name));
+        held.push((worker.take_one().await, worker, made));
+    }
+    let [(kept, keeper, stopped), (_, leaver, left), (job, _, _)] = &held[..] else {
+        panic!("three pieces are leased")
+    };
+    here.call_off(stopped).await;
+    here.call_off(left).await;
+    assert_eq!(there.take(5).await, []);
+
+    assert_eq!(keeper.keep(kept, HELD).await.expect("answered"), Extended::Cancelled);
+    assert_eq!(completed(&drain(&there).await), 1);
+    leaver.release_worker(leaver.worker()).await.expect("answered");
+    assert_eq!(completed(&drain(&there).await), 1);
+    let cancelled = here.cancel(job.job()).await.expect("answered");
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
+    assert_eq!(completed(&drain(&there).await), 1);
+}
+
+case!(workers_at_once_complete_once: B5 => Batches);
+/// Workers that end the last pieces at the same time complete the batch once.
+async fn workers_at_once_complete_once(store: &Store) {
+    let maker = store.actor("maker").await;
+    for round in 0..5 {
+        let made = maker.submit(&telling(&format!("b{round}")), 8).await;
+        let mut workers = Vec::new();
+        for index in 0..8 {
+            let worker = store.actor(&format!("w{round}-{index}")).await;
+            let held: Delivery = worker.take_one().await;
+            workers.push((worker, held));
+        }
+        let settling = workers.into_iter().map(|(worker, held)| {
+            tokio::spawn(async move { worker.say(&held, Disposition::Done).await })
+        });
+        for settled in settling.collect::<Vec<_>>() {
+            assert_eq!(settled.await.expect("the task ends"), Settled::Applied);
+        }
+        maker.assert_completed(&made, BatchOutcome::Done).await;
+        assert_eq!(completed(&drain(&maker).await), 1);
+    }
+}
+
+case!(a_waiter_is_told: B5 => Batches);
+/// A waiting caller gets the completion in time, and not before the batch
+/// completes.
+async fn a_waiter_is_told(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+    let held = actor.take_one().await;
+    let (waiter, awaited) = (store.actor("waiter").await, made.clone());
+    let wait = Duration::from_secs(30);
+    let waiting = tokio::spawn(async move {
+        let known = waiter.batches().wait_batch(&awaited, wait).await;
+        known.expect("answered").expect("the batch is there")
+    });
+    store.settled().await;
+    assert!(!waiting.is_finished(), "nothing has completed");
+
+    actor.finish(&held).await;
+
+    let (completed, _) = store.within(wait, waiting).await;
+    assert_eq!(completed.expect("the wait ends").outcome(), Some(BatchOutcome::Done));
+}
+
+case!(a_wait_for_a_batch_ends_in_time: R21 => Batches);
+/// A wait ends in time, and returns the state of the batch.
+async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+
+    for wait in [Duration::ZERO, Duration::from_millis(300)] {
+        let call = actor.batches().wait_batch(&made, wait);
+        let (known, took) = store.within(wait + WOKEN, call).await;
+        let status = known.expect("answered").expect("the batch is there");
+        assert_eq!((status.state, status.waiting), (BatchState::Sealed, 1));
+        assert!(took >= wait, "{took:?}");
+    }
+
+    let endless = actor.batches().wait_batch(&made, Duration::MAX).await;
+    assert!(endless.is_err(), "{endless:?}");
+}
+
+case!(dropped_settlements_complete_once: B5 R22 => Batches);
+/// Dropped settle calls leave a batch that completes once.
+async fn dropped_settlements_complete_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 6).await;
+    for one in actor.take_briefly(6).await {
+        let settling = actor.say(&one, Disposition::Done);
+        tokio::select! {
+            biased;
+            () = tokio::task::yield_now() => {}
+            _ = settling => {}
+        }
+    }
+    store.settled().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    let after = drain(&actor).await;
+
+    actor.assert_completed(&made, BatchOutcome::Done).await;
+    assert_eq!(completed(&after), 1);
+    assert_eq!(actor.status(&made).await.done, 6);
+}

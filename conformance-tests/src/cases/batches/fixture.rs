@@ -1,0 +1,129 @@
+//! Helpers and assertions for the cases of batches.
+
+use std::num::NonZeroU32;
+
+use bytes::Bytes;
+use relq_core::{
+    Added, BatchId, BatchOutcome, BatchQueue, BatchStatus, Created, Delivery, NewBatch,
+    NewJob, OnComplete, Pushed,
+};
+
+use crate::harness::{checks::numbered, store::Actor};
+
+/// The payload of every completion job.
+pub(super) const COMPLETE: &str = "complete";
+
+pub(super) fn batch(text: &str) -> BatchId {
+    BatchId::new(text).expect("cases use valid batch ids")
+}
+
+pub(super) fn limit(pieces: u32) -> Option<NonZeroU32> {
+    Some(NonZeroU32::new(pieces).expect("a limit is not zero"))
+}
+
+/// A batch whose completion pushes a job to its own queue.
+pub(super) fn telling(id: &str) -> NewBatch {
+    NewBatch::new(batch(id)).on_complete(OnComplete::new(NewJob::new(COMPLETE)))
+}
+
+impl Actor {
+    /// The batches of the queue.
+    pub(super) fn batches(&self) -> &dyn BatchQueue {
+        self.batch_queue().expect("the backend supports batches")
+    }
+
+    /// Creates a batch that does not exist yet.
+    pub(super) async fn make(&self, new: &NewBatch) -> BatchId {
+        let made = self.batches().create(new).await.expect("the call is answered");
+        assert_eq!(made, Created::Stored);
+        new.id.clone()
+    }
+
+    /// Adds pieces, and asserts that all of them are stored.
+    pub(super) async fn fill<J: Into<NewJob>>(
+        &self,
+        batch: &BatchId,
+        pieces: impl IntoIterator<Item = J>,
+    ) {
+        let pieces: Vec<NewJob> = pieces.into_iter().map(Into::into).collect();
+        let added = self.batches().add(batch, &pieces, None).await;
+        match added.expect("the call is answered") {
+            Added::Stored(pushed) => {
+                assert_eq!(pushed.len(), pieces.len());
+                let is_stored = |one: &Pushed| matches!(one, Pushed::Stored(_));
+                assert!(pushed.iter().all(is_stored), "{pushed:?}");
+            }
+            other => panic!("not added: {other:?}"),
+        }
+    }
+
+    /// Seals an existing batch.
+    pub(super) async fn close(&self, batch: &BatchId) -> BatchStatus {
+        let sealed = self.batches().seal(batch).await.expect("the call is answered");
+        self.adds_up(sealed.expect("the batch is there"))
+    }
+
+    /// Cancels an existing batch.
+    pub(super) async fn call_off(&self, batch: &BatchId) -> BatchStatus {
+        let cancelled = self.batches().cancel_batch(batch).await;
+        let cancelled = cancelled.expect("the call is answered");
+        self.adds_up(cancelled.expect("the batch is there"))
+    }
+
+    /// The status of an existing batch.
+    pub(super) async fn status(&self, batch: &BatchId) -> BatchStatus {
+        let known = self.batches().batch(batch).await.expect("the call is answered");
+        self.adds_up(known.expect("the batch is there"))
+    }
+
+    /// Creates a batch of `count` numbered pieces and seals it.
+    pub(super) async fn submit(&self, new: &NewBatch, count: usize) -> BatchId {
+        let batch = self.make(new).await;
+        self.fill(&batch, pieces(&batch, count)).await;
+        self.close(&batch).await;
+        batch
+    }
+
+    /// B2: asserts that each piece is counted exactly once.
+    fn adds_up(&self, status: BatchStatus) -> BatchStatus {
+        let sum = status.ended() + status.leased + status.waiting;
+        assert_eq!(status.total, sum, "B2: {status:?}");
+        status
+    }
+
+    /// Asserts that the batch has completed with that outcome, and that its record says
+    /// so.
+    pub(super) async fn assert_completed(
+        &self,
+        batch: &BatchId,
+        outcome: BatchOutcome,
+    ) {
+        let status = self.status(batch).await;
+        assert_eq!(status.outcome(), Some(outcome), "{status:?}");
+        assert!(status.completed_at.is_some(), "{status:?}");
+        assert_eq!(status.leased + status.waiting, 0, "{status:?}");
+    }
+
+    /// Asserts that the batch has not completed.
+    pub(super) async fn assert_running(&self, batch: &BatchId) {
+        let status = self.status(batch).await;
+        assert_eq!(status.outcome(), None, "{status:?}");
+        assert_eq!(status.completed_at, None, "{status:?}");
+    }
+}
+
+/// `count` pieces, each with its own number and the name of its batch.
+pub(super) fn pieces(batch: &BatchId, count: usize) -> Vec<Bytes> {
+    let numbered = numbered(count).into_iter();
+    numbered.map(|one| Bytes::from(format!("{batch} {}", one.escape_ascii()))).collect()
+}
+
+/// The number of deliveries that are pieces of that batch.
+pub(super) fn of(taken: &[Delivery], id: &BatchId) -> usize {
+    taken.iter().filter(|one| one.batch.as_ref() == Some(id)).count()
+}
+
+/// The number of deliveries that are completion jobs.
+pub(super) fn completed(taken: &[Delivery]) -> usize {
+    taken.iter().filter(|one| one.payload == COMPLETE).count()
+}

@@ -1,0 +1,210 @@
+//! Creating, filling and sealing batches (B1, R4, R5).
+
+use std::time::Duration;
+
+use relq_core::{
+    Added, BatchOutcome, BatchPriority, BatchState, Created, DuplicateOf, Error,
+    NewBatch, NewJob, OnComplete, Priority, Pushed,
+};
+
+use crate::{
+    cases::batches::fixture::{batch, limit, pieces, telling},
+    cases::case,
+    harness::{
+        checks::{drain, id, key, token},
+        store::{HELD, Store},
+    },
+};
+
+case!(a_batch_is_made_once: B10 => Batches);
+/// A create whose reply was lost is repeated, and the batch exists once, as first
+/// created.
+async fn a_batch_is_made_once(store: &Store) {
+    let actor = store.actor("maker").await;
+    let new = NewBatch::new(batch("b"))
+        .priority(BatchPriority::HIGHEST)
+        .limit(limit(3))
+        .metadata(vec![0, 255]);
+    let made = actor.make(&new).await;
+
+    let other = NewBatch::new(made.clone()).metadata("another's");
+    let again = actor.batches().create(&other).await.expect("answered");
+
+    assert_eq!(again, Created::Exists);
+    let status = actor.status(&made).await;
+    assert_eq!((status.priority, status.limit), (new.priority, new.limit));
+    assert_eq!((status.metadata, status.state), (new.metadata, BatchState::Open));
+    assert_eq!((status.total, status.sealed_at), (0, None));
+}
+
+case!(senseless_batches_are_refused: R5 => Batches);
+/// A batch that cannot be stored as requested is refused before anything is
+/// written.
+async fn senseless_batches_are_refused(store: &Store) {
+    let actor = store.actor("maker").await;
+    let new = || NewBatch::new(batch("b"));
+    let tell = |job| new().on_complete(OnComplete::new(job));
+    let senseless = [
+        new().metadata(vec![0; NewBatch::MAX_METADATA + 1]),
+        new().retention(Duration::ZERO),
+        new().retention(Duration::MAX),
+        tell(NewJob::new("c").id(id("mine"))),
+        tell(NewJob::new("c").unique(key("k"))),
+        tell(NewJob::new(vec![0; actor.limits().max_payload + 1])),
+    ];
+
+    for one in senseless {
+        let refused = actor.batches().create(&one).await;
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    }
+
+    let known = actor.batches().batch(&batch("b")).await.expect("answered");
+    assert_eq!(known, None);
+}
+
+case!(pieces_with_options_are_refused: R5 => Batches);
+/// A piece cannot have options that belong to its batch.
+async fn pieces_with_options_are_refused(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let piece = || NewJob::new("piece");
+    let refused = [
+        piece().delay(HELD),
+        piece().expires_in(HELD),
+        piece().unique(key("k")),
+        piece().priority(Priority::HIGHEST),
+    ];
+
+    for one in refused {
+        let answer = actor.batches().add(&made, &[piece(), one], None).await;
+        assert!(matches!(answer, Err(Error::Invalid { .. })), "{answer:?}");
+    }
+
+    assert_eq!(actor.status(&made).await.total, 0);
+}
+
+case!(pieces_are_added_all_or_none: R5 B1 => Batches);
+/// If one piece of a call is invalid, none of the call's pieces is stored.
+async fn pieces_are_added_all_or_none(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let huge = vec![0; actor.limits().max_payload + 1];
+
+    let refused = actor.batches().add(&made, &["a".into(), huge.into()], None).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    let status = actor.status(&made).await;
+    assert_eq!((status.total, actor.figures().await.unfinished()), (0, 0));
+}
+
+case!(a_closed_batch_takes_nothing: B1 => Batches);
+/// A sealed, cancelled or completed batch accepts no pieces.
+async fn a_closed_batch_takes_nothing(store: &Store) {
+    let actor = store.actor("maker").await;
+    let sealed = actor.submit(&NewBatch::new(batch("sealed")), 1).await;
+    let empty = actor.submit(&NewBatch::new(batch("empty")), 0).await;
+    let cancelled = actor.make(&NewBatch::new(batch("cancelled"))).await;
+    actor.call_off(&cancelled).await;
+    let closed = [
+        (sealed, BatchState::Sealed, 1),
+        (empty, BatchState::Completed(BatchOutcome::Done), 0),
+        (cancelled, BatchState::Completed(BatchOutcome::Cancelled), 0),
+    ];
+
+    for (made, state, total) in closed {
+        let added = actor.batches().add(&made, &["late".into()], None).await;
+        assert_eq!(added.expect("answered"), Added::Closed(state));
+        assert_eq!(actor.status(&made).await.total, total);
+    }
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+case!(an_add_can_be_repeated: R4 B1 => Batches PushTokens);
+/// An add whose reply was lost can be repeated, even if the batch has been
+/// sealed meanwhile.
+async fn an_add_can_be_repeated(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let (mine, jobs) = (token("call"), ["a", "b"].map(NewJob::new));
+    let first = actor.batches().add(&made, &jobs, Some(&mine)).await.expect("answered");
+    assert!(matches!(&first, Added::Stored(pushed) if pushed.len() == 2), "{first:?}");
+
+    let again = actor.batches().add(&made, &jobs, Some(&mine)).await;
+    assert_eq!(again.expect("answered"), first);
+    actor.close(&made).await;
+    let sealed = actor.batches().add(&made, &jobs, Some(&mine)).await;
+
+    assert_eq!(sealed.expect("answered"), first);
+    assert_eq!(actor.status(&made).await.total, 2);
+    assert_eq!(drain(&actor).await.len(), 2);
+}
+
+case!(a_piece_of_a_known_id_is_added_once: R4 B2 => Batches ClientIds);
+/// Adding a client-made id twice makes one piece.
+async fn a_piece_of_a_known_id_is_added_once(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let piece = || NewJob::new("a").id(id("b-1"));
+    actor.fill(&made, [piece()]).await;
+
+    let again = actor.batches().add(&made, &[piece(), "b".into()], None).await;
+
+    let Added::Stored(pushed) = again.expect("answered") else { panic!("not added") };
+    let known = Pushed::Duplicate { existing: id("b-1"), by: DuplicateOf::Id };
+    assert_eq!(pushed[0], known);
+    assert_eq!(actor.status(&made).await.total, 2);
+}
+
+case!(sealing_twice_is_sealing_once: B1 B5 => Batches);
+/// Sealing a sealed or completed batch changes nothing.
+async fn sealing_twice_is_sealing_once(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.submit(&telling("b"), 1).await;
+    let first = actor.status(&made).await;
+    store.advance(Duration::from_millis(5)).await;
+
+    assert_eq!(actor.close(&made).await, first);
+    let held = actor.take_one().await;
+    actor.finish(&held).await;
+    let ended = actor.status(&made).await;
+    store.advance(Duration::from_millis(5)).await;
+
+    assert_eq!(actor.close(&made).await, ended);
+    assert_eq!(drain(&actor).await.len(), 1, "one completion job");
+}
+
+case!(a_piece_is_a_job: R2 => Batches);
+/// A piece is a job that names its batch.
+async fn a_piece_is_a_job(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let job = NewJob::new(vec![0, b'\n', 255]).header("name", "value");
+    actor.fill(&made, [job.max_attempts(std::num::NonZeroU16::MIN)]).await;
+    actor.store_one("plain").await;
+
+    let taken = actor.take(2).await;
+
+    let piece = taken.iter().find(|one| one.batch.is_some()).expect("the piece came");
+    assert_eq!(piece.batch.as_ref(), Some(&made));
+    assert_eq!(&piece.payload[..], [0, b'\n', 255]);
+    assert_eq!(piece.headers.get("name"), Some("value"));
+    assert_eq!((piece.max_attempts.get(), piece.attempt()), (1, 1));
+    let plain = taken.iter().find(|one| one.payload == "plain").expect("it came");
+    assert_eq!(plain.batch, None);
+}
+
+case!(as_much_as_a_push_is_added: R5 => Batches);
+/// One add accepts as many pieces as one push accepts jobs.
+async fn as_much_as_a_push_is_added(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let most = actor.limits().max_jobs_per_call.get() as usize;
+
+    actor.fill(&made, pieces(&made, most)).await;
+    let all: Vec<NewJob> =
+        pieces(&made, most + 1).into_iter().map(NewJob::new).collect();
+    let refused = actor.batches().add(&made, &all, None).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    assert_eq!(actor.status(&made).await.total, most as u64);
+}

@@ -1,0 +1,308 @@
+//! Which pieces a claim takes, and how many may be leased at once (B3, B4, B9).
+
+use relq_core::{
+    BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, ClaimRequest, Delivery,
+    Disposition, NewBatch, NewJob, Settled,
+};
+
+use crate::{
+    cases::batches::fixture::{batch, completed, limit, of, pieces, telling},
+    cases::case,
+    harness::{
+        checks::{
+            assert_applied, assert_in_line, drain, expect_exactly, retry_after,
+            settle_all,
+        },
+        store::{Actor, BRIEF, PAST_BRIEF, Store},
+    },
+    spec::line::Line,
+};
+
+fn ranked(id: &str, level: u8) -> NewBatch {
+    let level = BatchPriority::new(level).expect("a valid level");
+    NewBatch::new(batch(id)).priority(level)
+}
+
+/// Claims and acks jobs one by one, and returns the batch of each.
+async fn served(actor: &Actor) -> Vec<Option<BatchId>> {
+    let mut order = Vec::new();
+    loop {
+        let taken = actor.take(1).await;
+        let Some(one) = taken.into_iter().next() else { return order };
+        actor.finish(&one).await;
+        order.push(one.batch);
+    }
+}
+
+async fn alter(actor: &Actor, batch: &BatchId, change: Change) -> BatchStatus {
+    let altered = actor.batches().alter(batch, &change).await.expect("answered");
+    altered.expect("the batch is there")
+}
+
+case!(a_limit_holds: B3 => Batches);
+/// The number of leased pieces never exceeds the limit, whatever claims ask for.
+async fn a_limit_holds(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&telling("b").limit(limit(3)), 10).await;
+
+    let mut held = one.take(2).await;
+    held.extend(two.take(5).await);
+    assert_eq!(of(&held, &made), 3);
+    assert_eq!(one.status(&made).await.leased, 3);
+    assert_eq!(two.take(5).await, []);
+
+    let mut done = 0;
+    while let Some(first) = held.pop() {
+        assert_eq!(one.say(&first, Disposition::Done).await, Settled::Applied);
+        done += 1;
+        held.extend(two.take(5).await.into_iter().filter(|one| one.batch.is_some()));
+        assert!(held.len() <= 3, "{} are leased", held.len());
+        assert_eq!(held.len(), 3.min(10 - done));
+    }
+    one.assert_completed(&made, BatchOutcome::Done).await;
+}
+
+case!(a_dead_workers_slot_comes_back: B3 => Batches);
+/// The slot of a dead worker becomes free when its lease expires.
+async fn a_dead_workers_slot_comes_back(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&telling("b").limit(limit(2)), 4).await;
+    for _ in 0..3 {
+        assert_eq!(of(&one.take_briefly(4).await, &made), 2);
+        assert_eq!(two.take(4).await, []);
+        store.outlast_brief_leases().await;
+        two.recover_all().await;
+    }
+
+    let mut taken = drain(&two).await;
+    taken.retain(|one| one.batch.is_some());
+
+    assert_eq!(taken.len(), 4);
+    two.assert_completed(&made, BatchOutcome::Done).await;
+}
+
+case!(released_slots_come_back: B3 R24 => Batches);
+/// A worker's release frees its slots at once.
+async fn released_slots_come_back(store: &Store) {
+    let (one, two) = (store.actor("w1").await, store.actor("w2").await);
+    let made = one.submit(&NewBatch::new(batch("b")).limit(limit(2)), 3).await;
+    assert_eq!(of(&one.take(9).await, &made), 2);
+
+    one.release_worker(one.worker()).await.expect("answered");
+
+    assert_eq!(of(&two.take(9).await, &made), 2);
+}
+
+case!(every_end_frees_its_slot: B3 => Batches);
+/// Each way in which a piece ends or comes back frees its slot.
+async fn every_end_frees_its_slot(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 4).await;
+    let error = "no".to_owned();
+    for disposition in
+        [Disposition::GiveBack, Disposition::Discard, Disposition::Dead { error }]
+    {
+        let held = actor.take(3).await;
+        assert_eq!(of(&held, &made), 1);
+        assert_eq!(actor.say(&held[0], disposition).await, Settled::Applied);
+    }
+    let held = actor.take_one().await;
+    actor.cancel(held.job()).await.expect("answered");
+
+    assert_eq!(of(&actor.take(3).await, &made), 1);
+}
+
+case!(a_retry_holds_no_slot: B9 => Batches);
+/// A retried piece waits without a slot, and its batch does not complete without
+/// it.
+async fn a_retry_holds_no_slot(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    assert_eq!(actor.say(&first, retry_after(BRIEF)).await, Settled::Applied);
+    let second = actor.take_one().await;
+    assert_ne!(second.payload, first.payload);
+    actor.finish(&second).await;
+    actor.assert_running(&made).await;
+    assert_eq!(actor.status(&made).await.waiting, 1);
+
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let again = actor.take_one().await;
+
+    assert_eq!((&again.payload, again.attempt()), (&first.payload, 2));
+    assert_eq!(again.batch.as_ref(), Some(&made));
+    actor.finish(&again).await;
+    actor.assert_completed(&made, BatchOutcome::Done).await;
+}
+
+case!(the_most_urgent_batch_is_first: B4 => Batches);
+/// Jobs of no batch come first, then pieces of the most urgent batch. Of equally
+/// urgent batches, the older comes first.
+async fn the_most_urgent_batch_is_first(store: &Store) {
+    let actor = store.actor("worker").await;
+    let low = actor.submit(&ranked("low", 0), 2).await;
+    let older = actor.submit(&ranked("older", 50), 2).await;
+    // The order of batches created in the same millisecond is not defined.
+    store.advance(BRIEF).await;
+    let younger = actor.submit(&ranked("a-younger", 50), 2).await;
+    let high = actor.submit(&ranked("high", 99), 2).await;
+    actor.store(["plain", "plain"]).await;
+
+    let order = served(&actor).await;
+
+    let wanted = [None, Some(high), Some(older), Some(younger), Some(low)];
+    let twice = wanted.into_iter().flat_map(|one| [one.clone(), one]);
+    assert_eq!(order, twice.collect::<Vec<_>>());
+}
+
+case!(one_claim_spans_batches: B4 => Batches);
+/// One claim takes pieces from as many batches as it needs.
+async fn one_claim_spans_batches(store: &Store) {
+    let actor = store.actor("worker").await;
+    let low = actor.submit(&ranked("low", 1), 5).await;
+    let high = actor.submit(&ranked("high", 2).limit(limit(2)), 5).await;
+    actor.store_one("plain").await;
+
+    let taken = actor.take(6).await;
+
+    assert_eq!((taken.len(), of(&taken, &high), of(&taken, &low)), (6, 2, 3));
+}
+
+case!(a_claim_of_pieces_is_bounded_by_bytes: B4 R6 => Batches);
+/// A claim takes pieces of up to 1 MiB in total, or one piece. The pieces that
+/// it leaves stay ready.
+async fn a_claim_of_pieces_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let most = ClaimRequest::MAX_BYTES;
+    let large = (most + 1).min(actor.limits().max_payload);
+    let sizes =
+        [100, most / 3, most / 3, most / 3, 100, large, 100, most / 2, most / 2];
+    for (name, sizes) in [("a", &sizes[..5]), ("b", &sizes[5..])] {
+        let batch = actor.make(&ranked(name, 1)).await;
+        let piece = |size: &usize| NewJob::new(vec![b'.'; *size]);
+        actor.fill(&batch, sizes.iter().map(piece)).await;
+        actor.close(&batch).await;
+    }
+
+    let mut taken = Vec::new();
+    while taken.len() < sizes.len() {
+        let claimed = actor.claim(&actor.ask(100)).await.expect("answered");
+        let bytes: usize = claimed.iter().map(|one| one.payload.len()).sum();
+        assert!(
+            claimed.len() == 1 || !claimed.is_empty() && bytes <= most,
+            "{bytes} bytes"
+        );
+        taken.extend(claimed);
+    }
+
+    expect_exactly(taken.iter().map(|one| one.payload.len()), sizes);
+    assert!(taken.iter().all(|one| one.attempt() == 1));
+    assert_applied(&settle_all(&actor, &taken, &Disposition::Done).await);
+}
+
+case!(a_full_batch_blocks_nobody: B3 B4 => Batches);
+/// A batch without a free slot does not delay other batches.
+async fn a_full_batch_blocks_nobody(store: &Store) {
+    let actor = store.actor("worker").await;
+    let big = actor.submit(&ranked("big", 99).limit(limit(1)), 20).await;
+    let small = actor.submit(&ranked("small", 1), 3).await;
+    let held = actor.take_one().await;
+    assert_eq!(held.batch.as_ref(), Some(&big));
+
+    assert_eq!(of(&actor.take(9).await, &small), 3);
+    assert_eq!(actor.take(9).await, []);
+    actor.finish(&held).await;
+    assert_eq!(of(&actor.take(9).await, &big), 1);
+}
+
+case!(a_changed_priority_counts: B4 => Batches);
+/// A change of priority applies from the next claim on.
+async fn a_changed_priority_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let first = actor.submit(&ranked("first", 60), 3).await;
+    let second = actor.submit(&ranked("second", 40), 3).await;
+    let held = actor.take_one().await;
+    assert_eq!(held.batch.as_ref(), Some(&first));
+
+    let change = Change::default().priority(BatchPriority::HIGHEST);
+    let status = alter(&actor, &second, change).await;
+
+    assert_eq!((status.priority, status.limit), (BatchPriority::HIGHEST, None));
+    let order = served(&actor).await;
+    assert_eq!(order[..3], vec![Some(second); 3]);
+    assert_eq!(order[3..], vec![Some(first); 2]);
+}
+
+case!(a_changed_limit_counts: B3 => Batches);
+/// A change of the limit applies from the next claim on. A lower limit ends no
+/// lease.
+async fn a_changed_limit_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(3)), 9).await;
+    let mut held: Vec<Delivery> = actor.take(9).await;
+    assert_eq!(held.len(), 3);
+
+    let status = alter(&actor, &made, Change::default().limit(limit(1))).await;
+    assert_eq!((status.limit, status.leased), (limit(1), 3));
+    for _ in 0..2 {
+        actor.finish(&held.remove(0)).await;
+        assert_eq!(actor.take(9).await, []);
+    }
+    actor.finish(&held.remove(0)).await;
+    assert_eq!(actor.take(9).await.len(), 1);
+
+    alter(&actor, &made, Change::default().limit(None)).await;
+    assert_eq!(actor.take(9).await.len(), 5);
+}
+
+case!(pieces_keep_their_order: B4 R13 => Batches Order);
+/// The pieces of one batch come in the order that the backend declares.
+async fn pieces_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let all = pieces(&made, 60);
+    for some in all.chunks(7) {
+        actor.fill(&made, some.to_vec()).await;
+    }
+
+    assert_in_line(&actor, &drain(&actor).await, &Line::of(all));
+}
+
+case!(a_pause_holds_pieces: R23 => Batches);
+/// A paused queue does not give out pieces either.
+async fn a_pause_holds_pieces(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 2).await;
+    actor.pause().await.expect("answered");
+    assert_eq!(actor.take(5).await, []);
+
+    actor.resume().await.expect("answered");
+
+    assert_eq!(of(&actor.take(5).await, &made), 2);
+}
+
+case!(settle_and_claim_works_on_pieces: B2 B5 => Batches);
+/// Settle_and_claim ends the last piece. It claims the completion job, or
+/// leaves it ready.
+async fn settle_and_claim_works_on_pieces(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    let done = |of: &Delivery| {
+        [relq_core::Settlement::new(of.receipt.clone(), Disposition::Done)]
+    };
+
+    let both = actor.settle_and_claim(&done(&first), &actor.ask(5)).await;
+    assert_applied(&both.settled.expect("answered"));
+    let mut held = both.claimed.expect("answered");
+    held.extend(actor.take(5).await);
+    assert_eq!((held.len(), of(&held, &made)), (1, 1));
+    let both = actor.settle_and_claim(&done(&held[0]), &actor.ask(5)).await;
+
+    assert_applied(&both.settled.expect("answered"));
+    let mut after = both.claimed.expect("answered");
+    assert_applied(&settle_all(&actor, &after, &Disposition::Done).await);
+    after.extend(drain(&actor).await);
+    assert_eq!((after.len(), completed(&after)), (1, 1));
+}

@@ -1,0 +1,105 @@
+//! Each event that makes a piece claimable wakes a waiting claim (R21, B3).
+
+use std::time::Duration;
+
+use relq_core::{Change, Delivery, NewBatch, NewJob};
+use tokio::task::JoinHandle;
+
+use crate::{
+    cases::batches::fixture::{batch, limit},
+    cases::case,
+    harness::{
+        checks::{payloads, retry_after},
+        store::{Actor, Store, WOKEN},
+    },
+};
+
+const WAIT: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(1);
+
+/// A worker that waits for one job.
+async fn waiting(store: &Store) -> JoinHandle<Vec<Delivery>> {
+    let worker = store.actor("waiter").await;
+    let waiting = tokio::spawn(async move { worker.take_waiting(1, WAIT).await });
+    store.settled().await;
+    assert!(!waiting.is_finished(), "nothing can be claimed");
+    waiting
+}
+
+async fn is_woken(store: &Store, by: &Actor, waiting: JoinHandle<Vec<Delivery>>) {
+    let limit = store.wake_limit(by.capabilities().lateness);
+    let (taken, _) = store.within(limit, waiting).await;
+    assert_eq!(taken.expect("the claim ends").len(), 1);
+}
+
+case!(an_added_piece_wakes: R21 => Batches BlockingWait);
+/// Added pieces wake the claim.
+async fn an_added_piece_wakes(store: &Store) {
+    let actor = store.actor("maker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let waiter = waiting(store).await;
+
+    actor.fill(&made, ["a"]).await;
+
+    is_woken(store, &actor, waiter).await;
+}
+
+case!(a_free_slot_wakes: B3 => Batches BlockingWait);
+/// A slot that becomes free wakes the claim.
+async fn a_free_slot_wakes(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    let held = actor.take_one().await;
+    let waiter = waiting(store).await;
+
+    actor.finish(&held).await;
+
+    is_woken(store, &actor, waiter).await;
+}
+
+case!(what_is_due_wakes_behind_a_full_batch: R14 B3 => Batches BlockingWait Delay);
+/// A piece that falls due without a free slot does not delay a job that is due
+/// later.
+async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    actor.say(&first, retry_after(SOON)).await;
+    actor.take_one().await;
+    actor.store_one(NewJob::new("later").delay(2 * SOON)).await;
+    let waiter = waiting(store).await;
+
+    let limit = 2 * SOON + store.wake_limit(actor.capabilities().lateness);
+    let (taken, _) = store.within(limit, waiter).await;
+
+    assert_eq!(payloads(&taken.expect("the claim ends")), ["later"]);
+}
+
+case!(a_raised_limit_wakes: B3 => Batches BlockingWait);
+/// Raising the limit wakes the claim.
+async fn a_raised_limit_wakes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    actor.take_one().await;
+    let waiter = waiting(store).await;
+
+    let change = Change::default().limit(limit(2));
+    actor.batches().alter(&made, &change).await.expect("answered");
+
+    is_woken(store, &actor, waiter).await;
+}
+
+case!(a_full_batch_keeps_nobody_awake: R21 => Batches);
+/// A claim that finds nothing waits for its full time, however many batches are
+/// full.
+async fn a_full_batch_keeps_nobody_awake(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+    actor.take_one().await;
+    let wait = Duration::from_millis(300);
+
+    let (taken, took) = store.within(wait + WOKEN, actor.take_waiting(1, wait)).await;
+
+    assert_eq!(taken, []);
+    assert!(took >= wait, "{took:?}");
+}

@@ -1,0 +1,269 @@
+//! Delays and retries by the store's clock (R14).
+
+use std::time::Duration;
+
+use relq_core::{JobState, NewJob, OnDuplicate};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{
+            assert_in_line, delivers, drain, expect_exactly, key, listed, numbered,
+            payloads, retry_after, settle_all,
+        },
+        store::{BRIEF, HELD, PAST_BRIEF, Store, WOKEN},
+    },
+    spec::line::Line,
+};
+
+/// Milliseconds are truncated twice: at the push and at the claim.
+const ROUNDING: Duration = Duration::from_millis(2);
+
+case!(a_delayed_job_is_not_early: R14 => Delay);
+/// No claim gets a delayed job before its time.
+async fn a_delayed_job_is_not_early(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("later").delay(HELD)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(10).await, []);
+    let stats = actor.figures().await;
+    assert_eq!((stats.scheduled, stats.ready), (1, 0));
+}
+
+case!(a_delayed_job_is_on_time: R14 => Delay, real_time);
+/// A waiting worker gets a delayed job when it is due, and not before.
+async fn a_delayed_job_is_on_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let (delay, lateness) = (Duration::from_millis(700), actor.capabilities().lateness);
+    let pushed = store.elapsed();
+    actor.store_one(NewJob::new("later").delay(delay)).await;
+
+    let taken = actor.take_within(1, Duration::from_secs(60)).await;
+
+    let took = store.elapsed() - pushed;
+    assert_eq!(payloads(&taken), ["later"]);
+    assert!(took + ROUNDING >= delay, "early: after {took:?}");
+    assert!(took <= delay + lateness + WOKEN, "late: after {took:?}");
+}
+
+case!(recovery_promotes_due_jobs: R14 => Delay);
+/// Recovery makes due jobs ready and counts them.
+async fn recovery_promotes_due_jobs(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = numbered(20).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(jobs).await;
+    actor.store_one(NewJob::new("later").delay(HELD)).await;
+    store.advance(PAST_BRIEF).await;
+
+    assert_eq!(actor.recover_all().await.promoted, 20);
+
+    expect_exactly(payloads(&drain(&actor).await), numbered(20));
+    assert_eq!(actor.figures().await.scheduled, 1);
+}
+
+case!(thousands_fall_due_at_once: R14 => Delay);
+/// All due jobs are promoted, even if there are more than one step can hold.
+async fn thousands_fall_due_at_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = 8_500;
+    for batch in numbered(many).chunks(500) {
+        actor
+            .store(batch.iter().map(|one| NewJob::new(one.clone()).delay(BRIEF)))
+            .await;
+    }
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    delivers(&actor, numbered(many)).await;
+}
+
+case!(a_delayed_job_blocks_nobody: R14 => Delay);
+/// Jobs behind a delayed job do not wait for it.
+async fn a_delayed_job_blocks_nobody(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store([NewJob::new("later").delay(HELD), NewJob::new("now")]).await;
+
+    delivers(&actor, ["now"]).await;
+}
+
+case!(due_jobs_come_in_order_of_time: R14 => Delay Fifo);
+/// Jobs fall due in the order of their due times, independent of the order of
+/// pushes.
+async fn due_jobs_come_in_order_of_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let due_after = |payload: &'static str, ms| {
+        NewJob::new(payload).delay(Duration::from_millis(ms))
+    };
+    actor
+        .store([
+            due_after("third", 60),
+            due_after("first", 20),
+            due_after("second", 40),
+        ])
+        .await;
+    store.advance(BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(payloads(&drain(&actor).await), ["first", "second", "third"]);
+}
+
+case!(jobs_due_together_come_in_order: R13 R14 => Delay Order);
+/// Jobs of one call that fall due together become ready in the order of the
+/// call. There are enough of them that numeric and textual order differ.
+async fn jobs_due_together_come_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = actor.limits().max_jobs_per_call.get() as usize;
+    let delayed = numbered(many).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(delayed).await;
+    let scheduled = listed(&actor.list(JobState::Scheduled, 300).await);
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(scheduled, numbered(many));
+    let line = Line::default().and_then(numbered(many));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+case!(calls_due_together_come_in_order: R13 R14 => Delay Order);
+/// Jobs of several calls that fall due together become ready in the order of
+/// the calls.
+async fn calls_due_together_come_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    for batch in numbered(40).chunks(3) {
+        actor
+            .store(batch.iter().map(|one| NewJob::new(one.clone()).delay(BRIEF)))
+            .await;
+    }
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    let line = Line::default().and_then(numbered(40));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+case!(a_rescheduled_job_comes_after_its_equals: R13 R14 R16 => Delay Unique Order);
+/// When a push replaces the delay of a unique job, the job comes after
+/// those that are due at the same time.
+async fn a_rescheduled_job_comes_after_its_equals(store: &Store) {
+    let actor = store.actor("worker").await;
+    let unique = key("k");
+    actor.store_one(NewJob::new("moved").unique(unique.clone()).delay(HELD)).await;
+    let delayed = numbered(20).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(delayed).await;
+
+    let again = NewJob::new("again").unique_or(unique, OnDuplicate::Reschedule);
+    actor.offer(again.delay(BRIEF)).await;
+
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let line =
+        Line::default().and_then(numbered(20).into_iter().chain(["moved".into()]));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+case!(jobs_retried_together_come_in_order: R13 R14 => Order);
+/// Jobs that failed together are retried in the order in which the failures
+/// were reported.
+async fn jobs_retried_together_come_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(30)).await;
+    let held = actor.take(30).await;
+    settle_all(&actor, &held, &retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    let line = Line::default().and_then(payloads(&held));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+case!(a_retry_waits_its_time: R14);
+/// A retried job does not come early.
+async fn a_retry_waits_its_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let waiting = actor.list(JobState::Scheduled, 10).await;
+    assert_eq!(waiting[0].last_error.as_deref(), Some("it failed"));
+    assert_eq!(waiting[0].attempt, 1);
+}
+
+case!(a_retry_comes_in_time: R14);
+/// A retried job comes when its delay has passed.
+async fn a_retry_comes_in_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    let again = actor.take_one().await;
+
+    assert_eq!((again.attempt(), again.job()), (2, held.job()));
+}
+
+case!(a_retry_at_once_is_ready: R14);
+/// A retry without delay can be claimed at once, without a recovery.
+async fn a_retry_at_once_is_ready(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(Duration::ZERO)).await;
+
+    let again = actor.take_within(1, Duration::from_secs(5)).await;
+
+    assert_eq!(payloads(&again), ["job"]);
+}
+
+case!(a_delayed_job_keeps_its_level: R14 R15 => Delay Priority);
+/// A delayed job keeps its level.
+async fn a_delayed_job_keeps_its_level(store: &Store) {
+    let actor = store.actor("worker").await;
+    let level = actor.class().most_urgent();
+    let urgent = NewJob::new("urgent").priority(level).delay(BRIEF);
+    actor.store([urgent.clone(), NewJob::new("normal")]).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    let served = drain(&actor).await;
+    assert_in_line(&actor, &served, &Line::of(["normal"]).and_then([urgent]));
+    assert!(served.iter().any(|one| one.payload == "urgent" && one.priority == level));
+}
+
+case!(the_longest_delay_is_far_off: R14 => Delay);
+/// The longest delay is allowed and does not overflow.
+async fn the_longest_delay_is_far_off(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").delay(relq_core::MAX_DURATION)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(actor.take(1).await, []);
+    let next = actor.figures().await.next_due_in.expect("one is scheduled");
+    assert!(next > relq_core::MAX_DURATION - HELD, "{next:?}");
+}
+
+case!(stats_say_what_is_due_next: R14 R23 => Delay);
+/// The stats show when the next job is due.
+async fn stats_say_what_is_due_next(store: &Store) {
+    let actor = store.actor("worker").await;
+    assert_eq!(actor.figures().await.next_due_in, None);
+    actor.store([NewJob::new("b").delay(HELD * 2), NewJob::new("a").delay(HELD)]).await;
+
+    let next = actor.figures().await.next_due_in.expect("two are scheduled");
+
+    assert!(next <= HELD && next > HELD / 2, "{next:?}");
+}

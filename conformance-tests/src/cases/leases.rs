@@ -1,0 +1,280 @@
+//! How long a lease runs, and what extends it (R6, R7, R9, R10).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use relq_core::{ClaimRequest, Disposition, Extended, NewJob};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{
+            assert_applied, attempts, expect_exactly, numbered, payloads, settle_all,
+        },
+        store::{Actor, BRIEF, HELD, Store},
+    },
+};
+
+case!(late_extension_changes_nothing: R7);
+/// A heartbeat for an old lease does not extend the new one.
+async fn late_extension_changes_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    actor.take_one_briefly().await;
+
+    let heard = actor.keep(&stale, HELD).await;
+
+    assert_eq!(heard.expect("answered"), Extended::LeaseLost);
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    assert_eq!(actor.take_one().await.payload, "job");
+}
+
+case!(an_extended_lease_holds: R6, real_time);
+/// A heartbeat extends the lease of its job.
+async fn an_extended_lease_holds(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let short = actor.ask_by(1, Duration::from_secs(2));
+    let held = actor.claim(&short).await.expect("answered").remove(0);
+    actor.keep(&held, HELD).await.expect("answered");
+    store.advance(Duration::from_millis(2100)).await;
+
+    assert_eq!(actor.recover_all().await.requeued, 0);
+
+    actor.finish(&held).await;
+}
+
+case!(an_extension_is_no_longer_than_asked: R6);
+/// An extension counts from now, and its result says until when. The lease ends
+/// then.
+async fn an_extension_is_no_longer_than_asked(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+
+    let heard = actor.keep(&held, BRIEF).await;
+
+    assert!(matches!(heard, Ok(Extended::Until(_))), "{heard:?}");
+    store.outlast_brief_leases().await;
+    assert_eq!(actor.recover_all().await.requeued, 1);
+}
+
+case!(an_extension_answers_for_each: R7);
+/// A heartbeat returns a result for each lease, including lost ones.
+async fn an_extension_answers_for_each(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(4)).await;
+    let held = actor.take(4).await;
+    actor.finish(&held[1]).await;
+    actor.cancel(held[2].job()).await.expect("answered");
+    let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
+
+    let heard = actor.extend(actor.worker(), &receipts, HELD).await.expect("answered");
+
+    assert!(matches!(
+        heard[..],
+        [
+            Extended::Until(_),
+            Extended::LeaseLost,
+            Extended::Cancelled,
+            Extended::Until(_)
+        ]
+    ));
+}
+
+case!(an_extension_keeps_what_it_names: R10);
+/// A heartbeat extends only the leases that it names. Other jobs are given back at
+/// once, or return when their leases expire.
+async fn an_extension_keeps_what_it_names(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["named", "unnamed"]).await;
+    let short = actor.ask_by(2, Duration::from_secs(2));
+    let held = actor.claim(&short).await.expect("answered");
+    let named = [held[0].receipt.clone()];
+    actor.extend(actor.worker(), &named, HELD).await.expect("answered");
+    store.advance(Duration::from_millis(2100)).await;
+
+    actor.recover_all().await;
+
+    assert_eq!(payloads(&actor.take(2).await), [held[1].payload.clone()]);
+    actor.finish(&held[0]).await;
+}
+
+case!(a_jobs_own_lease_holds: R6 => JobLease);
+/// A job's own lease outlasts the worker's lease.
+async fn a_jobs_own_lease_holds(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("own").lease(HELD)).await;
+    let own = actor.take_one_briefly().await;
+    actor.store_one("plain").await;
+    let plain = actor.take_one_briefly().await;
+
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.requeued, 1);
+    assert_eq!((own.lease, plain.lease), (HELD, BRIEF));
+    actor.finish(&own).await;
+}
+
+case!(a_jobs_own_lease_ends: R6 R9 => JobLease);
+/// A job's own lease may be shorter than the worker's lease.
+async fn a_jobs_own_lease_ends(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("own").lease(BRIEF)).await;
+    assert_eq!(actor.take_one().await.lease, BRIEF);
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.requeued, 1);
+
+    assert_eq!(actor.take_one().await.lease, BRIEF, "the next lease is its own too");
+}
+
+case!(an_overdue_extension_keeps_or_loses: R6 R7);
+/// An extension that comes after the lease has expired and before a recovery
+/// either keeps the job or reports the lease as lost.
+async fn an_overdue_extension_keeps_or_loses(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+
+    let heard = actor.keep(&held, HELD).await.expect("answered");
+
+    let kept = u32::from(matches!(heard, Extended::Until(_)));
+    assert_eq!(kept + actor.recover_all().await.requeued, 1, "{heard:?}");
+    assert_eq!(actor.figures().await.unfinished(), 1);
+}
+
+case!(the_longest_worker_ids_hold: R6);
+/// Leases of workers with the longest ids are kept apart.
+async fn the_longest_worker_ids_hold(store: &Store) {
+    let (a, b) = ("w".repeat(128), format!("{}x", "w".repeat(127)));
+    let (first, second) = (store.actor(&a).await, store.actor(&b).await);
+    first.store(numbered(2)).await;
+    first.take_one().await;
+    let held = second.take_one().await;
+
+    assert_eq!(first.release_worker(first.worker()).await.expect("answered").jobs, 1);
+
+    second.finish(&held).await;
+}
+
+/// The maximum number of bytes in a claim of several jobs.
+const MOST: usize = ClaimRequest::MAX_BYTES;
+
+/// Distinct payloads of many sizes: small ones before and after large ones, and one
+/// that fills a claim alone.
+fn of_all_sizes(actor: &Actor) -> Vec<Bytes> {
+    let most = actor.limits().max_payload;
+    let sizes = [100; 6]
+        .into_iter()
+        .chain([MOST / 3; 4])
+        .chain([MOST + 1])
+        .chain([100; 30])
+        .chain([MOST / 2 + 1; 2]);
+    let payload = |(at, size): (usize, usize)| {
+        let mut payload = vec![b'.'; size.min(most)];
+        payload[..4].copy_from_slice(format!("{at:04}").as_bytes());
+        Bytes::from(payload)
+    };
+    sizes.enumerate().map(payload).collect()
+}
+
+/// Claims until no job is left, with a high limit on the number. No claim returns more
+/// bytes than allowed, and together they return each job once.
+async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
+    let (mut taken, mut claims) = (Vec::new(), 0);
+    for _ in 0..sent.len() + 1 {
+        let claimed = actor.claim(&actor.ask(1000)).await.expect("answered");
+        let bytes: usize = claimed.iter().map(|one| one.payload.len()).sum();
+        assert!(
+            bytes <= MOST || claimed.len() == 1,
+            "one claim takes {} jobs of {bytes} bytes",
+            claimed.len(),
+        );
+        assert!(claimed.iter().all(|one| one.attempt() == 1), "each is its first");
+        claims += usize::from(!claimed.is_empty());
+        taken.extend(claimed);
+        if taken.len() >= sent.len() {
+            break;
+        }
+    }
+    // The payloads add up to 3.3 MiB. Each claim takes at least half of the limit, or
+    // one large job.
+    assert!(claims <= 12, "{claims} claims");
+    expect_exactly(payloads(&taken).iter().map(head), sent.iter().map(head));
+    for page in taken.chunks(10) {
+        assert_applied(&settle_all(actor, page, &Disposition::Done).await);
+    }
+}
+
+/// The first bytes of a payload, which are unique, and its length.
+fn head(payload: &Bytes) -> (Bytes, usize) {
+    (payload.slice(..4), payload.len())
+}
+
+case!(a_claim_is_bounded_by_bytes: R6);
+/// A claim takes jobs of up to 1 MiB in total, or one job.
+async fn a_claim_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = of_all_sizes(&actor);
+    for page in sent.chunks(10) {
+        actor.store(page.to_vec()).await;
+    }
+
+    claims_are_bounded(&actor, sent).await;
+}
+
+case!(a_claim_of_returned_jobs_is_bounded_by_bytes: R6 R24);
+/// The same limit applies to jobs that their worker gave back.
+async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = of_all_sizes(&actor);
+    for page in sent.chunks(10) {
+        actor.store(page.to_vec()).await;
+    }
+    let leaver = store.actor("leaver").await;
+    let mut held = 0;
+    while held < sent.len() {
+        held += leaver.take(1000).await.len();
+    }
+    leaver.release_worker(leaver.worker()).await.expect("the release is answered");
+
+    claims_are_bounded(&actor, sent).await;
+}
+
+case!(a_claim_of_urgent_jobs_is_bounded_by_bytes: R6 R15 => Priority);
+/// The same limit applies to jobs of another priority.
+async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let sent = of_all_sizes(&actor);
+    let urgent = actor.class().most_urgent();
+    let job = |payload: &Bytes| NewJob::new(payload.clone()).priority(urgent);
+    for page in sent.chunks(10) {
+        actor.store(page.iter().map(job)).await;
+    }
+
+    claims_are_bounded(&actor, sent).await;
+}
+
+case!(a_job_beyond_the_bytes_is_not_counted: R6 R11);
+/// A job that a claim left behind because of its size does not count as
+/// delivered.
+async fn a_job_beyond_the_bytes_is_not_counted(store: &Store) {
+    let actor = store.actor("worker").await;
+    let once = |fill| NewJob::new(vec![fill; MOST - 1000]).max_attempts(attempts(1));
+    actor.store([once(b'a'), once(b'b')]).await;
+    let first = actor.claim(&actor.ask_by(2, BRIEF)).await.expect("answered");
+    store.outlast_brief_leases().await;
+
+    let second = actor.claim(&actor.ask(2)).await.expect("answered");
+    actor.recover_all().await;
+
+    assert_eq!((first.len(), second.len(), second[0].attempt()), (1, 1, 1));
+    assert_ne!(first[0].payload[0], second[0].payload[0]);
+    assert_eq!(actor.the_dead_one().await.id.as_ref(), Some(first[0].job()));
+}

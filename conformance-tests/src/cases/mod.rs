@@ -1,0 +1,214 @@
+//! The cases, one file per topic.
+//!
+//! A case is a function with a [`case!`] line above it. Every backend runs it then.
+
+mod bad_input;
+mod batches;
+mod cancel_safety;
+mod clocks;
+mod dead_letters;
+mod delay;
+mod expiry;
+mod idempotence;
+mod isolation;
+mod leases;
+mod no_loss;
+mod one_holder;
+mod operator;
+mod order;
+mod owner;
+mod races;
+mod recovery;
+mod settle_and_claim;
+mod stalled;
+mod stats;
+mod unique;
+mod unique_expiry;
+mod unique_moves;
+mod waiting;
+mod worker_release;
+
+use std::{fmt, future::Future, pin::Pin, sync::LazyLock};
+
+use crate::{Need, harness::store::Store};
+
+pub(crate) type Run =
+    for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// One promise, and the code that tests it.
+pub struct Case {
+    /// `topic::name`; stable, so that reports of two versions can be compared.
+    pub id: &'static str,
+    /// The rules that it tests, by their numbers in the contract: `R7`.
+    pub rules: &'static [&'static str],
+    /// What a backend must support or declare for the case to be run.
+    pub needs: &'static [Need],
+    /// The stores that the case applies to.
+    pub scope: Scope,
+    /// Whether it also runs in real time, on a server without the proxy.
+    pub is_in_real_time: bool,
+    pub(crate) run: Run,
+}
+
+/// The stores that a case applies to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All stores.
+    Every,
+    /// Stores on Redis.
+    Redis,
+    /// Embedded stores.
+    Embedded,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.rules.join(", "))
+    }
+}
+
+/// Every case of the suite, sorted by topic and by place in the source.
+pub fn cases() -> &'static [Case] {
+    static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+        let mut entries: Vec<_> = inventory::iter::<Entry>.into_iter().collect();
+        entries.sort_unstable_by_key(|entry| (entry.topic(), entry.module, entry.line));
+        entries.into_iter().map(Entry::case).collect()
+    });
+    &CASES
+}
+
+/// A case as [`case!`] declares it.
+pub(crate) struct Entry {
+    pub(crate) module: &'static str,
+    pub(crate) line: u32,
+    pub(crate) name: &'static str,
+    pub(crate) rules: &'static [&'static str],
+    pub(crate) needs: &'static [Need],
+    pub(crate) scope: Scope,
+    pub(crate) is_in_real_time: bool,
+    pub(crate) run: Run,
+}
+
+inventory::collect!(Entry);
+
+impl Entry {
+    /// The module below this one. A topic may have modules of its own.
+    fn topic(&self) -> &'static str {
+        let below = self.module.strip_prefix(module_path!());
+        let below = below.and_then(|it| it.strip_prefix("::"));
+        let below = below.expect("cases are declared below this module");
+        below.split("::").next().unwrap_or(below)
+    }
+
+    fn case(&self) -> Case {
+        let Self { rules, needs, scope, is_in_real_time, run, .. } = *self;
+        let id = format!("{}::{}", self.topic(), self.name).leak();
+        Case { id, rules, needs, scope, is_in_real_time, run }
+    }
+}
+
+/// Adds the function of that name to the cases: `name: rules => needs @ scope,
+/// real_time`.
+///
+/// The needs are what a backend must support or declare ([`Need`]). Where a backend
+/// does not, a probe runs in place of the case. The scope is `redis` or `embedded` for
+/// a case of one kind of store. A case with `real_time` also runs on a server without
+/// the proxy. There is one for each way in which time and the server's own
+/// notifications matter.
+macro_rules! case {
+    ($name:ident: $($rule:ident)+ $(=> $($need:ident)+)? $(@ $scope:ident)?
+        $(, $real_time:ident)?) => {
+        inventory::submit! {
+            $crate::cases::Entry {
+                module: module_path!(),
+                line: line!(),
+                name: stringify!($name),
+                rules: &[$(stringify!($rule)),+],
+                needs: &[$($($crate::cases::need!($need)),+)?],
+                scope: $crate::cases::scope!($($scope)?),
+                is_in_real_time: $crate::cases::is_in_real_time!($($real_time)?),
+                run: |store| Box::pin($name(store)),
+            }
+        }
+    };
+}
+use case;
+
+macro_rules! need {
+    (Order) => {
+        $crate::Need::Order
+    };
+    (Fifo) => {
+        $crate::Need::Fifo
+    };
+    (JobLease) => {
+        $crate::Need::JobLease
+    };
+    ($option:ident) => {
+        $crate::Need::Option(relq_core::Capability::$option)
+    };
+}
+use need;
+
+macro_rules! scope {
+    () => {
+        $crate::Scope::Every
+    };
+    (redis) => {
+        $crate::Scope::Redis
+    };
+    (embedded) => {
+        $crate::Scope::Embedded
+    };
+}
+use scope;
+
+macro_rules! is_in_real_time {
+    () => {
+        false
+    };
+    (real_time) => {
+        true
+    };
+}
+use is_in_real_time;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every case that the table of known bugs names exists.
+    #[test]
+    fn the_cases_of_the_hazards_exist() {
+        let hazards = include_str!("../../HAZARDS.md");
+        let named = hazards.split('`').filter(|words| words.contains("::"));
+        let ids: BTreeSet<_> = cases().iter().map(|case| case.id.to_owned()).collect();
+        let acts = crate::sweep::SCENARIOS.iter();
+        let acts: BTreeSet<_> =
+            acts.map(|act| format!("steps::{}", act.name)).collect();
+
+        let unknown: Vec<_> =
+            named.filter(|id| !ids.contains(*id) && !acts.contains(*id)).collect();
+
+        assert_eq!(unknown, [""; 0]);
+    }
+
+    #[test]
+    fn every_id_is_used_once() {
+        let ids: BTreeSet<_> = cases().iter().map(|case| case.id).collect();
+
+        assert_eq!(ids.len(), cases().len());
+    }
+
+    #[test]
+    fn an_entry_says_what_its_line_says() {
+        let case = cases().iter().find(|case| case.id == "waiting::a_plain_push_wakes");
+        let case = case.expect("the case exists");
+
+        assert_eq!(case.rules, ["R21"]);
+        assert_eq!(case.scope, Scope::Redis);
+        assert!(case.is_in_real_time);
+    }
+}

@@ -1,0 +1,348 @@
+//! The order in which jobs are delivered (R13, R15).
+
+use std::num::NonZeroU32;
+
+use relq_core::{Delivery, Disposition, JobState, NewJob, Priority, Selection};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{
+            assert_in_line, dead, drain, listed, numbered, payloads, retry_now,
+            settle_all,
+        },
+        store::{Actor, Store},
+    },
+    spec::line::Line,
+};
+
+fn urgent(payload: &'static str, level: u8) -> NewJob {
+    NewJob::new(payload).priority(Priority::new(level).expect("a valid level"))
+}
+
+/// Returns the jobs whose priorities the backend distinguishes.
+fn told_apart<const N: usize>(actor: &Actor, jobs: [NewJob; N]) -> Vec<NewJob> {
+    let class = actor.class();
+    jobs.into_iter().filter(|job| class.takes(job)).collect()
+}
+
+/// Drains the queue, and checks the order of the deliveries.
+async fn serves(actor: &Actor, line: Line) {
+    assert_in_line(actor, &drain(actor).await, &line);
+}
+
+case!(a_batch_keeps_its_order: R13 => Order);
+/// Jobs of one push are delivered in their order in the push.
+async fn a_batch_keeps_its_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(300)).await;
+
+    serves(&actor, Line::of(numbered(300))).await;
+}
+
+case!(batches_keep_their_order: R13 => Order);
+/// Jobs of several pushes keep their order, also those of several producers.
+async fn batches_keep_their_order(store: &Store) {
+    let producers = [store.actor("p1").await, store.actor("p2").await];
+    for (index, batch) in numbered(100).chunks(7).enumerate() {
+        producers[index % 2].store(batch.to_vec()).await;
+    }
+
+    let mut one_by_one = Vec::new();
+    for _ in 0..100 {
+        let held = producers[0].take_one().await;
+        producers[0].finish(&held).await;
+        one_by_one.push(held);
+    }
+
+    assert_in_line(&producers[0], &one_by_one, &Line::of(numbered(100)));
+}
+
+case!(a_given_back_job_is_next: R13 => Order);
+/// A job that was given back is delivered next, or in its original position, and
+/// not behind jobs that were pushed later.
+async fn a_given_back_job_is_next(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["a", "b", "c"]).await;
+    let held = actor.take_one().await;
+
+    actor.say(&held, Disposition::GiveBack).await;
+    actor.store_one("d").await;
+
+    let line = Line::of(["b", "c"]).and_back(&actor.class(), ["a"]).and_then(["d"]);
+    serves(&actor, line).await;
+}
+
+/// The expected order of eight jobs of which the first five were claimed and returned.
+fn five_of_eight_back(actor: &Actor) -> Line {
+    let (first, rest) = (numbered(8), numbered(8).split_off(5));
+    Line::of(rest).and_back(&actor.class(), first.into_iter().take(5))
+}
+
+case!(given_back_jobs_keep_their_order: R13 => Order);
+/// Jobs that are given back in one call keep their order, at the front or in their
+/// original positions.
+async fn given_back_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(8)).await;
+    let held = actor.take(5).await;
+
+    settle_all(&actor, &held, &Disposition::GiveBack).await;
+
+    serves(&actor, five_of_eight_back(&actor)).await;
+}
+
+case!(released_jobs_keep_their_order: R13 R24 => Order);
+/// The jobs of a released worker keep their order, at the front or in their
+/// original positions.
+async fn released_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(8)).await;
+    actor.take(2).await;
+    actor.take(3).await;
+
+    actor.release_worker(actor.worker()).await.expect("answered");
+
+    serves(&actor, five_of_eight_back(&actor)).await;
+}
+
+case!(recovered_jobs_keep_their_order: R13 R9 => Order);
+/// Recovered jobs keep their order, at the front or in their original
+/// positions.
+async fn recovered_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(8)).await;
+    actor.take_briefly(5).await;
+    store.outlast_brief_leases().await;
+
+    actor.recover_all().await;
+
+    serves(&actor, five_of_eight_back(&actor)).await;
+}
+
+case!(pages_of_recovery_keep_the_order: R13 R9 => Order);
+/// Recovered jobs keep their order when a page of the recovery holds only some
+/// of them.
+async fn pages_of_recovery_keep_the_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(8)).await;
+    actor.take_briefly(5).await;
+    store.outlast_brief_leases().await;
+
+    let page = NonZeroU32::new(2).expect("not zero");
+    while actor.recover(page).await.expect("answered").more {}
+
+    serves(&actor, five_of_eight_back(&actor)).await;
+}
+
+case!(a_retried_job_goes_to_the_back: R13 => Order);
+/// A job that failed is delivered after those that did not fail.
+async fn a_retried_job_goes_to_the_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["a", "b", "c"]).await;
+    let held = actor.take_one().await;
+
+    actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
+}
+
+case!(a_redriven_job_goes_to_the_back: R13 => Order);
+/// A redriven job is delivered after those that are ready.
+async fn a_redriven_job_goes_to_the_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["a", "b", "c"]).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+
+    actor.redrive(&Selection::All).await.expect("answered");
+
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
+}
+
+case!(redriven_jobs_keep_their_order: R13 R23 => Order);
+/// Jobs that died together are listed in the order in which they died, page
+/// by page, and are redriven in that order.
+async fn redriven_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(30)).await;
+    let held = actor.take(30).await;
+    settle_all(&actor, &held, &dead("no")).await;
+
+    let letters = listed(&actor.list(JobState::Dead, 7).await);
+    actor.redrive(&Selection::All).await.expect("answered");
+
+    assert_eq!(letters, payloads(&held));
+    serves(&actor, Line::default().and_then(payloads(&held))).await;
+}
+
+case!(many_recovered_jobs_keep_their_order: R13 R9 => Order);
+/// Many jobs whose leases expire together keep their order, over several
+/// claims of one worker.
+async fn many_recovered_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(39)).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.extend(actor.take_briefly(13).await);
+    }
+    store.outlast_brief_leases().await;
+
+    actor.recover_all().await;
+
+    serves(&actor, Line::default().and_back(&actor.class(), payloads(&held))).await;
+}
+
+case!(many_given_back_jobs_keep_their_order: R13 => Order);
+/// Many jobs that are given back in one call keep their order.
+async fn many_given_back_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(39)).await;
+    let held = actor.take(39).await;
+
+    settle_all(&actor, &held, &Disposition::GiveBack).await;
+
+    serves(&actor, Line::default().and_back(&actor.class(), payloads(&held))).await;
+}
+
+case!(a_peek_shows_the_order: R13 => Order);
+/// A peek lists jobs in the order of their delivery.
+async fn a_peek_shows_the_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(30)).await;
+
+    let seen = listed(&actor.list(JobState::Ready, 7).await);
+
+    assert_eq!(seen, payloads(&drain(&actor).await));
+}
+
+case!(the_more_urgent_is_first: R15 => Order Priority);
+/// A higher priority is delivered first, whenever the job was pushed.
+async fn the_more_urgent_is_first(store: &Store) {
+    let actor = store.actor("worker").await;
+    let names = ["5", "0", "9", "3", "7", "1", "8", "2", "6", "4"];
+    let jobs = names.map(|name| urgent(name, name.parse().expect("a digit")));
+    let jobs = told_apart(&actor, jobs);
+    for job in &jobs {
+        actor.store_one(job.clone()).await;
+    }
+
+    serves(&actor, Line::of(jobs)).await;
+}
+
+case!(one_claim_spans_levels: R15 => Order Priority);
+/// One claim of many jobs takes from several priorities, and each delivery has its
+/// own.
+async fn one_claim_spans_levels(store: &Store) {
+    let actor = store.actor("worker").await;
+    let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
+    let [l1, l2] = ["l1", "l2"].map(|one| NewJob::new(one).priority(least));
+    let [h1, h2] = ["h1", "h2"].map(|one| NewJob::new(one).priority(most));
+    let jobs = [l1, h1, l2, h2];
+    actor.store(jobs.clone()).await;
+
+    let taken = actor.take(4).await;
+
+    assert_in_line(&actor, &taken, &Line::of(jobs));
+    let levels: Vec<_> = taken.iter().map(|one| one.priority).collect();
+    assert_eq!(levels, [most, most, least, least]);
+}
+
+case!(silence_means_normal: R15 => Order Priority);
+/// A job without a priority gets the middle one.
+async fn silence_means_normal(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = [NewJob::new("silent"), urgent("six", 6), urgent("four", 4)];
+    let jobs = told_apart(&actor, jobs);
+    actor.store(jobs.clone()).await;
+
+    serves(&actor, Line::of(jobs)).await;
+}
+
+case!(equals_keep_their_order: R15 R13 => Order Priority);
+/// Jobs of equal priority are delivered in push order, or as the backend
+/// declares.
+async fn equals_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
+    let names = ["h1", "l1", "h2", "l2", "h3", "l3"];
+    let level = |name: &str| if name.starts_with('h') { most } else { least };
+    let jobs = names.map(|name| NewJob::new(name).priority(level(name)));
+    actor.store(jobs[..3].to_vec()).await;
+    actor.store(jobs[3..].to_vec()).await;
+
+    serves(&actor, Line::of(jobs)).await;
+}
+
+case!(a_level_survives_every_way_back: R15 => Order Priority);
+/// A job keeps its priority whichever way it returns to the queue.
+async fn a_level_survives_every_way_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    let urgent = NewJob::new("urgent").priority(actor.class().most_urgent());
+    actor.store([NewJob::new("normal"), urgent.clone()]).await;
+
+    let held = take_the_urgent(&actor, Line::of([urgent.clone()])).await;
+    actor.say(&held, Disposition::GiveBack).await;
+    let back = Line::default().and_back(&actor.class(), [urgent.clone()]);
+    let held = take_the_urgent(&actor, back).await;
+    actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+    let again = Line::default().and_then([urgent.clone()]);
+    let held = take_the_urgent(&actor, again.clone()).await;
+    actor.say(&held, dead("no")).await;
+    actor.redrive(&Selection::All).await.expect("answered");
+    take_the_urgent(&actor, again).await;
+    actor.release_worker(actor.worker()).await.expect("answered");
+
+    let left = Line::default().and_back(&actor.class(), [urgent]).and_then(["normal"]);
+    serves(&actor, left).await;
+}
+
+/// Claims the urgent job and the normal one, in the declared order, and gives the
+/// normal one back.
+async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
+    let both = actor.take(2).await;
+    // Here the normal job was given back or never claimed: its priority decides its
+    // position, and not its age.
+    assert_in_line(actor, &both, &urgent.and_then(["normal"]));
+    let [urgent, normal] = ["urgent", "normal"]
+        .map(|name| both.iter().find(|one| one.payload == name).expect("claimed"));
+    assert_eq!(urgent.priority, actor.class().most_urgent());
+    actor.say(normal, Disposition::GiveBack).await;
+    urgent.clone()
+}
+
+case!(a_recovered_job_jumps_no_level: R15 R9 => Order Priority);
+/// A recovered job goes to the front of its own priority, not of another.
+async fn a_recovered_job_jumps_no_level(store: &Store) {
+    let actor = store.actor("worker").await;
+    let low = actor.class().least_urgent();
+    let [low_1, low_2] = ["low 1", "low 2"].map(|one| NewJob::new(one).priority(low));
+    let high = NewJob::new("high").priority(actor.class().most_urgent());
+    actor.store([low_1.clone(), low_2.clone()]).await;
+    actor.take_briefly(1).await;
+    actor.store_one(high.clone()).await;
+    store.outlast_brief_leases().await;
+
+    actor.recover_all().await;
+
+    let line = Line::of([low_2, high]).and_back(&actor.class(), [low_1]);
+    serves(&actor, line).await;
+}
+
+case!(a_peek_goes_through_the_levels: R15 => Order Priority);
+/// A peek lists higher priorities first, across the borders of pages.
+async fn a_peek_goes_through_the_levels(store: &Store) {
+    let actor = store.actor("worker").await;
+    let levels: Vec<_> = actor.class().levels().collect();
+    for level in &levels {
+        let job = NewJob::new(level.to_string()).priority(*level);
+        actor.store([job.clone(), job.clone(), job]).await;
+    }
+
+    let seen = listed(&actor.list(JobState::Ready, 2).await);
+
+    assert_eq!(seen.len(), 3 * levels.len());
+    assert_eq!(seen, payloads(&drain(&actor).await));
+}

@@ -1,0 +1,122 @@
+//! Calls that race for one job: one of them wins, and nothing is lost (R6, R8, R12).
+
+use relq_core::{Cancelled, Delivery, Disposition, NewJob, Selection, Settled};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, delivers, numbered, settle_all},
+        store::{Actor, BRIEF, PAST_BRIEF, Store},
+    },
+};
+
+/// Two actors, and jobs that the first holds.
+async fn rivals(store: &Store, jobs: usize) -> (Actor, Actor, Vec<Delivery>) {
+    let (holder, rival) = (store.actor("w1").await, store.actor("w2").await);
+    holder.store(numbered(jobs)).await;
+    let held = holder.take(u32::try_from(jobs).expect("a small number")).await;
+    (holder, rival, held)
+}
+
+case!(a_cancel_races_an_ack: R23);
+/// Of a cancel and an ack of one job, one wins, and one is counted.
+async fn a_cancel_races_an_ack(store: &Store) {
+    let (holder, rival, held) = rivals(store, 50).await;
+    let jobs: Vec<_> = held.iter().rev().map(|one| one.job().clone()).collect();
+    let cancelling = tokio::spawn(async move {
+        let mut cancelled = 0;
+        for job in &jobs {
+            let answer = rival.cancel(job).await.expect("answered");
+            cancelled += u64::from(answer != Cancelled::NotFound);
+        }
+        cancelled
+    });
+
+    let mut applied = 0;
+    for one in &held {
+        applied +=
+            u64::from(holder.say(one, Disposition::Done).await == Settled::Applied);
+    }
+
+    let cancelled = cancelling.await.expect("the cancels end");
+    let stats = holder.figures().await;
+    let counted = (stats.finished, stats.cancelled);
+    assert_eq!(counted, (applied, cancelled), "counted as it was answered");
+    assert_eq!((applied + cancelled, stats.unfinished()), (50, 0));
+}
+
+case!(a_release_races_acks: R7 R24);
+/// Of an ack and a worker's release, one wins for each job.
+async fn a_release_races_acks(store: &Store) {
+    let (holder, rival, held) = rivals(store, 200).await;
+    let leaver = holder.worker().clone();
+    let leaving = tokio::spawn(async move {
+        rival.release_worker(&leaver).await.expect("answered").jobs
+    });
+
+    let settled = settle_all(&holder, &held, &Disposition::Done).await;
+
+    let back = leaving.await.expect("the release ends");
+    let applied = settled.iter().filter(|one| **one == Settled::Applied).count() as u64;
+    let stats = holder.figures().await;
+    assert_eq!((stats.finished, stats.ready, stats.leased), (applied, back, 0));
+    assert_eq!(applied + back, 200);
+}
+
+case!(a_redrive_races_a_purge: R23);
+/// Of a redrive and a purge of dead letters, one wins for each job.
+async fn a_redrive_races_a_purge(store: &Store) {
+    let (holder, rival, held) = rivals(store, 300).await;
+    settle_all(&holder, &held, &dead("no")).await;
+    let purging = tokio::spawn(async move {
+        rival.purge_dead(&Selection::All).await.expect("answered")
+    });
+
+    let moved = holder.redrive(&Selection::All).await.expect("answered").moved;
+
+    let purged = purging.await.expect("the purge ends");
+    let stats = holder.figures().await;
+    assert_eq!((stats.ready, stats.dead), (moved, 0));
+    assert_eq!(moved + purged, 300);
+}
+
+case!(reapers_at_once_promote_once: R12 R14 => Delay);
+/// Reapers that run in parallel promote each due job once.
+async fn reapers_at_once_promote_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = numbered(200).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+    actor.store(jobs).await;
+    store.advance(PAST_BRIEF).await;
+    let mut reapers = Vec::new();
+    for index in 0..8 {
+        let reaper = store.actor(&format!("r{index}")).await;
+        reapers.push(tokio::spawn(async move { reaper.recover_all().await }));
+    }
+
+    let mut promoted = 0;
+    for reaper in reapers {
+        promoted += reaper.await.expect("the reaper ends").promoted;
+    }
+
+    assert_eq!(promoted, 200);
+    delivers(&actor, numbered(200)).await;
+}
+
+case!(a_purge_races_pushes: R1 R19);
+/// A purge that races with pushes removes a job completely or not at all.
+async fn a_purge_races_pushes(store: &Store) {
+    let (producer, operator) = (store.actor("p").await, store.actor("o").await);
+    let pushing = tokio::spawn(async move {
+        for batch in numbered(300).chunks(3) {
+            producer.store(batch.to_vec()).await;
+        }
+    });
+
+    let mut purged = 0;
+    for _ in 0..20 {
+        purged += operator.purge().await.expect("answered");
+    }
+
+    pushing.await.expect("the pushes end");
+    assert_eq!(operator.figures().await.ready + purged, 300);
+}

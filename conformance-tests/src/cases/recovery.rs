@@ -1,0 +1,355 @@
+//! Jobs survive dead workers, and a worker can be released cleanly (R9, R11, R12, R24).
+
+use std::{num::NonZeroU32, time::Duration};
+
+use relq_core::{Disposition, NewJob, Settled};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{
+            attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
+            retry_now,
+        },
+        store::{Actor, BRIEF, HELD, LIFE, PAST_LIFE, Store},
+    },
+};
+
+fn page(most: u32) -> NonZeroU32 {
+    NonZeroU32::new(most).expect("a page holds one at least")
+}
+
+async fn release_worker(actor: &Actor) -> u64 {
+    actor.release_worker(actor.worker()).await.expect("the release is answered").jobs
+}
+
+case!(a_dead_workers_job_comes_back: R9, real_time);
+/// Another worker gets the job of a dead worker.
+async fn a_dead_workers_job_comes_back(store: &Store) {
+    let (dying, survivor) = (store.actor("w1").await, store.actor("w2").await);
+    let job = survivor.store_one("job").await;
+    dying.take_one_briefly().await;
+    drop(dying);
+    store.outlast_brief_leases().await;
+
+    assert_eq!(survivor.recover_all().await.requeued, 1);
+
+    let again = survivor.take_one().await;
+    assert_eq!(again.job(), &job);
+    assert_eq!((again.attempt(), again.is_redelivery()), (2, true));
+}
+
+case!(recovery_spares_the_living: R6 R9);
+/// Recovery leaves live leases alone.
+async fn recovery_spares_the_living(store: &Store) {
+    let (living, dying) = (store.actor("w1").await, store.actor("w2").await);
+    living.store(numbered(4)).await;
+    let held = living.take(2).await;
+    dying.take_briefly(2).await;
+    store.outlast_brief_leases().await;
+
+    assert_eq!(dying.recover_all().await.requeued, 2);
+
+    living.finish(&held[0]).await;
+    living.finish(&held[1]).await;
+}
+
+case!(recovery_pages_and_says_more: R9);
+/// Recovery handles one page and reports whether there is more.
+async fn recovery_pages_and_says_more(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(25)).await;
+    actor.take_briefly(25).await;
+    store.outlast_brief_leases().await;
+
+    let mut pages = Vec::new();
+    for _ in 0..3 {
+        let one = actor.recover(page(10)).await.expect("answered");
+        pages.push((one.requeued, one.more));
+    }
+
+    assert_eq!(pages, [(10, true), (10, true), (5, false)]);
+    assert_eq!(payloads(&drain(&actor).await).len(), 25);
+}
+
+case!(recovery_of_thousands_loses_none: R9);
+/// Recovery returns all of more overdue leases than any one step can hold.
+async fn recovery_of_thousands_loses_none(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = 8_500;
+    for batch in numbered(many).chunks(500) {
+        actor.store(batch.to_vec()).await;
+    }
+    for _ in 0..many / 500 {
+        assert_eq!(actor.take_briefly(500).await.len(), 500);
+    }
+    store.outlast_brief_leases().await;
+
+    let recovered = actor.recover(page(20_000)).await.expect("answered");
+    let rest = actor.recover_all().await;
+
+    assert_eq!((recovered.requeued + rest.requeued) as usize, many);
+    delivers(&actor, numbered(many)).await;
+}
+
+case!(recovery_says_when_the_next_lease_ends: R9);
+/// Recovery reports when the next lease expires.
+async fn recovery_says_when_the_next_lease_ends(store: &Store) {
+    let actor = store.actor("worker").await;
+    assert_eq!(actor.recover_all().await.next_in, None);
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+
+    let next_in = actor.recover_all().await.next_in.expect("a lease runs");
+
+    assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
+    actor.finish(&held).await;
+    let idle = actor.recover_all().await.next_in;
+    // With a shared heartbeat, recovery may watch the worker's lease until its original
+    // end.
+    assert!(idle.is_none() || actor.class().shares_heartbeat(), "{idle:?}");
+}
+
+case!(recovery_says_when_the_next_job_is_due: R9 R14 => Delay);
+/// Recovery reports when the next delay ends.
+async fn recovery_says_when_the_next_job_is_due(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").delay(HELD)).await;
+
+    let next_in = actor.recover_all().await.next_in.expect("a delay runs");
+
+    assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
+}
+
+case!(reapers_at_once_requeue_once: R12, real_time);
+/// Reapers that run in parallel requeue each job once.
+async fn reapers_at_once_requeue_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(200)).await;
+    actor.take_briefly(200).await;
+    store.outlast_brief_leases().await;
+    let mut reapers = Vec::new();
+    for index in 0..8 {
+        let reaper = store.actor(&format!("r{index}")).await;
+        reapers.push(tokio::spawn(async move { reaper.recover_all().await }));
+    }
+
+    let mut requeued = 0;
+    for reaper in reapers {
+        requeued += reaper.await.expect("the reaper ends").requeued;
+    }
+
+    assert_eq!(requeued, 200);
+    let again = drain(&actor).await;
+    assert!(again.iter().all(|one| one.attempt() == 2), "each job was requeued once");
+    expect_exactly(payloads(&again), numbered(200));
+}
+
+case!(an_idle_reaper_changes_nothing: R12);
+/// A recovery with nothing to recover changes nothing, however often it runs.
+async fn an_idle_reaper_changes_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(3)).await;
+    let held = actor.take_one().await;
+
+    for _ in 0..3 {
+        let recovered = actor.recover_all().await;
+        assert_eq!(
+            (recovered.requeued, recovered.buried, recovered.promoted),
+            (0, 0, 0)
+        );
+    }
+
+    actor.finish(&held).await;
+    assert_eq!(drain(&actor).await.len(), 2);
+}
+
+case!(attempts_are_counted: R11);
+/// Each way to end a delivery counts as an attempt, except giving the job back.
+async fn attempts_are_counted(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let first = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    let second = actor.take_one().await;
+    actor.say(&second, retry_now()).await;
+    actor.recover_all().await;
+    let third = actor.take_one().await;
+    actor.say(&third, Disposition::GiveBack).await;
+    let fourth = actor.take_one().await;
+    release_worker(&actor).await;
+
+    let fifth = actor.take_one().await;
+
+    let counted = [first, second, third, fourth, fifth].map(|one| one.attempt());
+    assert_eq!(counted, [1, 2, 3, 3, 3]);
+}
+
+case!(poison_is_buried: R11);
+/// A job that kills its worker every time is buried.
+async fn poison_is_buried(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("poison").max_attempts(attempts(3))).await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let held = actor.take_one_briefly().await;
+        seen.push((held.attempt(), held.is_last_attempt()));
+        store.outlast_brief_leases().await;
+        actor.recover_all().await;
+    }
+
+    assert_eq!(seen, [(1, false), (2, false), (3, true)]);
+    assert_eq!(actor.take(1).await, []);
+    let buried = actor.the_dead_one().await;
+    assert_eq!((buried.attempt, buried.max_attempts), (3, attempts(3)));
+    assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
+}
+
+case!(recovery_counts_burials: R11);
+/// Recovery counts buried jobs apart from requeued ones.
+async fn recovery_counts_burials(store: &Store) {
+    let actor = store.actor("worker").await;
+    let last = NewJob::new("last").max_attempts(attempts(1));
+    actor.store([last, NewJob::new("again")]).await;
+    actor.take_briefly(2).await;
+    store.outlast_brief_leases().await;
+
+    let recovered = actor.recover_all().await;
+
+    assert_eq!((recovered.requeued, recovered.buried), (1, 1));
+}
+
+case!(the_last_retry_buries: R11);
+/// A retry on the last attempt buries the job, with its error.
+async fn the_last_retry_buries(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(2))).await;
+    for _ in 0..2 {
+        let held = actor.take_one().await;
+        actor.say(&held, retry_now()).await;
+        actor.recover_all().await;
+    }
+
+    let buried = actor.the_dead_one().await;
+
+    assert_eq!(buried.last_error.as_deref(), Some("it failed"));
+    assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+case!(a_crash_keeps_the_last_error: R11);
+/// The last error is kept when the last attempt ends by a crash.
+async fn a_crash_keeps_the_last_error(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(2))).await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+
+    let buried = actor.the_dead_one().await;
+
+    let expected = "it failed; attempt 2: lease ended, no heartbeat";
+    assert_eq!(buried.last_error.as_deref(), Some(expected));
+}
+
+case!(each_lost_lease_is_told: R11);
+/// A dead letter lists each attempt that ended without a settlement.
+async fn each_lost_lease_is_told(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(3))).await;
+    for _ in 0..3 {
+        actor.take_one_briefly().await;
+        store.outlast_brief_leases().await;
+        actor.recover_all().await;
+    }
+
+    let buried = actor.the_dead_one().await;
+
+    let told = |attempt| format!("attempt {attempt}: lease ended, no heartbeat");
+    let expected = [told(1), told(2), told(3)].join("; ");
+    assert_eq!(buried.last_error, Some(expected));
+}
+
+case!(the_last_attempt_can_be_given_back: R11 R24);
+/// Giving a job back on its last attempt does not bury it.
+async fn the_last_attempt_can_be_given_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(1))).await;
+    for _ in 0..3 {
+        let held = actor.take_one().await;
+        actor.say(&held, Disposition::GiveBack).await;
+        actor.take_one().await;
+        assert_eq!(release_worker(&actor).await, 1);
+    }
+
+    let held = actor.take_one().await;
+
+    assert_eq!((held.attempt(), held.is_last_attempt()), (1, true));
+}
+
+case!(attempts_belong_to_the_job: R11);
+/// Several jobs held under one worker's lease each count their own attempts.
+async fn attempts_belong_to_the_job(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["a", "b"]).await;
+    let held = actor.take(2).await;
+    actor.say(&held[0], retry_now()).await;
+    actor.say(&held[1], Disposition::GiveBack).await;
+    actor.recover_all().await;
+
+    let again = actor.take(2).await;
+
+    let counted = again.iter().map(|one| (one.payload.clone(), one.attempt()));
+    let [failed, spared] = [0, 1].map(|at| held[at].payload.clone());
+    expect_exactly(counted, [(failed, 2), (spared, 1)]);
+}
+
+case!(the_shortest_lease_ends: R9);
+/// The shortest lease that is allowed expires like any other.
+async fn the_shortest_lease_ends(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let ask = actor.ask_by(1, Duration::from_millis(1));
+    actor.claim(&ask).await.expect("answered");
+    store.advance(BRIEF).await;
+
+    assert_eq!(actor.recover_all().await.requeued, 1);
+}
+
+case!(a_reaper_forgets_what_it_saw: R8 R12);
+/// A reaper that saw a job's lease does not bring the job back after it was
+/// finished.
+async fn a_reaper_forgets_what_it_saw(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.claim(&actor.ask_by(1, LIFE)).await.expect("answered").remove(0);
+    actor.recover_all().await;
+    actor.finish(&held).await;
+    store.advance(PAST_LIFE).await;
+
+    assert_eq!(actor.recover_all().await.requeued, 0);
+
+    assert_eq!(actor.take(1).await, []);
+}
+
+case!(a_late_ack_stops_no_recovery: R7 R9);
+/// A late ack leaves no mark that keeps the job from coming back when its next
+/// holder dies as well.
+async fn a_late_ack_stops_no_recovery(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let stale = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    actor.take_one_briefly().await;
+    assert_eq!(actor.say(&stale, Disposition::Done).await, Settled::LeaseLost);
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.requeued, 1);
+
+    delivers(&actor, ["job"]).await;
+}

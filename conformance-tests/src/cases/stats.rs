@@ -1,0 +1,287 @@
+//! The statistics of a queue are correct (R23).
+
+use std::time::Duration;
+
+use relq_core::{Cancelled, Delivery, Disposition, NewJob, Selection, Settled};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, id, key, numbered, retry_after, retry_now, settle_all, token},
+        store::{Actor, BRIEF, HELD, Store},
+    },
+};
+
+/// Longer than any record is kept, and than any lease of these cases.
+const PAST_MEMORY: Duration = Duration::from_secs(20 * 60);
+
+case!(a_new_queue_is_empty: R23);
+/// A new queue has no jobs.
+async fn a_new_queue_is_empty(store: &Store) {
+    let actor = store.actor("operator").await;
+
+    assert_eq!(actor.figures().await, relq_core::Stats::new());
+
+    assert_eq!(actor.audit().await.expect("answered").jobs, 0);
+}
+
+case!(every_state_is_counted: R23);
+/// Each state and each way to end is counted in its own field.
+async fn every_state_is_counted(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(28)).await;
+    let held = actor.take(21).await;
+    settle_all(&actor, &held[..1], &Disposition::Done).await;
+    settle_all(&actor, &held[1..3], &Disposition::Discard).await;
+    settle_all(&actor, &held[3..6], &dead("no")).await;
+    settle_all(&actor, &held[6..10], &retry_after(HELD)).await;
+    for one in &held[10..15] {
+        actor.cancel(one.job()).await.expect("answered");
+    }
+
+    let stats = actor.figures().await;
+
+    assert_eq!((stats.finished, stats.discarded, stats.dead), (1, 2, 3));
+    assert_eq!((stats.scheduled, stats.cancelled), (4, 5));
+    assert_eq!((stats.leased, stats.ready, stats.overdue), (6, 7, 0));
+}
+
+case!(overdue_leases_are_counted: R23);
+/// An expired lease is counted as overdue until a recovery handles it.
+async fn overdue_leases_are_counted(store: &Store) {
+    let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
+    actor.store(numbered(5)).await;
+    actor.take(2).await;
+    dying.take_briefly(3).await;
+    store.outlast_brief_leases().await;
+
+    let stats = actor.figures().await;
+    actor.recover_all().await;
+
+    assert_eq!((stats.leased, stats.overdue), (5, 3));
+    let after = actor.figures().await;
+    assert_eq!((after.leased, after.overdue, after.ready), (2, 0, 3));
+}
+
+case!(all_levels_are_counted: R23 => Priority);
+/// Jobs of all priorities are counted together.
+async fn all_levels_are_counted(store: &Store) {
+    let actor = store.actor("producer").await;
+    let levels: Vec<_> = actor.class().levels().collect();
+    for level in &levels {
+        actor.store_one(NewJob::new("job").priority(*level)).await;
+    }
+
+    assert_eq!(actor.figures().await.ready, levels.len() as u64);
+}
+
+case!(a_purge_removes_everything: R23 => Delay);
+/// A purge removes every job in every state, resets the counts, and returns how
+/// many jobs there were.
+async fn a_purge_removes_everything(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(4)).await;
+    actor.store_one(NewJob::new("later").delay(HELD)).await;
+    let held = actor.take(3).await;
+    actor.finish(&held[0]).await;
+    actor.say(&held[1], dead("no")).await;
+
+    assert_eq!(actor.purge().await.expect("answered"), 4);
+
+    let stats = actor.figures().await;
+    assert_eq!((stats.unfinished(), stats.dead, stats.finished), (0, 0, 0));
+    assert_eq!(actor.purge().await.expect("answered"), 0);
+    assert_eq!(actor.say(&held[2], Disposition::Done).await, Settled::LeaseLost);
+    assert_eq!(actor.figures().await.finished, 0);
+}
+
+case!(a_purged_queue_works: R23 R24);
+/// After a purge the queue works like a new one.
+async fn a_purged_queue_works(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(3)).await;
+    actor.take(2).await;
+    actor.purge().await.expect("answered");
+    assert_eq!(actor.release_worker(actor.worker()).await.expect("answered").jobs, 0);
+    store.outlast_brief_leases().await;
+    assert_eq!(actor.recover_all().await.requeued, 0);
+
+    actor.store_one("after").await;
+
+    let held = actor.take_one().await;
+    assert_eq!((&held.payload[..], held.attempt()), (&b"after"[..], 1));
+    actor.finish(&held).await;
+}
+
+case!(nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique @ redis);
+/// After all jobs have ended and all records about them have expired, a queue is
+/// no larger than before.
+async fn nothing_is_kept_for_ever(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mut sizes = Vec::new();
+    for round in 0..3 {
+        a_whole_life(&actor, round).await;
+        store.advance(PAST_MEMORY).await;
+        actor.recover_all().await;
+        sizes.push(store.size().await);
+    }
+
+    assert_eq!(sizes[1], sizes[2], "{sizes:?}");
+}
+
+/// Runs jobs with every option that leaves a record, to their ends.
+async fn a_whole_life(actor: &Actor, round: usize) {
+    let class = actor.class();
+    let jobs = (0..6).map(|number| {
+        let name = format!("{round}-{number}");
+        let job = NewJob::new(name.clone()).id(id(&name)).unique(key(&name));
+        class.fit(job.expires_in(2 * PAST_MEMORY))
+    });
+    let jobs: Vec<_> = jobs.collect();
+    let call = token(&format!("call-{round}"));
+    actor.push(&jobs, Some(&call)).await.expect("taken");
+    let held = actor.take(6).await;
+    actor.finish(&held[0]).await;
+    actor.say(&held[1], Disposition::Discard).await;
+    actor.say(&held[2], dead("no")).await;
+    actor.cancel(held[3].job()).await.expect("answered");
+    actor.say(&held[4], retry_after(HELD)).await;
+    actor.cancel(held[4].job()).await.expect("answered");
+    actor.say(&held[5], retry_now()).await;
+    actor.recover_all().await;
+    let again = actor.take(1).await;
+    settle_all(actor, &again, &Disposition::Done).await;
+    actor.purge_dead(&Selection::All).await.expect("answered");
+}
+
+case!(a_purge_removes_thousands: R23);
+/// A purge of many jobs removes all of them.
+async fn a_purge_removes_thousands(store: &Store) {
+    let actor = store.actor("worker").await;
+    for batch in numbered(8_500).chunks(500) {
+        actor.store(batch.to_vec()).await;
+    }
+
+    assert_eq!(actor.purge().await.expect("answered"), 8_500);
+
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+case!(stats_add_up_after_anything: R23 => Delay);
+/// After any sequence of operations every job that was stored is in some state.
+async fn stats_add_up_after_anything(store: &Store) {
+    for seed in 1..=6 {
+        let actor = store.actor_on("worker", &format!("seed {seed}")).await;
+        let mut random_calls = RandomCalls::new(actor, seed);
+        for _ in 0..120 {
+            random_calls.step(store).await;
+        }
+        random_calls.adds_up().await;
+    }
+}
+
+/// A sequence of random operations, and the counts that it should produce.
+struct RandomCalls {
+    actor: Actor,
+    state: u64,
+    held: Vec<Delivery>,
+    stored: u64,
+    purged: u64,
+    cancelled: u64,
+    finished: u64,
+    discarded: u64,
+}
+
+impl RandomCalls {
+    fn new(actor: Actor, state: u64) -> Self {
+        let held = Vec::new();
+        let (stored, purged, cancelled, finished, discarded) = (0, 0, 0, 0, 0);
+        Self { actor, state, held, stored, purged, cancelled, finished, discarded }
+    }
+
+    /// The next number below `below` of a fixed sequence (splitmix64).
+    fn draw(&mut self, below: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+
+    async fn step(&mut self, store: &Store) {
+        match self.draw(12) {
+            0..=2 => self.push().await,
+            3 | 4 => self.claim().await,
+            5 | 6 => self.settle().await,
+            7 => self.cancel().await,
+            8 => self.release_worker().await,
+            9 => self.recover(store).await,
+            10 => drop(self.actor.redrive(&Selection::All).await.expect("answered")),
+            _ => self.purge_some().await,
+        }
+    }
+
+    async fn push(&mut self) {
+        let count = 1 + self.draw(5);
+        for _ in 0..count {
+            let job = NewJob::new(self.stored.to_string());
+            let job = match self.draw(3) {
+                0 => job.delay(BRIEF),
+                1 => job.max_attempts(std::num::NonZeroU16::MIN),
+                _ => job,
+            };
+            self.actor.store_one(job).await;
+            self.stored += 1;
+        }
+    }
+
+    async fn claim(&mut self) {
+        let taken = self.actor.take_briefly(3).await;
+        self.held.extend(taken);
+    }
+
+    async fn settle(&mut self) {
+        let Some(held) = self.held.pop() else { return };
+        let disposition = match self.draw(5) {
+            0 => Disposition::Done,
+            1 => Disposition::Discard,
+            2 => dead("no"),
+            3 => retry_now(),
+            _ => Disposition::GiveBack,
+        };
+        let settled = self.actor.say(&held, disposition.clone()).await;
+        match (settled, disposition) {
+            (Settled::Applied, Disposition::Done) => self.finished += 1,
+            (Settled::Applied, Disposition::Discard) => self.discarded += 1,
+            _ => {}
+        }
+    }
+
+    async fn cancel(&mut self) {
+        let Some(held) = self.held.pop() else { return };
+        let cancelled = self.actor.cancel(held.job()).await.expect("answered");
+        self.cancelled += u64::from(cancelled != Cancelled::NotFound);
+    }
+
+    async fn release_worker(&mut self) {
+        self.actor.release_worker(self.actor.worker()).await.expect("answered");
+    }
+
+    async fn recover(&mut self, store: &Store) {
+        store.outlast_brief_leases().await;
+        self.actor.recover_all().await;
+    }
+
+    async fn purge_some(&mut self) {
+        self.purged += self.actor.purge_dead(&Selection::All).await.expect("answered");
+    }
+
+    async fn adds_up(&self) {
+        let stats = self.actor.figures().await;
+        let ended = stats.finished + stats.discarded + stats.cancelled + self.purged;
+        assert_eq!(stats.unfinished() + stats.dead + ended, self.stored, "{stats:?}");
+        assert_eq!(stats.finished, self.finished);
+        assert_eq!(stats.discarded, self.discarded);
+        assert_eq!(stats.cancelled, self.cancelled);
+    }
+}

@@ -1,0 +1,160 @@
+//! Unique keys of jobs that expire (R16, R17).
+
+use relq_core::Disposition;
+
+use crate::{
+    cases::case,
+    cases::unique::{bound, is_free, is_held},
+    harness::{
+        checks::{delivers, retry_now},
+        store::{Actor, BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
+    },
+};
+
+/// Makes a ready holder expire, and pushes a successor that takes its key.
+async fn succeeded(store: &Store) -> (Actor, relq_core::JobId) {
+    let actor = store.actor("worker").await;
+    let first = actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+    (actor, first)
+}
+
+case!(an_expired_holder_frees_its_key: R16 R17 => Unique Expiry);
+/// A push treats a ready holder that has expired as gone.
+async fn an_expired_holder_frees_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+case!(an_expired_scheduled_holder_frees_its_key: R16 R17 => Unique Delay Expiry);
+/// A push treats a scheduled holder that has expired as gone.
+async fn an_expired_scheduled_holder_frees_its_key(store: &Store) {
+    let actor = store.actor("producer").await;
+    actor.store_one(bound("first").delay(HELD).expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+case!(burying_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry);
+/// The burial of an expired holder does not free its successor's key.
+async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+case!(a_leased_holder_does_not_expire: R16 R17 => Unique Expiry);
+/// A leased holder keeps its key past its expiry.
+async fn a_leased_holder_does_not_expire(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_LIFE).await;
+    is_held(&actor).await;
+
+    actor.finish(&held).await;
+
+    is_free(&actor).await;
+}
+
+case!(promoting_an_expired_job_leaves_its_successor: R16 R17 => Unique Delay Expiry);
+/// Promoting an expired scheduled holder does not free its successor's key.
+async fn promoting_an_expired_job_leaves_its_successor(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").delay(BRIEF).expires_in(BRIEF / 2)).await;
+    store.advance(PAST_BRIEF).await;
+    is_free(&actor).await;
+
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+case!(cancelling_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry);
+/// Cancelling an expired holder does not free its successor's key.
+async fn cancelling_an_expired_job_leaves_its_successor(store: &Store) {
+    let (actor, first) = succeeded(store).await;
+
+    actor.cancel(&first).await.expect("answered");
+
+    is_held(&actor).await;
+    delivers(&actor, ["second"]).await;
+}
+
+case!(an_expired_retry_frees_its_key: R16 R17 => Unique Expiry);
+/// An expired holder that failed frees the key.
+async fn an_expired_retry_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_LIFE).await;
+
+    actor.say(&held, retry_now()).await;
+
+    is_free(&actor).await;
+    delivers(&actor, ["second"]).await;
+}
+
+case!(an_expired_give_back_frees_its_key: R16 R17 => Unique Expiry);
+/// An expired holder that was given back frees the key, and its burial does
+/// not free its successor's key.
+async fn an_expired_give_back_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    let held = actor.take_one().await;
+    store.advance(PAST_LIFE).await;
+    actor.say(&held, Disposition::GiveBack).await;
+    is_free(&actor).await;
+
+    let held = actor.take_one().await;
+
+    assert_eq!(held.payload, "second");
+    is_held(&actor).await;
+}
+
+case!(an_expired_release_frees_its_key: R16 R17 R24 => Unique Expiry);
+/// An expired holder whose worker is released frees the key at once.
+async fn an_expired_release_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    actor.take_one().await;
+    store.advance(PAST_LIFE).await;
+
+    actor.release_worker(actor.worker()).await.expect("answered");
+
+    is_free(&actor).await;
+    delivers(&actor, ["second"]).await;
+}
+
+case!(an_expired_lost_lease_frees_its_key: R16 R17 => Unique Expiry);
+/// An expired holder that lost its lease frees the key once recovered.
+async fn an_expired_lost_lease_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    actor.take_one_briefly().await;
+    store.advance(PAST_LIFE).await;
+    actor.recover_all().await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+    is_free(&actor).await;
+}

@@ -1,0 +1,389 @@
+//! Claims that wait (R14, R21, R24).
+
+use std::time::Duration;
+
+use relq_core::{Delivery, Disposition, NewJob, Selection};
+use tokio::{task::JoinHandle, time::sleep};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, expect_exactly, numbered, payloads, retry_after},
+        store::{Actor, HELD, Store, WOKEN},
+    },
+};
+
+/// Longer than any wake-up takes. A claim that is not woken waits this long.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// How long a job of these cases is delayed.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// Times are cut to milliseconds, and a real clock is read at different moments.
+const ROUNDING: Duration = Duration::from_millis(5);
+
+struct Waiter {
+    claim: JoinHandle<Vec<Delivery>>,
+    lateness: Duration,
+}
+
+impl Waiter {
+    /// Starts a claim that waits. Time does not pass for it yet.
+    async fn start(store: &Store, actor: &Actor, max: u32) -> Self {
+        let (actor, lateness) = (actor.clone(), actor.capabilities().lateness);
+        let claim = tokio::spawn(async move { actor.take_waiting(max, WAIT).await });
+        store.settled().await;
+        Self { claim, lateness }
+    }
+
+    /// Returns the jobs; the claim must have been woken, and not have polled by itself.
+    async fn woken(self, store: &Store) -> Vec<Delivery> {
+        let limit = store.wake_limit(self.lateness);
+        let (taken, took) = store.within(limit, self.claim).await;
+        let taken = taken.expect("the claim ends");
+        assert!(took < limit, "it was not woken, and polled after {took:?}");
+        assert_ne!(taken, [], "it was not woken");
+        taken
+    }
+
+    /// Returns the jobs, which the claim may have found by polling by itself.
+    async fn looked_again(self, store: &Store) -> Vec<Delivery> {
+        let limit = self.lateness + WOKEN;
+        let (taken, _) = store.within(limit, self.claim).await;
+        taken.expect("the claim ends")
+    }
+
+    /// Returns the jobs once a job pushed at `pushed` with the delay `DELAY` fell due.
+    async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
+        let limit = DELAY + self.lateness + WOKEN;
+        let (taken, _) = store.within(limit, self.claim).await;
+        let took = store.elapsed() - pushed;
+        assert!(took + ROUNDING >= DELAY, "woken too early, after {took:?}");
+        taken.expect("the claim ends")
+    }
+}
+
+case!(a_push_wakes: R21 => BlockingWait, real_time);
+/// A push wakes a waiting claim at once.
+async fn a_push_wakes(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    producer.store_one("job").await;
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_push_beside_a_held_job_wakes: R21 => BlockingWait);
+/// A push also wakes a waiting claim while another worker holds a job.
+async fn a_push_beside_a_held_job_wakes(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    producer.store_one("held").await;
+    worker.take(1).await;
+    let waiter = Waiter::start(store, &store.actor("other").await, 1).await;
+
+    producer.store_one("job").await;
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_push_of_any_level_wakes: R15 R21 => Priority BlockingWait);
+/// A push of any priority wakes a waiting claim.
+async fn a_push_of_any_level_wakes(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    for level in [worker.class().least_urgent(), worker.class().most_urgent()] {
+        let waiter = Waiter::start(store, &worker, 1).await;
+        producer.store_one(NewJob::new("job").priority(level)).await;
+        assert_eq!(waiter.woken(store).await.len(), 1);
+    }
+}
+
+case!(a_due_job_wakes: R14 => Delay BlockingWait);
+/// A job that falls due wakes a claim, even if it was pushed while the claim
+/// waited.
+async fn a_due_job_wakes(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    let pushed = store.elapsed();
+    producer.store_one(NewJob::new("job").delay(DELAY)).await;
+
+    assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["job"]);
+}
+
+case!(a_sooner_due_job_wakes: R14 => Delay BlockingWait, real_time);
+/// A job wakes a claim if it falls due before the one that the claim waits for.
+async fn a_sooner_due_job_wakes(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    producer.store_one(NewJob::new("far").delay(HELD)).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    let pushed = store.elapsed();
+    producer.store_one(NewJob::new("near").delay(DELAY)).await;
+
+    assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["near"]);
+}
+
+case!(a_due_retry_wakes: R14 => BlockingWait);
+/// A retry that falls due wakes a waiting claim.
+async fn a_due_retry_wakes(store: &Store) {
+    let (worker, other) = (store.actor("w").await, store.actor("o").await);
+    other.store_one("job").await;
+    let held = other.take_one().await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    let retried = store.elapsed();
+    other.say(&held, retry_after(DELAY)).await;
+
+    assert_eq!(payloads(&waiter.woken_when_due(store, retried).await), ["job"]);
+}
+
+case!(a_give_back_wakes: R24 => BlockingWait);
+/// A job that another worker gives back wakes a waiting claim.
+async fn a_give_back_wakes(store: &Store) {
+    let (worker, other) = (store.actor("w").await, store.actor("o").await);
+    other.store_one("job").await;
+    let held = other.take_one().await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    other.say(&held, Disposition::GiveBack).await;
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_release_wakes: R24 => BlockingWait);
+/// The release of another worker wakes a waiting claim.
+async fn a_release_wakes(store: &Store) {
+    let (worker, other) = (store.actor("w").await, store.actor("o").await);
+    other.store_one("job").await;
+    other.take_one().await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    other.release_worker(other.worker()).await.expect("answered");
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_recovery_wakes: R9 => BlockingWait);
+/// A job that another client recovers wakes a waiting claim.
+async fn a_recovery_wakes(store: &Store) {
+    let (worker, other) = (store.actor("w").await, store.actor("o").await);
+    other.store_one("job").await;
+    other.take_one_briefly().await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+    store.outlast_brief_leases().await;
+
+    other.recover_all().await;
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_redrive_wakes: R21 => BlockingWait);
+/// A job that an operator redrives wakes a waiting claim.
+async fn a_redrive_wakes(store: &Store) {
+    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
+    operator.store_one("job").await;
+    let held = operator.take_one().await;
+    operator.say(&held, dead("no")).await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    operator.redrive(&Selection::All).await.expect("answered");
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_resume_wakes: R21 => BlockingWait);
+/// A resume wakes a waiting claim.
+async fn a_resume_wakes(store: &Store) {
+    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
+    operator.store_one("job").await;
+    operator.pause().await.expect("answered");
+    let waiter = Waiter::start(store, &worker, 1).await;
+    assert!(!waiter.claim.is_finished(), "nothing is claimed from a paused queue");
+
+    operator.resume().await.expect("answered");
+
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_plain_push_wakes: R21 => BlockingWait @ redis, real_time);
+/// A plain push wakes a waiting claim, or the claim finds the job within the
+/// declared lateness.
+async fn a_plain_push_wakes(store: &Store) {
+    let worker = store.actor("w").await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    store.push_raw(b"bare").await;
+
+    let taken = if store.plain_pushes_wake() {
+        waiter.woken(store).await
+    } else {
+        waiter.looked_again(store).await
+    };
+    assert_eq!(payloads(&taken), ["bare"]);
+}
+
+case!(one_push_wakes_as_many_as_it_feeds: R21 => BlockingWait);
+/// Two jobs in one push wake two claims. No claim stays asleep while a job is
+/// ready, whatever its priority.
+async fn one_push_wakes_as_many_as_it_feeds(store: &Store) {
+    let (first, second) = (store.actor("w1").await, store.actor("w2").await);
+    let producer = store.actor("p").await;
+    for level in [first.class().least_urgent(), first.class().most_urgent()] {
+        let waiters = [
+            Waiter::start(store, &first, 1).await,
+            Waiter::start(store, &second, 1).await,
+        ];
+
+        let jobs = numbered(2).into_iter().map(|one| NewJob::new(one).priority(level));
+        producer.store(jobs).await;
+
+        let mut got = Vec::new();
+        for waiter in waiters {
+            got.extend(payloads(&waiter.woken(store).await));
+        }
+        expect_exactly(got, numbered(2));
+    }
+}
+
+case!(the_dropped_take_no_wake_up: R21 R22 => BlockingWait);
+/// A dropped claim takes no wake-up from one that still waits, whatever
+/// caused the wake-up.
+async fn the_dropped_take_no_wake_up(store: &Store) {
+    let (gone, worker) = (store.actor("w1").await, store.actor("w2").await);
+    let producer = store.actor("p").await;
+    for level in [worker.class().least_urgent(), worker.class().most_urgent()] {
+        let dropped = Waiter::start(store, &gone, 1).await;
+        let waiter = Waiter::start(store, &worker, 1).await;
+        dropped.claim.abort();
+        store.settled().await;
+
+        producer.store_one(NewJob::new("job").priority(level)).await;
+
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+    }
+}
+
+case!(waiters_may_share_a_connection: R21 => BlockingWait);
+/// Claims that wait on one connection are all woken.
+async fn waiters_may_share_a_connection(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    let mut waiters = Vec::new();
+    for index in 0..8 {
+        waiters.push(
+            Waiter::start(store, &worker.acting_as(&format!("w{index}")), 1).await,
+        );
+    }
+
+    for payload in numbered(8) {
+        producer.store_one(payload).await;
+    }
+
+    let mut got = Vec::new();
+    for waiter in waiters {
+        got.extend(payloads(&waiter.woken(store).await));
+    }
+    expect_exactly(got, numbered(8));
+}
+
+case!(a_waiting_claim_blocks_no_other_call: R21 => BlockingWait);
+/// A waiting claim does not delay other calls of its connection.
+async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    let waiter = Waiter::start(store, &worker, 1).await;
+
+    let other_calls = async { (worker.figures().await, worker.recover_all().await) };
+    store.within(WOKEN, other_calls).await;
+
+    producer.store_one("job").await;
+    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+}
+
+case!(a_wait_ends_empty_in_time: R21, real_time);
+/// A claim that gets no job returns when its wait has ended.
+async fn a_wait_ends_empty_in_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let (wait, since) = (Duration::from_millis(600), store.elapsed());
+
+    let taken = actor.take_within(1, wait).await;
+
+    let took = store.elapsed() - since;
+    assert_eq!(taken, []);
+    assert!(took + ROUNDING >= wait, "gave up after {took:?}");
+    assert!(took < wait + WOKEN, "took {took:?}");
+}
+
+case!(a_wait_of_zero_answers_at_once: R21);
+/// A claim with a wait of zero returns at once and does not wait for ever.
+async fn a_wait_of_zero_answers_at_once(store: &Store) {
+    let actor = store.actor("worker").await;
+
+    let claim = actor.take_waiting(1, Duration::ZERO);
+
+    assert_eq!(store.within(WOKEN, claim).await.0, []);
+}
+
+case!(the_shortest_wait_ends: R21);
+/// A claim whose wait rounds down to zero returns as well.
+async fn the_shortest_wait_ends(store: &Store) {
+    let actor = store.actor("worker").await;
+
+    for wait in [Duration::from_nanos(1), Duration::from_micros(999)] {
+        let claim = actor.take_waiting(1, wait);
+        assert_eq!(store.within(WOKEN, claim).await.0, []);
+    }
+}
+
+case!(a_claim_that_finds_jobs_does_not_wait: R21);
+/// A claim that finds jobs does not wait for more.
+async fn a_claim_that_finds_jobs_does_not_wait(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(2)).await;
+
+    let claim = actor.take_waiting(10, WAIT);
+
+    assert_eq!(store.within(WOKEN, claim).await.0.len(), 2);
+}
+
+case!(no_wake_up_is_missed: R21 => BlockingWait, real_time);
+/// A worker that waits again and again misses no job.
+async fn no_wake_up_is_missed(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    let working = async {
+        let mut got = Vec::new();
+        while got.len() < 200 {
+            let claim = worker.take_waiting(1, WAIT);
+            let (taken, _) = store.within(WOKEN, claim).await;
+            for one in &taken {
+                worker.finish(one).await;
+            }
+            got.extend(payloads(&taken));
+        }
+        got
+    };
+    // These pushes may come at any moment while the worker begins to wait.
+    let pushing = async {
+        for (index, payload) in numbered(200).into_iter().enumerate() {
+            producer.store_one(payload).await;
+            sleep(Duration::from_micros((index as u64 % 17) * 100)).await;
+        }
+    };
+
+    let (got, ()) = tokio::join!(working, pushing);
+
+    expect_exactly(got, numbered(200));
+}
+
+case!(another_queues_push_is_not_heard: R19);
+/// A push to another queue wakes no claim here and delivers no job here.
+async fn another_queues_push_is_not_heard(store: &Store) {
+    let (worker, other) = (store.actor("w").await, store.actor_on("p", "job").await);
+    let wait = Duration::from_millis(600);
+    let claim = tokio::spawn(async move { worker.take_waiting(1, wait).await });
+    store.settled().await;
+
+    other.store_one("not yours").await;
+
+    let (taken, _) = store.within(wait + WOKEN, claim).await;
+    assert_eq!(taken.expect("the claim ends"), []);
+}

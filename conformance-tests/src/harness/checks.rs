@@ -1,0 +1,169 @@
+//! The assertions that cases use.
+
+use std::{
+    collections::BTreeMap, fmt::Debug, future::Future, num::NonZeroU16, time::Duration,
+};
+
+use bytes::Bytes;
+use relq_core::{
+    Delivery, Disposition, DuplicateOf, JobId, JobView, PushToken, Pushed, Settled,
+    Settlement, StateDetail, UniqueKey,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::{harness::store::Actor, spec::line::Line};
+
+/// How long `eventually` waits for an effect that should come at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until `look` finds something, for a limited time.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < give_up, "{what} did not come about in {PATIENCE:?}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The number of leased jobs once the commands of dropped calls have run.
+pub(crate) async fn leased_at_rest(actor: &Actor) -> u64 {
+    let mut last = actor.figures().await.leased;
+    loop {
+        sleep(Duration::from_millis(50)).await;
+        let now = actor.figures().await.leased;
+        if now == last {
+            return now;
+        }
+        last = now;
+    }
+}
+
+/// Claims and acks jobs until nothing is ready, and returns the deliveries.
+pub(crate) async fn drain(actor: &Actor) -> Vec<Delivery> {
+    let mut all = Vec::new();
+    loop {
+        let taken = actor.take(actor.limits().max_jobs_per_call.get().min(500)).await;
+        if taken.is_empty() {
+            return all;
+        }
+        assert_applied(&settle_all(actor, &taken, &Disposition::Done).await);
+        all.extend(taken);
+    }
+}
+
+/// Drains the queue, and asserts that it delivers exactly these payloads in any order.
+pub(crate) async fn delivers<P: Into<Bytes>>(
+    actor: &Actor,
+    wanted: impl IntoIterator<Item = P>,
+) {
+    let got = payloads(&drain(actor).await);
+    expect_exactly(got, wanted.into_iter().map(Into::into));
+}
+
+/// Settles many jobs with the same disposition in one call.
+pub(crate) async fn settle_all(
+    actor: &Actor,
+    held: &[Delivery],
+    disposition: &Disposition,
+) -> Vec<Settled> {
+    let done: Vec<_> = held
+        .iter()
+        .map(|one| Settlement::new(one.receipt.clone(), disposition.clone()))
+        .collect();
+    actor.settle(&done).await.expect("the settlement is answered")
+}
+
+/// Asserts that every settlement was carried out.
+pub(crate) fn assert_applied(settled: &[Settled]) {
+    assert!(settled.iter().all(|one| *one == Settled::Applied), "{settled:?}");
+}
+
+/// Asserts that both lists contain the same items, each equally often, in any order.
+pub(crate) fn expect_exactly<T: Ord + Debug>(
+    got: impl IntoIterator<Item = T>,
+    wanted: impl IntoIterator<Item = T>,
+) {
+    let counts = counts(got, wanted);
+    assert!(counts.is_empty(), "too many (+) or missing (-): {counts:?}");
+}
+
+/// The items that occur too often or too rarely, with the difference.
+pub(crate) fn counts<T: Ord>(
+    got: impl IntoIterator<Item = T>,
+    wanted: impl IntoIterator<Item = T>,
+) -> BTreeMap<T, i64> {
+    let mut counts = BTreeMap::<T, i64>::new();
+    wanted.into_iter().for_each(|one| *counts.entry(one).or_default() -= 1);
+    got.into_iter().for_each(|one| *counts.entry(one).or_default() += 1);
+    counts.retain(|_, count| *count != 0);
+    counts
+}
+
+/// Asserts that the jobs were delivered in the order that the backend declares.
+pub(crate) fn assert_in_line(actor: &Actor, served: &[Delivery], line: &Line) {
+    if let Err(wrong) = line.judge(&actor.class(), &payloads(served)) {
+        panic!("{wrong}");
+    }
+}
+
+/// The delivered payloads, in the order of delivery.
+pub(crate) fn payloads(delivered: &[Delivery]) -> Vec<Bytes> {
+    delivered.iter().map(|one| one.payload.clone()).collect()
+}
+
+/// The listed payloads, in the order of the list.
+pub(crate) fn listed(jobs: &[JobView]) -> Vec<Bytes> {
+    jobs.iter().map(|one| one.payload.clone()).collect()
+}
+
+/// `count` payloads, each with its own number.
+pub(crate) fn numbered(count: usize) -> Vec<Bytes> {
+    (0..count).map(|index| Bytes::from(format!("job {index}"))).collect()
+}
+
+/// The reason why a job was buried.
+pub(crate) fn reason(view: &JobView) -> &str {
+    match &view.detail {
+        StateDetail::Dead { reason, .. } => reason,
+        other => panic!("not dead: {other:?}"),
+    }
+}
+
+pub(crate) fn id(text: &str) -> JobId {
+    JobId::new(text).expect("cases use valid job ids")
+}
+
+pub(crate) fn key(text: &str) -> UniqueKey {
+    UniqueKey::new(text).expect("cases use valid unique keys")
+}
+
+pub(crate) fn token(text: &str) -> PushToken {
+    PushToken::new(text).expect("cases use valid push tokens")
+}
+
+pub(crate) fn duplicate(existing: &JobId, by: DuplicateOf) -> Pushed {
+    Pushed::Duplicate { existing: existing.clone(), by }
+}
+
+pub(crate) fn retry_after(after: Duration) -> Disposition {
+    Disposition::Retry { after, error: "it failed".to_owned() }
+}
+
+pub(crate) fn retry_now() -> Disposition {
+    retry_after(Duration::ZERO)
+}
+
+/// The number of attempts before a job is buried.
+pub(crate) fn attempts(most: u16) -> NonZeroU16 {
+    NonZeroU16::new(most).expect("cases allow one attempt at least")
+}
+
+pub(crate) fn dead(error: &str) -> Disposition {
+    Disposition::Dead { error: error.to_owned() }
+}

@@ -1,0 +1,13 @@
+//! What the cases, the acts and the sequences run on: stores, actors, clocks, checks.
+
+pub(crate) mod checks;
+pub(crate) mod clock;
+pub(crate) mod environment;
+pub mod overrides;
+pub(crate) mod parallel;
+pub(crate) mod probe;
+pub(crate) mod room;
+pub(crate) mod run;
+pub(crate) mod runtime;
+pub(crate) mod store;
+pub(crate) mod store_site;

@@ -1,0 +1,109 @@
+//! Probes that run in place of a case. If the backend does not support the case's
+//! option, the probe checks that the option is refused and that nothing was stored. If
+//! the backend does not declare the case's class, the probe checks the rule that holds
+//! for all classes.
+
+use std::time::Duration;
+
+use relq_core::{
+    Capabilities, Capability, Error, LeaseScope, NewJob, Order, Priority, PushToken,
+};
+
+use crate::harness::{
+    checks::{delivers, id, key, numbered},
+    store::{HELD, Store, WOKEN},
+};
+
+/// What a backend must support or declare for a case to run on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// It supports the option.
+    Option(Capability),
+    /// It declares an order.
+    Order,
+    /// It declares first in, first out.
+    Fifo,
+    /// It declares one lease per job.
+    JobLease,
+}
+
+impl Need {
+    /// Whether the case applies to a backend with these capabilities.
+    pub fn is_met_by(self, capabilities: &Capabilities) -> bool {
+        match self {
+            Self::Option(option) => capabilities.supports(option),
+            Self::Order => capabilities.order != Order::Unordered,
+            Self::Fifo => capabilities.order == Order::Fifo,
+            Self::JobLease => capabilities.lease_scope == LeaseScope::Job,
+        }
+    }
+
+    fn forbidden_push(self) -> (NewJob, Option<PushToken>) {
+        let job = NewJob::new("refused");
+        match self {
+            Self::Option(Capability::ClientIds) => (job.id(id("mine")), None),
+            Self::Option(Capability::PushTokens) => {
+                (job, Some(PushToken::new("mine").expect("a valid token")))
+            }
+            Self::Option(Capability::Delay) => (job.delay(HELD), None),
+            Self::Option(Capability::Priority) => {
+                (job.priority(Priority::HIGHEST), None)
+            }
+            Self::Option(Capability::Unique) => (job.unique(key("mine")), None),
+            Self::Option(Capability::Expiry) => (job.expires_in(HELD), None),
+            Self::JobLease => (job.lease(HELD), None),
+            other => panic!("no case or probe for a backend without {other:?}"),
+        }
+    }
+}
+
+/// Runs the probe in place of a case that has this need.
+pub(crate) async fn instead(store: &Store, need: Need) {
+    match need {
+        Need::Option(Capability::BlockingWait) => polls(store).await,
+        Need::Order | Need::Fifo => comes_once(store).await,
+        Need::Option(Capability::Batches) => has_none(store).await,
+        _ => is_refused(store, need).await,
+    }
+}
+
+/// A claim that no notification wakes still finds the job before its wait ends.
+async fn polls(store: &Store) {
+    let (actor, producer) = (store.actor("worker").await, store.actor("p").await);
+    let wait = Duration::from_secs(30);
+    let claim = tokio::spawn(async move { actor.take_waiting(1, wait).await.len() });
+    store.settled().await;
+
+    producer.store_one("job").await;
+
+    let (taken, _) = store.within(wait + WOKEN, claim).await;
+    assert_eq!(taken.expect("the claim ends"), 1);
+}
+
+/// In any order, each job is delivered once, whether it was given back or not.
+async fn comes_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(20)).await;
+    actor.take(7).await;
+    actor.release_worker(actor.worker()).await.expect("answered");
+
+    delivers(&actor, numbered(20)).await;
+}
+
+/// The backend offers no batches.
+async fn has_none(store: &Store) {
+    let actor = store.actor("prober").await;
+
+    assert!(actor.batch_queue().is_none(), "batches that are not supported");
+}
+
+/// The option is refused with a clear error before anything is written.
+async fn is_refused(store: &Store, need: Need) {
+    let actor = store.actor("prober").await;
+    let (job, token) = need.forbidden_push();
+
+    let refused = actor.push(&[NewJob::new("plain"), job], token.as_ref()).await;
+
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0, "nothing is stored");
+}

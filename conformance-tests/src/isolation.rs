@@ -1,7 +1,0 @@
-//! Queues on one store are independent, and jobs of plain producers count (R19, R20).
-
-mod plain;
-mod queues;
-
-pub(crate) use plain::*;
-pub(crate) use queues::*;

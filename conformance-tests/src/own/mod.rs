@@ -1,0 +1,189 @@
+//! The subjects of relq's own backends.
+
+pub mod sqlite;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use relq::{ConnectError, connect_in};
+use relq_core::{Environment, Error, ErrorContext, Operation, Queue, QueueName};
+
+use crate::{Room, Subject, own::sqlite::SQLITE, sweep::processes::Embedded};
+
+macro_rules! on_redis {
+    ($(#[$doc:meta])* $name:ident, $backend:literal, $option:literal, $scripts:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $name;
+
+        #[async_trait]
+        impl Subject for $name {
+            async fn connect(
+                &self,
+                endpoint: &str,
+                queue: &QueueName,
+                environment: &Environment,
+            ) -> Result<Arc<dyn Queue>, Error> {
+                let url = url($backend, endpoint, $option);
+                open($backend, &url, queue, environment).await
+            }
+
+            fn scripts(&self) -> Vec<String> {
+                $scripts.map(str::to_owned).collect()
+            }
+        }
+    };
+}
+
+on_redis!(
+    /// A list of ready jobs and a sorted set of leased ones.
+    Zset, "zset", "", relq::zset::testing::script_names()
+);
+on_redis!(
+    /// One list that rotates.
+    Circular, "circular", "", relq::circular::testing::script_names()
+);
+on_redis!(
+    /// The same list, from which jobs are removed as soon as they are done.
+    CircularLrem, "circular", "finish=lrem", relq::circular::testing::script_names()
+);
+on_redis!(
+    /// A list for each worker.
+    ProcessingList, "processing-list", "", {
+        relq::processing_list::testing::script_names(relq::processing_list::Mode::PerWorker)
+    }
+);
+on_redis!(
+    /// The same with one list for all workers.
+    ProcessingListShared, "processing-list", "mode=shared", {
+        relq::processing_list::testing::script_names(relq::processing_list::Mode::Shared)
+    }
+);
+
+/// A backend that uses a whole database, with one key per job.
+#[derive(Debug, Default)]
+pub struct Keyspace {
+    plain_pushes: AtomicU64,
+}
+
+#[async_trait]
+impl Subject for Keyspace {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        open("keyspace", &url("keyspace", endpoint, ""), queue, environment).await
+    }
+
+    fn plain_push(&self, _queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        let number = self.plain_pushes.fetch_add(1, Ordering::Relaxed);
+        vec![b"SET".to_vec(), format!("item_{number}").into(), payload.to_vec()]
+    }
+
+    fn plain_pushes_wake(&self) -> bool {
+        false
+    }
+
+    fn room(&self) -> Room {
+        Room::OneQueue
+    }
+
+    fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
+        let own = ["item_", "processing_", "relq:database", &format!("{{{queue}}}:")];
+        own.iter().any(|prefix| key.starts_with(prefix.as_bytes()))
+    }
+
+    fn scripts(&self) -> Vec<String> {
+        relq::keyspace::testing::script_names().map(str::to_owned).collect()
+    }
+}
+
+/// The backend on Redis Streams.
+#[derive(Debug, Default)]
+pub struct Stream;
+
+#[async_trait]
+impl Subject for Stream {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        open("stream", &url("stream", endpoint, ""), queue, environment).await
+    }
+
+    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        let words = [b"XADD", queue.as_str().as_bytes(), b"*", b"job", payload];
+        words.map(<[u8]>::to_vec).into()
+    }
+
+    fn scripts(&self) -> Vec<String> {
+        relq::stream::testing::script_names().map(str::to_owned).collect()
+    }
+}
+
+/// The embedded backend.
+#[derive(Debug, Default)]
+pub struct Sqlite;
+
+#[async_trait]
+impl Subject for Sqlite {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        // No test here cuts the power, so no write has to wait for the disk.
+        let url = format!("sqlite:{endpoint}/jobs.db?synchronous=normal");
+        open("sqlite", &url, queue, environment).await
+    }
+
+    fn processes(&self) -> Option<Embedded> {
+        Some(SQLITE)
+    }
+}
+
+/// The URL of a backend on that endpoint, with one more option.
+fn url(backend: &str, endpoint: &str, option: &str) -> String {
+    let sign = match option {
+        "" => "",
+        _ if endpoint.contains('?') => "&",
+        _ => "?",
+    };
+    format!("{backend}+{endpoint}{sign}{option}")
+}
+
+async fn open(
+    backend: &'static str,
+    url: &str,
+    queue: &QueueName,
+    environment: &Environment,
+) -> Result<Arc<dyn Queue>, Error> {
+    match connect_in(environment.clone(), url, queue).await {
+        Ok(queue) => Ok(queue),
+        Err(ConnectError::Queue(error)) => Err(error),
+        Err(other) => {
+            let at = ErrorContext { backend, operation: Operation::Connect };
+            Err(Error::Invalid { at, reason: other.to_string() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_stands_behind_those_of_the_endpoint() {
+        assert_eq!(url("a", "unix:///s", ""), "a+unix:///s");
+        assert_eq!(url("a", "unix:///s", "m=1"), "a+unix:///s?m=1");
+        assert_eq!(url("a", "unix:///s?user=x", "m=1"), "a+unix:///s?user=x&m=1");
+    }
+}

@@ -1,0 +1,280 @@
+//! The actors of one sequence, each with its own connection, and the faults that hit
+//! them.
+
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
+
+use relq_core::{Capabilities, Clock, Effect, Environment, Error, Queue, QueueName};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::operation::{How, InjectedFault, Who};
+use crate::{
+    Room, Subject,
+    harness::environment::SeededRandomness,
+    proxy::{Behind, Endpoint, Fault, FaultProxy, VirtualClock, When},
+    server::Server,
+    sweep::BoxFuture,
+};
+
+/// The time limit for every call, with any fault (R21).
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The location of the store: one server for all sequences, with a queue for each, or
+/// one directory for each sequence.
+pub(crate) enum Site {
+    Redis(Server),
+    Embedded(TempDir),
+}
+
+/// The store, its clock, and the actors that use it.
+pub(crate) struct Actors {
+    subject: Arc<dyn Subject>,
+    proxy: Option<FaultProxy>,
+    /// The endpoint of the actors when there is no proxy.
+    endpoint: String,
+    clock: VirtualClock,
+    environment: Environment,
+    queue: QueueName,
+    actors: BTreeMap<Who, Actor>,
+    born: u32,
+    pub(crate) faults_fired: u64,
+}
+
+struct Actor {
+    queue: Arc<dyn Queue>,
+    name: String,
+    endpoint: Option<Endpoint>,
+}
+
+/// What the caller learned about a call.
+#[derive(Debug)]
+pub(crate) enum Observed<T> {
+    Answer(T),
+    /// The call certainly did not happen.
+    Undone,
+    /// The call may have happened.
+    Lost,
+    /// The call happens later, if at all.
+    Late,
+    /// The call may have happened, and the rest of it may happen later.
+    LostAndLate,
+}
+
+/// The end of a call, before its answer is evaluated.
+pub(crate) struct Ended<T> {
+    /// `None` when the actor died.
+    pub(crate) answer: Option<T>,
+    fault: Option<InjectedFault>,
+}
+
+impl Actors {
+    pub(crate) async fn set(
+        site: &Site,
+        subject: Arc<dyn Subject>,
+        queue: QueueName,
+    ) -> Result<Self, String> {
+        let clock = VirtualClock::new();
+        let (proxy, endpoint) = match site {
+            Site::Redis(server) => {
+                let proxy = proxy(server, &*subject, clock.clone()).await;
+                (Some(proxy.map_err(at_the_proxy)?), String::new())
+            }
+            Site::Embedded(directory) => {
+                // All sequences draw the same ids, so each needs a file of its own.
+                let directory = directory.path().join(queue.as_str());
+                let made = std::fs::create_dir(&directory);
+                made.map_err(|error| format!("{}: {error}", directory.display()))?;
+                (None, directory.display().to_string())
+            }
+        };
+        let random = Arc::new(SeededRandomness::new(1));
+        let environment = Environment::new(Arc::new(clock.clone()), random);
+        let mut actors = Self {
+            subject,
+            proxy,
+            endpoint,
+            clock,
+            environment,
+            queue,
+            actors: BTreeMap::new(),
+            born: 0,
+            faults_fired: 0,
+        };
+        actors.actor(Who::Nobody).await?;
+        Ok(actors)
+    }
+
+    /// The actor that no fault hits.
+    pub(crate) fn witness(&self) -> &dyn Queue {
+        &*self.actors[&Who::Nobody].queue
+    }
+
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        self.witness().capabilities()
+    }
+
+    /// Removes the files of an embedded store.
+    pub(crate) fn take_down(self) {
+        let Self { proxy, endpoint, actors, .. } = self;
+        drop(actors);
+        if proxy.is_none() {
+            // A directory that cannot be removed now goes with its parent directory.
+            let _ = std::fs::remove_dir_all(endpoint);
+        }
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// The milliseconds from the clock's start to a time.
+    pub(crate) fn since_start(&self, at: relq_core::Timestamp) -> u64 {
+        let elapsed = i64::try_from(self.clock.elapsed().as_millis());
+        let start = self.clock.now().unix_ms() - elapsed.unwrap_or(i64::MAX);
+        at.unix_ms().saturating_sub(start).unsigned_abs()
+    }
+
+    /// Lets an actor make a call, with the fault that is given.
+    pub(crate) async fn call<T: Send + 'static>(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        act: impl FnOnce(Arc<dyn Queue>) -> BoxFuture<'static, T>,
+    ) -> Result<Ended<T>, String> {
+        let actor = self.actor(who).await?;
+        let (queue, name) = (actor.queue.clone(), actor.name.clone());
+        let endpoint = actor.endpoint.clone();
+        let (Some(proxy), Some(endpoint)) = (&self.proxy, endpoint) else {
+            let answer = timeout(LIMIT, act(queue)).await;
+            let answer = Some(answer.map_err(|_| hangs(who))?);
+            return Ok(Ended { answer, fault: None });
+        };
+        if let Some(InjectedFault { how, step }) = fault {
+            proxy.plan(&name, endpoint.steps() + u32::from(step), how.fault());
+        }
+        let observed_answer = tokio::select! {
+            biased;
+            () = endpoint.gone() => None,
+            answer = timeout(LIMIT, act(queue)) => Some(answer.map_err(|_| hangs(who))?),
+        };
+        let fault = fault.filter(|_| proxy.unfired().is_empty());
+        proxy.heal().await.map_err(at_the_proxy)?;
+        self.faults_fired += u64::from(fault.is_some());
+        if fault.is_none_or(|fault| !fault.how.kills()) {
+            return Ok(Ended { answer: observed_answer, fault });
+        }
+        // The client of a dead actor gets no reply.
+        endpoint.gone().await;
+        self.actors.remove(&who);
+        Ok(Ended { answer: None, fault })
+    }
+
+    /// Runs all commands that are still on their way.
+    pub(crate) async fn release(&self) -> Result<(), String> {
+        let Some(proxy) = &self.proxy else { return Ok(()) };
+        let released = proxy.release_ghosts().await;
+        released.map(drop).map_err(at_the_proxy)
+    }
+
+    /// The proxy's own errors.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        self.proxy.as_ref().map(FaultProxy::troubles).unwrap_or_default()
+    }
+
+    async fn actor(&mut self, who: Who) -> Result<&Actor, String> {
+        if !self.actors.contains_key(&who) {
+            self.born += 1;
+            let name = format!("{who:?}-{}", self.born);
+            let endpoint =
+                self.proxy.as_ref().map(|proxy| proxy.actor(&name)).transpose();
+            let endpoint = endpoint.map_err(at_the_proxy)?;
+            let url = endpoint.as_ref().map(|it| it.url().to_owned());
+            let url = url.as_ref().unwrap_or(&self.endpoint);
+            let opened =
+                self.subject.connect(url, &self.queue, &self.environment).await;
+            let queue = opened.map_err(|error| error.full_message())?;
+            self.actors.insert(who, Actor { queue, name, endpoint });
+        }
+        Ok(&self.actors[&who])
+    }
+}
+
+impl<T> Ended<T> {
+    /// The same end with a part of the answer.
+    pub(crate) fn part<U>(&self, part: Option<U>) -> Ended<U> {
+        Ended { answer: part, fault: self.fault }
+    }
+
+    /// Whether a fault fired at the call.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// Whether the actor died.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.fault.is_some_and(|fault| fault.how.kills())
+    }
+}
+
+impl<T> Ended<Result<T, Error>> {
+    /// What the end says about the call (R21).
+    pub(crate) fn observed_answer(self) -> Result<Observed<T>, String> {
+        let Some(answer) = self.answer else {
+            return Ok(match self.fault {
+                Some(InjectedFault { how: How::Before, step: 1 }) => Observed::Undone,
+                Some(InjectedFault { how: How::Ghost, step: 1 }) => Observed::Late,
+                Some(InjectedFault { how: How::Ghost, .. }) => Observed::LostAndLate,
+                _ => Observed::Lost,
+            });
+        };
+        match answer {
+            Ok(answer) => Ok(Observed::Answer(answer)),
+            Err(error) if self.fault.is_none() => {
+                Err(format!("R21: an error with no fault: {}", error.full_message()))
+            }
+            Err(error) if error.effect() == Effect::No => Ok(Observed::Undone),
+            Err(_) => Ok(Observed::Lost),
+        }
+    }
+}
+
+impl How {
+    fn kills(self) -> bool {
+        matches!(self, Self::Before | Self::After | Self::Ghost)
+    }
+
+    fn fault(self) -> Fault {
+        match self {
+            Self::Before => Fault::Before,
+            Self::After => Fault::After(Behind::Dropped),
+            Self::Ghost => Fault::Ghost,
+            Self::CutBefore => Fault::Cut(When::Before),
+            Self::CutAfter => Fault::Cut(When::After),
+            Self::Loading => Fault::Error("LOADING the suite says so".to_owned()),
+            Self::OutOfMemory => Fault::Error("OOM the suite says so".to_owned()),
+        }
+    }
+}
+
+/// A prepared proxy, before a server that has room for one more queue.
+async fn proxy(
+    server: &Server,
+    subject: &dyn Subject,
+    clock: VirtualClock,
+) -> io::Result<FaultProxy> {
+    let proxy = FaultProxy::start(server.address(), clock)?;
+    subject.prepare(&proxy).await?;
+    if subject.room() == Room::OneQueue {
+        proxy.tell(&["FLUSHALL"]).await?;
+    }
+    Ok(proxy)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn at_the_proxy(error: std::io::Error) -> String {
+    format!("the proxy: {error}")
+}
+
+fn hangs(who: Who) -> String {
+    format!("R21: a call of {who:?} hangs")
+}

@@ -1,0 +1,367 @@
+//! The rules for claims.
+
+use relq_core::Delivery;
+
+use super::{
+    possible_state::{JobLocation, Lease, Ms, PossibleState},
+    pushing::ms,
+    reference::{CheckResult, ObservedLease, Reference},
+};
+use crate::spec::{
+    class::Class,
+    ready_order::{LAST, Ready},
+};
+
+/// A worker's request and its limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// The index of the worker's run.
+    pub(crate) run: usize,
+    pub(crate) max: usize,
+    pub(crate) lease: Ms,
+}
+
+/// A delivered job, and the positions from which it may have come.
+struct Taken {
+    job: usize,
+    places: Vec<Ready>,
+}
+
+impl Reference {
+    /// A claim whose answer arrived.
+    pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> CheckResult {
+        let expired_in_between = self.may_meet_expired();
+        let taken = self.taken(asked, answer)?;
+        if self.class.patience(u64::MAX) > 0 {
+            return self.passed_over(asked, &taken);
+        }
+        if answer.is_empty() {
+            return self.nothing_was_left();
+        }
+        if answer.len() < asked.max && !expired_in_between {
+            return self.nobody_ready_was_left(&taken);
+        }
+        Ok(())
+    }
+
+    /// A claim whose answer arrived although a fault hit it. The jobs that it had
+    /// leased before the fault are delivered, and it takes no more. Expired jobs that
+    /// it found may still be leased.
+    pub(crate) fn claimed_despite_fault(
+        &mut self,
+        asked: Asked,
+        answer: &[Delivery],
+    ) -> CheckResult {
+        let taken = self.taken(asked, answer)?;
+        if self.class.patience(u64::MAX) > 0 {
+            self.passed_over(asked, &taken)?;
+        } else if answer.is_empty() {
+            self.nothing_was_left()?;
+        }
+        self.maybe_claimed_expired(asked);
+        Ok(())
+    }
+
+    /// Applies the rules for each delivered job.
+    fn taken(
+        &mut self,
+        asked: Asked,
+        answer: &[Delivery],
+    ) -> Result<Vec<Taken>, String> {
+        if answer.len() > asked.max {
+            return Err(format!("R6: {} jobs for {}", answer.len(), asked.max));
+        }
+        if !answer.is_empty() {
+            self.paused.retain(|paused| !paused);
+            if self.paused.is_empty() {
+                return Err("R6: a paused queue delivers".to_owned());
+            }
+        }
+        let mut taken = Vec::new();
+        for (index, delivery) in answer.iter().enumerate() {
+            taken.push(self.delivered(asked, index, delivery)?);
+        }
+        self.answer_is_in_order(&taken)?;
+        self.nobody_was_passed(&taken)?;
+        self.may_bury_overdue();
+        Ok(taken)
+    }
+
+    /// A claim buries jobs that it takes over and that have no attempts left.
+    fn may_bury_overdue(&mut self) {
+        let now = self.now;
+        if !self.class.claims_take_over() {
+            return;
+        }
+        self.maybe(|job, possible| {
+            let is_over = job.is_last(possible) || possible.may_be_expired(now);
+            let is_buried = is_over && possible.overdue(now).is_some();
+            if is_buried { vec![possible.at(JobLocation::Dead)] } else { Vec::new() }
+        });
+    }
+
+    /// A claim whose answer was lost. It may also have leased expired jobs and not have
+    /// buried them. They are not delivered even so.
+    pub(crate) fn maybe_claimed(&mut self, asked: Asked) {
+        self.maybe_leased(asked, |_| true);
+    }
+
+    /// Expired jobs that a claim found may still be leased.
+    fn maybe_claimed_expired(&mut self, asked: Asked) {
+        let now = self.now;
+        self.maybe_leased(asked, |possible| possible.may_be_expired(now));
+    }
+
+    fn maybe_leased(
+        &mut self,
+        asked: Asked,
+        is_meant: impl Fn(&PossibleState) -> bool,
+    ) {
+        if !self.paused.contains(&false) {
+            return;
+        }
+        let (now, step) = (self.now, self.step);
+        let takes_over = self.class.claims_take_over();
+        self.maybe(|job, possible| {
+            if !is_meant(possible) {
+                return Vec::new();
+            }
+            let is_taken_over = takes_over && possible.overdue(now).is_some();
+            if possible
+                .lease()
+                .is_some_and(|it| it.receipt.is_none() && it.run == asked.run)
+                && possible.may_be_expired(now)
+                && !is_taken_over
+            {
+                // The last step of the claim buries the expired jobs that it found.
+                return vec![possible.at(JobLocation::Dead)];
+            }
+            if !possible.is_up(now) && !is_taken_over {
+                return Vec::new();
+            }
+            if is_taken_over && job.is_last(possible) {
+                return vec![possible.at(JobLocation::Dead)];
+            }
+            let until = now + job.spec.lease.map_or(asked.lease, ms);
+            let (run, claim) = (asked.run, step);
+            let lease = Lease { receipt: None, run, until, claim, index: 0 };
+            let attempt = possible.attempt + 1;
+            let leased = PossibleState {
+                location: JobLocation::Leased(lease),
+                attempt,
+                ..*possible
+            };
+            if is_taken_over && possible.may_be_expired(now) {
+                return vec![leased, possible.at(JobLocation::Dead)];
+            }
+            vec![leased]
+        });
+    }
+
+    fn delivered(
+        &mut self,
+        asked: Asked,
+        index: usize,
+        delivery: &Delivery,
+    ) -> Result<Taken, String> {
+        let payload = delivery.payload.escape_ascii();
+        let Some(at) = self.job_of(&delivery.payload) else {
+            return Err(format!("UNEXPECTED, R3: {payload} was never pushed"));
+        };
+        self.check_delivery(at, asked, delivery)?;
+        self.may_be_delivered(at)?;
+        let (now, attempt) = (self.now, delivery.attempt());
+        self.keep(at, "R11: not this attempt", |possible| {
+            possible.attempt + 1 == attempt
+        })?;
+        let places = self.places_of(at);
+        let was_leased =
+            self.jobs[at].possible_states.iter().all(|it| it.lease().is_some());
+        self.jobs[at].returns += u32::from(was_leased);
+        let lease = Lease {
+            receipt: Some(self.observed.len()),
+            run: asked.run,
+            until: now + ms(delivery.lease),
+            claim: self.step,
+            index,
+        };
+        let job = &mut self.jobs[at];
+        job.id = Some(delivery.job().clone());
+        job.runs += 1;
+        let possible_states = std::mem::take(&mut job.possible_states);
+        for possible in possible_states {
+            let leased = PossibleState {
+                location: JobLocation::Leased(lease),
+                attempt,
+                ..possible
+            };
+            super::reference::add(&mut job.possible_states, leased);
+        }
+        let receipt = delivery.receipt.clone();
+        self.observed.push(ObservedLease { receipt, job: at, lease });
+        Ok(Taken { job: at, places })
+    }
+
+    /// Rules out the possible states in which the job must not be delivered.
+    fn may_be_delivered(&mut self, job: usize) -> CheckResult {
+        let now = self.now;
+        let most = u32::from(self.jobs[job].spec.max_attempts.get());
+        let takes_over = self.class.claims_take_over();
+        self.keep(job, "R6, R11, R14, R17: must not be delivered now", |possible| {
+            let is_overdue =
+                possible.overdue(now).is_some() && !possible.is_expired(now);
+            let is_taken_over = takes_over && is_overdue && possible.attempt < most;
+            possible.is_claimable(now) || is_taken_over
+        })
+    }
+
+    /// The positions from which a claimable job may be taken. A due job has both
+    /// possible states, so it has a ready position too.
+    fn places_of(&self, job: usize) -> Vec<Ready> {
+        let job = &self.jobs[job];
+        let positions =
+            job.possible_states.iter().filter_map(|possible| match possible.location {
+                JobLocation::Ready(position) => Some(position),
+                JobLocation::Leased(lease) => match lease.back(&self.class, LAST) {
+                    JobLocation::Ready(position) => Some(position),
+                    _ => None,
+                },
+                _ => None,
+            });
+        positions
+            .map(|position| Ready { priority: job.spec.priority, position })
+            .collect()
+    }
+
+    /// R2: the job is as it was pushed. R7: its receipt differs from all others.
+    fn check_delivery(&self, at: usize, asked: Asked, got: &Delivery) -> CheckResult {
+        let (job, spec) = (&self.jobs[at], &self.jobs[at].spec);
+        let is_known = |observed: &ObservedLease| observed.receipt == got.receipt;
+        let wrong = [
+            (job.id.as_ref().is_some_and(|id| id != got.job()), "R3: another id"),
+            (spec.headers != got.headers, "R2: other headers"),
+            (spec.priority != got.priority, "R15: another priority"),
+            (spec.max_attempts != got.max_attempts, "R11: other attempts"),
+            (spec.lease.map_or(asked.lease, ms) != ms(got.lease), "R6: another lease"),
+            (self.observed.iter().any(is_known), "R7: a receipt given out twice"),
+        ];
+        match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, rule)) => Err(format!("{rule}: {got:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Expired jobs take up room in a claim and are not delivered.
+    fn may_meet_expired(&self) -> bool {
+        let now = self.now;
+        let is_expired = |possible: &PossibleState| {
+            let is_up = matches!(possible.location, JobLocation::Ready(_));
+            is_up && possible.may_be_expired(now)
+        };
+        self.jobs.iter().any(|job| job.possible_states.iter().any(is_expired))
+    }
+
+    /// R13, R15 within one answer: the jobs come in order.
+    fn answer_is_in_order(&self, taken: &[Taken]) -> CheckResult {
+        for (index, late) in taken.iter().enumerate() {
+            for early in &taken[..index] {
+                if late.is_surely_before(early, &self.class) {
+                    return Err(format!(
+                        "FIFO, R13, R15: before {}: {}",
+                        self.jobs[late.job].tell(),
+                        self.jobs[early.job].tell(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// R13, R15: no job that was ready and came earlier in the order was left behind.
+    fn nobody_was_passed(&mut self, taken: &[Taken]) -> CheckResult {
+        let (now, class) = (self.now, self.class.clone());
+        for at in self.not_in(taken) {
+            let priority = self.jobs[at].spec.priority;
+            self.keep(at, "FIFO, R13, R15: passed by another", |possible| {
+                let JobLocation::Ready(position) = possible.location else {
+                    return true;
+                };
+                let is_ahead = |one: &Taken| {
+                    let location =
+                        Taken { job: at, places: vec![Ready { priority, position }] };
+                    location.is_surely_before(one, &class)
+                };
+                possible.may_be_expired(now) || !taken.iter().any(is_ahead)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// R9: where a claim may find less than there is, the number of claims that pass
+    /// over a job is limited by the class.
+    fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> CheckResult {
+        taken.iter().for_each(|one| self.jobs[one.job].passed_over = 0);
+        if taken.len() == asked.max || self.paused.contains(&true) {
+            return Ok(());
+        }
+        let most = self.class.patience(self.unfinished());
+        let is_ready = |possible: &PossibleState| {
+            matches!(possible.location, JobLocation::Ready(_))
+        };
+        for at in self.not_in(taken) {
+            let job = &mut self.jobs[at];
+            if !job.possible_states.iter().all(is_ready) {
+                continue;
+            }
+            job.passed_over += 1;
+            if job.passed_over > most {
+                return Err(format!("R9: passed over {most} times: {}", job.tell()));
+            }
+        }
+        Ok(())
+    }
+
+    fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> CheckResult {
+        for at in self.not_in(taken) {
+            self.keep(
+                at,
+                "DRAIN, R1: ready, and left by a claim with room",
+                |possible| !matches!(possible.location, JobLocation::Ready(_)),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// An empty answer: no job was ready or due, and expired jobs are buried.
+    fn nothing_was_left(&mut self) -> CheckResult {
+        if self.paused.contains(&true) {
+            return Ok(());
+        }
+        let now = self.now;
+        for at in 0..self.jobs.len() {
+            self.keep(at, "LOST, R1: ready, and a claim finds nothing", |possible| {
+                match possible.location {
+                    JobLocation::Ready(_) => false,
+                    JobLocation::Scheduled { due } => due > now,
+                    _ => true,
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn not_in(&self, taken: &[Taken]) -> Vec<usize> {
+        let is_left = |at: &usize| taken.iter().all(|one| one.job != *at);
+        (0..self.jobs.len()).filter(is_left).collect()
+    }
+}
+
+impl Taken {
+    fn is_surely_before(&self, other: &Self, class: &Class) -> bool {
+        let is_before =
+            |one: &Ready| other.places.iter().all(|it| class.is_first(one, it));
+        !self.places.is_empty()
+            && !other.places.is_empty()
+            && self.places.iter().all(is_before)
+    }
+}

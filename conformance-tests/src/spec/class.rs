@@ -1,0 +1,205 @@
+//! The promises of a backend that follow from the classes and limits that it declares.
+//! They are defined only here: cases, acts and the model use these functions.
+
+use std::time::Duration;
+
+use relq_core::{
+    Capabilities, Capability, LeaseScope, NewJob, Order, Priority, RecoveryBound,
+};
+
+use crate::spec::ready_order::{Moment, Ready, ReadyPosition};
+
+/// The classes of a backend.
+#[derive(Debug, Clone)]
+pub(crate) struct Class {
+    can: Capabilities,
+}
+
+impl Class {
+    pub(crate) fn of(can: &Capabilities) -> Self {
+        Self { can: can.clone() }
+    }
+
+    /// Whether `one` is certainly delivered before `other` (R13, R15).
+    pub(crate) fn is_first(&self, one: &Ready, other: &Ready) -> bool {
+        match self.can.order {
+            Order::Fifo if one.priority == other.priority => {
+                one.position.is_before(&other.position)
+            }
+            Order::Fifo => one.priority > other.priority,
+            Order::Rotating => self.is_first_in_ring(one, other),
+            _ => false,
+        }
+    }
+
+    /// Jobs of the upper levels are pushed at the end from which the ring is read, so
+    /// the last one pushed comes first. Jobs that return to these levels may be
+    /// anywhere.
+    fn is_first_in_ring(&self, one: &Ready, other: &Ready) -> bool {
+        let is_upper = |job: &Ready| job.priority > *self.can.priorities.start();
+        match (is_upper(one), is_upper(other)) {
+            (false, false) => one.position.is_before(&other.position),
+            (false, true) => false,
+            (true, false) => one.position.is_fresh(),
+            (true, true) if !(one.position.is_fresh() && other.position.is_fresh()) => {
+                false
+            }
+            (true, true) if one.priority == other.priority => {
+                other.position.is_before(&one.position)
+            }
+            (true, true) => one.priority > other.priority,
+        }
+    }
+
+    /// The position in the queue of a job that returned, given the claim that leased it
+    /// and its position until then.
+    pub(crate) fn back(
+        &self,
+        (claim, index): Moment,
+        until: u64,
+        back: Moment,
+    ) -> ReadyPosition {
+        match self.can.order {
+            Order::Rotating => ReadyPosition::Back {
+                from: (claim, 0),
+                to: (back.0, usize::MAX),
+                due: None,
+            },
+            _ => ReadyPosition::Front { back, claim, index, until },
+        }
+    }
+
+    /// The number of consecutive claims that may find less than they ask for before one
+    /// finds a ready job, with that many unfinished jobs (R9).
+    pub(crate) fn patience(&self, unfinished: u64) -> u64 {
+        match self.can.recovery {
+            RecoveryBound::OneTurn => unfinished,
+            _ => 0,
+        }
+    }
+
+    /// Whether a claim may take over a job whose lease has expired without a recovery
+    /// before it.
+    pub(crate) fn claims_take_over(&self) -> bool {
+        self.can.recovery == RecoveryBound::OneTurn
+    }
+
+    /// Whether one heartbeat extends all leases of a worker, and a job that the
+    /// heartbeat does not name is given back.
+    pub(crate) fn shares_heartbeat(&self) -> bool {
+        self.can.lease_scope == LeaseScope::Worker
+    }
+
+    /// The levels that the backend tells apart, the least urgent first.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = Priority> {
+        let all = (0..=Priority::HIGHEST.level()).filter_map(Priority::new);
+        all.filter(|level| self.can.priorities.contains(level))
+    }
+
+    pub(crate) fn most_urgent(&self) -> Priority {
+        *self.can.priorities.end()
+    }
+
+    pub(crate) fn least_urgent(&self) -> Priority {
+        *self.can.priorities.start()
+    }
+
+    /// Whether the backend accepts the job with all of its options.
+    pub(crate) fn takes(&self, job: &NewJob) -> bool {
+        self.can.check_push(std::slice::from_ref(job), false).is_ok()
+    }
+
+    /// The job without unsupported options, at the nearest level that the backend tells
+    /// apart.
+    pub(crate) fn fit(&self, mut job: NewJob) -> NewJob {
+        let lacks = |option| !self.can.supports(option);
+        if lacks(Capability::ClientIds) {
+            job.id = None;
+        }
+        if lacks(Capability::Delay) {
+            job.delay = Duration::ZERO;
+        }
+        if lacks(Capability::Expiry) {
+            job.expires_in = None;
+        }
+        if lacks(Capability::Unique) {
+            job.unique = None;
+        }
+        if self.shares_heartbeat() {
+            job.lease = None;
+        }
+        job.priority = job.priority.clamp(self.least_urgent(), self.most_urgent());
+        job
+    }
+}
+
+/// The class of a backend for the suite's own tests. It supports every option, apart
+/// from those that `change` modifies.
+#[cfg(test)]
+pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
+    use std::num::NonZeroU32;
+
+    use relq_core::Limits;
+
+    let mut can = Capabilities {
+        backend: "declared",
+        supported: &[
+            Capability::ClientIds,
+            Capability::PushTokens,
+            Capability::Delay,
+            Capability::Priority,
+            Capability::Unique,
+            Capability::Expiry,
+        ],
+        priorities: Priority::LOWEST..=Priority::HIGHEST,
+        lateness: Duration::ZERO,
+        order: Order::Fifo,
+        lease_scope: LeaseScope::Job,
+        recovery: RecoveryBound::LeaseAndReaper,
+        limits: Limits {
+            max_payload: 1000,
+            max_headers: 1000,
+            max_jobs_per_call: NonZeroU32::new(100).expect("not zero"),
+        },
+    };
+    change(&mut can);
+    Class::of(&can)
+}
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{JobId, UniqueKey};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_claimed_is_left_out() {
+        let class = declared(|can| {
+            can.supported = &[Capability::Unique];
+            can.priorities = Priority::NORMAL..=Priority::NORMAL;
+            can.lease_scope = LeaseScope::Worker;
+        });
+        let key = UniqueKey::new("k").unwrap();
+        let job = NewJob::new("job")
+            .id(JobId::new("mine").unwrap())
+            .delay(Duration::from_secs(1))
+            .expires_in(Duration::from_secs(1))
+            .lease(Duration::from_secs(1))
+            .priority(Priority::HIGHEST)
+            .unique(key.clone());
+        assert!(!class.takes(&job));
+
+        let fitted = class.fit(job);
+
+        assert!(class.takes(&fitted));
+        assert_eq!(fitted, NewJob::new("job").unique(key));
+    }
+
+    #[test]
+    fn a_ring_has_patience_for_a_turn() {
+        let ring = declared(|can| can.recovery = RecoveryBound::OneTurn);
+
+        assert_eq!(ring.patience(7), 7);
+        assert_eq!(declared(|_| {}).patience(7), 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! The meaning of the numbers in an operation.
+
+use std::{num::NonZeroU16, time::Duration};
+
+use relq_core::{JobId, NewJob, OnDuplicate, UniqueKey};
+
+use super::operation::Draft;
+use crate::spec::class::Class;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The leases of claims and heartbeats.
+const LEASES: [Duration; 2] = [ms(3_000), ms(30_000)];
+
+/// The delays of pushes and retries. Zero means at once.
+const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
+
+/// The expiries of pushes.
+const EXPIRIES: [Duration; 2] = [ms(4_000), ms(20_000)];
+
+/// A job's own lease.
+const OWN_LEASE: Duration = ms(7_000);
+
+/// The steps by which time advances: hardly at all, past the short delays, past the
+/// short leases and expiries, past all of them, and past the window in which ids are
+/// remembered.
+const STEPS: [Duration; 5] = [ms(1), ms(2_100), ms(5_003), ms(31_007), ms(301_009)];
+
+fn chosen<T: Copy>(table: &[T], number: u8) -> T {
+    table[usize::from(number) % table.len()]
+}
+
+/// The lease of a claim or heartbeat. It has only one length where one heartbeat
+/// extends all jobs of a worker.
+pub(crate) fn lease(number: u8, class: &Class) -> Duration {
+    let is_one = class.shares_heartbeat();
+    chosen(&LEASES, if is_one { 0 } else { number })
+}
+
+/// The delay of a retry.
+pub(crate) fn delay(number: u8) -> Duration {
+    chosen(&DELAYS, number)
+}
+
+/// The length of a time step.
+pub(crate) fn step(number: u8) -> Duration {
+    chosen(&STEPS, number.wrapping_sub(1))
+}
+
+/// Whether that step is longer than ids are remembered.
+pub(crate) fn outlasts_memory(number: u8) -> bool {
+    step(number) > Duration::from_secs(5 * 60)
+}
+
+/// The job that a draft describes, without unsupported options.
+pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
+    let mut job = NewJob::new(payload);
+    let chosen_if = |letter: char| Some(draft.option(letter)).filter(|it| *it > 0);
+    if let Some(number) = chosen_if('d') {
+        job = job.delay(delay(number));
+    }
+    if let Some(number) = chosen_if('e') {
+        job = job.expires_in(chosen(&EXPIRIES, number - 1));
+    }
+    if let Some(number) = chosen_if('p') {
+        let ends = [class.most_urgent(), class.least_urgent()];
+        job = job.priority(chosen(&ends, number));
+    }
+    if let Some(number) = chosen_if('i') {
+        job = job.id(JobId::new(format!("client-{number}")).expect("a valid id"));
+    }
+    if let Some(number) = chosen_if('k') {
+        job = job.unique(key(number));
+    }
+    if let Some(number) = chosen_if('r') {
+        job = job.unique_or(key(number), OnDuplicate::Reschedule);
+    }
+    if let Some(attempts) = NonZeroU16::new(u16::from(draft.option('m'))) {
+        job = job.max_attempts(attempts);
+    }
+    if draft.option('o') > 0 {
+        job = job.lease(OWN_LEASE);
+    }
+    if draft.option('h') > 0 {
+        job = job.header("name", "value");
+    }
+    class.fit(job)
+}
+
+fn key(number: u8) -> UniqueKey {
+    UniqueKey::new(format!("key-{number}")).expect("a valid key")
+}

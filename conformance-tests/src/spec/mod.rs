@@ -1,0 +1,72 @@
+//! Random operations by several actors, compared with a reference model.
+//!
+//! ```text
+//!  draw    a sequence of operations of a producer, two workers, an operator and a
+//!          reaper, some with a fault at one of their steps
+//!  run     each operation on the backend and in the reference; after each, while
+//!          no call is running, check the stats and the audit
+//!  end     late commands arrive, leases and delays end, recover, drain: no job is
+//!          lost, and none ran twice without a reason
+//!  shrink  a sequence that breaks a rule to a short one, printed as one line
+//! ```
+//!
+//! **The reference** keeps the set of possible states of each job
+//! (`possible_state.rs`). An answer that arrived rules out states. A call whose answer
+//! was lost adds the states that it may have caused. If no possible state of a job is
+//! left, the backend has broken a rule. Without a fault a job has one possible state,
+//! and the reference predicts every answer exactly. The only exceptions are those that
+//! the contract leaves open: whether a due job is already ready, whether a settlement
+//! after the end of its lease counts, when an expired job is buried, and the order of
+//! jobs that returned in two calls.
+//!
+//! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
+//! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
+//! are error replies of the server. An embedded store has no proxy and runs without
+//! faults.
+//!
+//! **Replay.** All randomness is seeded and time is virtual, so a sequence does the
+//! same in each run:
+//!
+//! ```text
+//! RELQ_REPLAY='p push j; a claim 1 l1 !after1; - advance 4' \
+//!   cargo test -p relq-zset --test conformance every_sequence -- --nocapture
+//! ```
+//!
+//! runs this sequence and prints the possible states of each job after each operation
+//! (`operation.rs` describes the format). `PROPTEST_CASES` sets the number of
+//! sequences, and `PROPTEST_RNG_SEED` the seed.
+//!
+//! Each run begins with the sequences that once found a bug (`pinned.rs`).
+
+mod actors;
+mod claiming;
+pub(crate) mod class;
+#[cfg(test)]
+#[path = "tests/classes.rs"]
+mod classes;
+mod draft;
+pub(crate) mod line;
+mod operating;
+mod operation;
+mod pinned;
+mod possible_state;
+mod pushing;
+pub(crate) mod ready_order;
+mod reference;
+mod returning;
+mod run;
+mod runner;
+mod settling;
+mod stats;
+mod strategy;
+
+pub use run::{Summary, judge, run};
+
+/// The name of the model's test.
+pub(crate) const NAME: &str = "every_sequence_goes_by_the_rules";
+
+/// The rules that the model checks: all except those whose operations it does not draw.
+pub(crate) const RULES: &[&str] = &[
+    "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
+    "R15", "R16", "R17", "R21", "R22", "R23", "R24",
+];

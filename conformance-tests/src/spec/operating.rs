@@ -1,0 +1,271 @@
+//! The rules for an operator's calls.
+
+use relq_core::{Cancelled, JobId, JobState, Redriven};
+
+use super::{
+    possible_state::{Counted, End, JobLocation, PossibleState},
+    reference::{CheckResult, Job, Knowledge, Reference},
+    returning::in_range,
+};
+use crate::spec::ready_order::ReadyPosition;
+
+impl Reference {
+    /// A cancellation whose answer arrived.
+    pub(crate) fn cancelled(&mut self, id: &JobId, answer: Cancelled) -> CheckResult {
+        let now = self.now;
+        let is_there = |possible: &PossibleState| match answer {
+            Cancelled::Removed(state) => possible.counted() == Counted::In(state),
+            Cancelled::NotFound => !is_cancellable(possible),
+        };
+        let named: Vec<_> = (0..self.jobs.len())
+            .filter(|at| self.jobs[*at].id.as_ref() == Some(id))
+            .collect();
+        let rule = format!("CANCEL: {answer:?}");
+        if answer == Cancelled::NotFound {
+            return named.into_iter().try_for_each(|at| self.keep(at, &rule, is_there));
+        }
+        let may_be_it =
+            |at: &usize| self.jobs[*at].possible_states.iter().any(is_there);
+        let found: Vec<_> = named.into_iter().filter(may_be_it).collect();
+        let at = match found[..] {
+            [] => return Err(format!("{rule}: {id} is not such a job")),
+            [at] => at,
+            // A push of the same id lost its answer. The cancel concerned one of the
+            // two jobs.
+            _ => {
+                self.maybe_cancelled(id);
+                return Ok(());
+            }
+        };
+        self.keep(at, &rule, is_there)?;
+        let possible_states = std::mem::take(&mut self.jobs[at].possible_states);
+        for possible in possible_states {
+            super::reference::add(
+                &mut self.jobs[at].possible_states,
+                cancel(&possible, now),
+            );
+        }
+        Ok(())
+    }
+
+    /// A cancellation whose answer was lost.
+    pub(crate) fn maybe_cancelled(&mut self, id: &JobId) {
+        let now = self.now;
+        self.maybe(|job, possible| {
+            if job.id.as_ref() == Some(id) && is_cancellable(possible) {
+                vec![cancel(possible, now)]
+            } else {
+                Vec::new()
+            }
+        });
+    }
+
+    /// A redrive whose answer arrived. `which` is `None` for all dead letters.
+    pub(crate) fn redriven(
+        &mut self,
+        which: Option<usize>,
+        answer: &Redriven,
+    ) -> CheckResult {
+        let total = self.dead_of(which);
+        in_range("R16: redriven", answer.moved + answer.duplicates, total)?;
+        let (step, contested) = (self.step, self.contested(which));
+        let fates: Vec<_> =
+            self.jobs.iter().map(|job| self.fate(job, &contested)).collect();
+        let moves = self.count_moves(which, &fates);
+        in_range("R16: made ready again", answer.moved, moves)?;
+        for (at, fate) in fates.into_iter().enumerate() {
+            let is_meant = which.is_none_or(|it| it == at);
+            let job = &mut self.jobs[at];
+            if !is_meant {
+                continue;
+            }
+            let mut next = Vec::new();
+            for possible in &job.possible_states {
+                let moved = redrive(possible, step);
+                if moved.is_empty() || fate != Fate::Moves {
+                    super::reference::add(&mut next, *possible);
+                }
+                if fate != Fate::Stays {
+                    job.returns += u32::from(!moved.is_empty());
+                    moved
+                        .into_iter()
+                        .for_each(|it| super::reference::add(&mut next, it));
+                }
+            }
+            job.possible_states = next;
+        }
+        Ok(())
+    }
+
+    /// A redrive whose answer was lost.
+    pub(crate) fn maybe_redriven(&mut self, which: Option<usize>) {
+        let step = self.step;
+        for at in 0..self.jobs.len() {
+            if which.is_some_and(|it| it != at) {
+                continue;
+            }
+            let job = &mut self.jobs[at];
+            for possible in job.possible_states.clone() {
+                for moved in redrive(&possible, step) {
+                    job.returns += 1;
+                    super::reference::add(&mut job.possible_states, moved);
+                }
+            }
+        }
+    }
+
+    /// A purge of dead letters whose answer arrived.
+    pub(crate) fn dead_purged(&mut self, removed: u64) -> CheckResult {
+        in_range("R23: dead jobs removed", removed, self.dead_of(None))?;
+        let now = self.now;
+        self.each(Knowledge::Done, "", |_, possible| match possible.location {
+            JobLocation::Dead => vec![possible.ended(End::PurgedDead, now)],
+            _ => vec![*possible],
+        })
+    }
+
+    /// A purge of dead letters whose answer was lost.
+    pub(crate) fn maybe_dead_purged(&mut self) {
+        let now = self.now;
+        self.maybe(|_, possible| match possible.location {
+            JobLocation::Dead => vec![possible.ended(End::PurgedDead, now)],
+            _ => Vec::new(),
+        });
+    }
+
+    /// A purge whose answer arrived. It removes every job, and ids and tokens are
+    /// forgotten.
+    pub(crate) fn purged(&mut self, removed: u64) -> CheckResult {
+        let is_in = |_: &Job, possible: &PossibleState| {
+            matches!(possible.counted(), Counted::In(_))
+        };
+        in_range("R23: jobs purged", removed, self.count(is_in))?;
+        self.calls.clear();
+        let now = self.now;
+        self.each(Knowledge::Done, "", |_, possible| vec![purge(possible, now)])
+    }
+
+    /// A purge whose answer was lost.
+    pub(crate) fn maybe_purged(&mut self) {
+        self.calls.clear();
+        let now = self.now;
+        self.maybe(|_, possible| vec![purge(possible, now)]);
+    }
+
+    /// Claims were paused or resumed, or may have been.
+    pub(crate) fn steered(&mut self, paused: bool, known: Knowledge) {
+        if known == Knowledge::Done {
+            self.paused.clear();
+        }
+        if !self.paused.contains(&paused) {
+            self.paused.push(paused);
+        }
+    }
+
+    fn dead_of(&self, which: Option<usize>) -> (u64, u64) {
+        let is_dead = |possible: &PossibleState| possible.location == JobLocation::Dead;
+        let (mut surely, mut maybe) = (0, 0);
+        for (at, job) in self.jobs.iter().enumerate() {
+            if which.is_none_or(|it| it == at) {
+                surely += u64::from(job.possible_states.iter().all(is_dead));
+                maybe += u64::from(job.possible_states.iter().any(is_dead));
+            }
+        }
+        (surely, maybe)
+    }
+
+    /// Keys for which more than one dead job competes.
+    fn contested(&self, which: Option<usize>) -> Vec<relq_core::UniqueKey> {
+        let wants = |job: &&Job| {
+            let may_be_dead =
+                job.possible_states.iter().any(|it| it.location == JobLocation::Dead);
+            which.is_none() && may_be_dead
+        };
+        let keys: Vec<_> =
+            self.jobs.iter().filter(wants).filter_map(Job::key).collect();
+        let is_twice = |key: &&relq_core::UniqueKey| {
+            keys.iter().filter(|other| *other == key).count() > 1
+        };
+        keys.iter().copied().filter(is_twice).cloned().collect()
+    }
+
+    fn fate(&self, job: &Job, contested: &[relq_core::UniqueKey]) -> Fate {
+        let Some(key) = job.key() else { return Fate::Moves };
+        let now = self.now;
+        let others = self.jobs.iter().filter(|other| {
+            other.key() == Some(key) && other.spec.payload != job.spec.payload
+        });
+        let mut fate = Fate::Moves;
+        for other in others {
+            if other.possible_states.iter().all(|possible| possible.holds_key(now)) {
+                return Fate::Stays;
+            }
+            if other.possible_states.iter().any(|possible| possible.may_hold_key(now)) {
+                fate = Fate::Either;
+            }
+        }
+        if contested.contains(key) { Fate::Either } else { fate }
+    }
+
+    fn count_moves(&self, which: Option<usize>, fates: &[Fate]) -> (u64, u64) {
+        let (mut surely, mut maybe) = (0, 0);
+        for (at, (job, fate)) in self.jobs.iter().zip(fates).enumerate() {
+            if which.is_some_and(|it| it != at) {
+                continue;
+            }
+            let mut dead = job
+                .possible_states
+                .iter()
+                .map(|possible| possible.location == JobLocation::Dead);
+            surely += u64::from(*fate == Fate::Moves && dead.clone().all(|it| it));
+            maybe += u64::from(*fate != Fate::Stays && dead.any(|it| it));
+        }
+        (surely, maybe)
+    }
+}
+
+/// The fate of a dead job that is redriven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Moves,
+    Stays,
+    Either,
+}
+
+fn is_cancellable(possible: &PossibleState) -> bool {
+    let states = [JobState::Scheduled, JobState::Ready, JobState::Leased];
+    states.into_iter().any(|state| possible.counted() == Counted::In(state))
+}
+
+fn cancel(possible: &PossibleState, now: u64) -> PossibleState {
+    let lease = possible.lease().and_then(|it| Some((it.receipt?, it.until)));
+    possible.ended(End::Cancelled(lease), now)
+}
+
+/// The job goes to the back, as for a first delivery. Its expiry may be dropped, and
+/// must be if it has passed (R17).
+fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
+    if possible.location != JobLocation::Dead {
+        return Vec::new();
+    }
+    let position =
+        ReadyPosition::Back { from: (step, 0), to: (step, usize::MAX), due: None };
+    let fresh = PossibleState {
+        attempt: 0,
+        expires: None,
+        ..possible.at(JobLocation::Ready(position))
+    };
+    let mut becomes = vec![fresh];
+    super::reference::add(
+        &mut becomes,
+        PossibleState { expires: possible.expires, ..fresh },
+    );
+    becomes
+}
+
+fn purge(possible: &PossibleState, now: u64) -> PossibleState {
+    match possible.location {
+        JobLocation::Absent | JobLocation::Refused => *possible,
+        _ => possible.ended(End::Purged, now),
+    }
+}

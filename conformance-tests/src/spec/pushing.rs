@@ -1,0 +1,358 @@
+//! The rules for pushes.
+
+use std::time::Duration;
+
+use relq_core::{DuplicateOf, JobId, NewJob, OnDuplicate, PushToken, Pushed};
+
+use super::{
+    possible_state::{JobLocation, Ms, PossibleState},
+    reference::{Call, CheckResult, Job, Knowledge, Reference, add, is_remembered},
+};
+use crate::spec::ready_order::ReadyPosition;
+
+/// A duration in milliseconds, rounded as in the stores.
+pub(crate) fn ms(duration: Duration) -> Ms {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Reference {
+    /// A push whose answer arrived.
+    pub(crate) fn pushed(
+        &mut self,
+        jobs: &[NewJob],
+        token: Option<(u8, &PushToken)>,
+        answers: &[Pushed],
+    ) -> CheckResult {
+        if answers.len() != jobs.len() {
+            return Err(format!(
+                "R5: {} answers to {} jobs",
+                answers.len(),
+                jobs.len()
+            ));
+        }
+        if let Some((number, _)) = token
+            && self.calls.contains_key(&number)
+        {
+            return self.repeated(number, answers);
+        }
+        for (index, (job, answer)) in jobs.iter().zip(answers).enumerate() {
+            self.check_id(job, index, token.map(|(_, token)| token), answer)?;
+            self.answered(job, index, answer)?;
+        }
+        if let Some((number, _)) = token {
+            self.remember_call(number, jobs, Some(answers.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// A push whose answer was lost.
+    pub(crate) fn maybe_pushed(&mut self, jobs: &[NewJob], token: Option<u8>) {
+        if let Some(number) = token
+            && let Some(call) = self.calls.get(&number)
+        {
+            let call = call.call;
+            self.maybe_stored_now(call);
+            return;
+        }
+        for (index, spec) in jobs.iter().enumerate() {
+            self.maybe_reschedules(spec);
+            let mut possible_states = vec![self.absent(), self.stored(spec, index)];
+            if spec.id.is_some() || spec.unique.is_some() {
+                possible_states.push(self.absent().at(JobLocation::Refused));
+            }
+            self.add_job(spec, spec.id.clone(), possible_states);
+        }
+        if let Some(number) = token {
+            self.remember_call(number, jobs, None);
+        }
+    }
+
+    /// A push that is still on its way.
+    pub(crate) fn push_is_late(&mut self, jobs: &[NewJob], token: Option<u8>) -> u32 {
+        if let Some(number) = token
+            && let Some(call) = self.calls.get(&number)
+        {
+            return call.call;
+        }
+        for spec in jobs {
+            let possible_states = vec![self.absent()];
+            self.add_job(spec, spec.id.clone(), possible_states);
+        }
+        if let Some(number) = token {
+            self.remember_call(number, jobs, None);
+        }
+        self.step
+    }
+
+    /// A late push may have run by now, and its jobs may be duplicates.
+    pub(crate) fn maybe_stored_now(&mut self, call: u32) {
+        let mut index = 0;
+        for at in 0..self.jobs.len() {
+            let spec = self.jobs[at].spec.clone();
+            if self.jobs[at].call != call {
+                continue;
+            }
+            let stored = self.stored(&spec, index);
+            index += 1;
+            let is_absent =
+                |possible: &PossibleState| possible.location == JobLocation::Absent;
+            if !self.jobs[at].possible_states.iter().any(is_absent) {
+                continue;
+            }
+            self.maybe_reschedules(&spec);
+            add(&mut self.jobs[at].possible_states, stored);
+            if spec.id.is_some() || spec.unique.is_some() {
+                let refused = self.absent().at(JobLocation::Refused);
+                add(&mut self.jobs[at].possible_states, refused);
+            }
+        }
+    }
+
+    /// R4: a repeated call stores nothing new and returns the first answer.
+    fn repeated(&mut self, number: u8, answers: &[Pushed]) -> CheckResult {
+        let Some(call) = self.calls.get(&number) else { return Ok(()) };
+        if let Some(first) = &call.answers {
+            if first == answers {
+                return Ok(());
+            }
+            return Err(format!("R4: first result {first:?}, now {answers:?}"));
+        }
+        let id = call.call;
+        self.maybe_stored_now(id);
+        let members: Vec<_> =
+            (0..self.jobs.len()).filter(|at| self.jobs[*at].call == id).collect();
+        for (at, answer) in members.into_iter().zip(answers) {
+            let is_stored = matches!(answer, Pushed::Stored(_));
+            if let Pushed::Stored(id) = answer {
+                self.jobs[at].id = Some(id.clone());
+            }
+            self.keep(at, "R4: repeated by token", |possible| {
+                match possible.location {
+                    JobLocation::Absent => false,
+                    JobLocation::Refused => !is_stored,
+                    _ => is_stored,
+                }
+            })?;
+        }
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.answers = Some(answers.to_vec());
+        }
+        Ok(())
+    }
+
+    fn check_id(
+        &self,
+        job: &NewJob,
+        index: usize,
+        token: Option<&PushToken>,
+        answer: &Pushed,
+    ) -> CheckResult {
+        let Pushed::Stored(id) = answer else { return Ok(()) };
+        let wanted = job.id.clone().or_else(|| token.map(|token| token.job_id(index)));
+        let is_new = || self.jobs.iter().all(|job| job.id.as_ref() != Some(id));
+        match wanted {
+            Some(wanted) if wanted == *id => Ok(()),
+            None if is_new() => Ok(()),
+            _ => Err(format!("R4: the id {id} of a new job is wrong or not new")),
+        }
+    }
+
+    /// The answer for one job: each rule is checked in the order of R16.
+    fn answered(
+        &mut self,
+        spec: &NewJob,
+        index: usize,
+        answer: &Pushed,
+    ) -> CheckResult {
+        let by_id = match answer {
+            Pushed::Duplicate { existing, by: DuplicateOf::Id } => Some(existing),
+            _ => None,
+        };
+        if let Some(existing) = by_id {
+            return self.refused_by_id(spec, existing);
+        }
+        self.id_was_free(spec)?;
+        match answer {
+            Pushed::Stored(id) => self.is_stored(spec, index, id),
+            Pushed::Duplicate { existing, .. } => self.refused_by_key(spec, existing),
+        }
+    }
+
+    fn is_stored(&mut self, spec: &NewJob, index: usize, id: &JobId) -> CheckResult {
+        let now = self.now;
+        if let Some(unique) = &spec.unique {
+            for at in self.with_key(unique) {
+                self.keep(
+                    at,
+                    "UNIQUE, R16: stored though the key is held",
+                    |possible| !possible.holds_key(now),
+                )?;
+            }
+        }
+        let possible_states = vec![self.stored(spec, index)];
+        self.add_job(spec, Some(id.clone()), possible_states);
+        Ok(())
+    }
+
+    fn refused_by_id(&mut self, spec: &NewJob, existing: &JobId) -> CheckResult {
+        if spec.id.as_ref() != Some(existing) {
+            return Err(format!("R4: a duplicate of {existing}, another id"));
+        }
+        let now = self.now;
+        let known: Vec<_> = self
+            .with_id(existing)
+            .into_iter()
+            .filter(|at| {
+                self.jobs[*at]
+                    .possible_states
+                    .iter()
+                    .any(|possible| may_be_known(possible, now))
+            })
+            .collect();
+        match known[..] {
+            [] => Err(format!("R4: no job of the id {existing} is known any more")),
+            [one] => self.keep(one, "R4", |possible| may_be_known(possible, now)),
+            _ => Ok(()),
+        }
+    }
+
+    fn id_was_free(&mut self, spec: &NewJob) -> CheckResult {
+        let now = self.now;
+        let Some(id) = &spec.id else { return Ok(()) };
+        for at in self.with_id(id) {
+            self.keep(at, "ENQ-IDEMPOTENT, R4: an id is taken twice", |possible| {
+                !is_known(possible, now)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn refused_by_key(&mut self, spec: &NewJob, existing: &JobId) -> CheckResult {
+        let now = self.now;
+        let holders = spec.unique.as_ref().map(|unique| self.with_key(unique));
+        let mut candidates = holders.unwrap_or_default().into_iter().filter(|at| {
+            let job = &self.jobs[*at];
+            job.id.as_ref().is_none_or(|id| id == existing)
+                && job.possible_states.iter().any(|possible| possible.may_hold_key(now))
+        });
+        let (holder, other) = (candidates.next(), candidates.next());
+        let Some(holder) = holder else {
+            return Err(format!("UNIQUE, R16: {existing} lacks the new job's key"));
+        };
+        self.maybe_reschedules(spec);
+        if other.is_some() {
+            return Ok(());
+        }
+        self.jobs[holder].id = Some(existing.clone());
+        self.keep(holder, "UNIQUE, R16", |possible| possible.may_hold_key(now))?;
+        if moves(spec) {
+            // A delayed holder was moved: its old due time no longer applies.
+            let due = now + ms(spec.delay);
+            self.keep(holder, "UNIQUE, R16: not moved", |possible| {
+                match possible.location {
+                    JobLocation::Scheduled { due: known } => known == due,
+                    _ => true,
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds the possible states of jobs that may hold the key of a push that
+    /// reschedules its holder.
+    fn maybe_reschedules(&mut self, spec: &NewJob) {
+        let Some(unique) = spec.unique.as_ref().filter(|_| moves(spec)) else { return };
+        let location = JobLocation::Scheduled { due: self.now + ms(spec.delay) };
+        for at in self.with_key(unique) {
+            let possible_states = &mut self.jobs[at].possible_states;
+            for possible in possible_states.clone() {
+                if matches!(possible.location, JobLocation::Scheduled { .. }) {
+                    add(possible_states, possible.at(location));
+                }
+            }
+        }
+    }
+
+    fn with_id(&self, id: &JobId) -> Vec<usize> {
+        let has_it = |at: &usize| self.jobs[*at].id.as_ref() == Some(id);
+        (0..self.jobs.len()).filter(has_it).collect()
+    }
+
+    fn with_key(&self, unique: &relq_core::Unique) -> Vec<usize> {
+        let has_it = |at: &usize| self.jobs[*at].key() == Some(&unique.key);
+        (0..self.jobs.len()).filter(has_it).collect()
+    }
+
+    fn absent(&self) -> PossibleState {
+        PossibleState { location: JobLocation::Absent, attempt: 0, expires: None }
+    }
+
+    fn stored(&self, spec: &NewJob, index: usize) -> PossibleState {
+        let here = (self.step, index);
+        let location = if spec.delay.is_zero() {
+            JobLocation::Ready(ReadyPosition::fresh(here))
+        } else {
+            JobLocation::Scheduled { due: self.now + ms(spec.delay) }
+        };
+        let expires = spec.expires_in.map(|after| self.now + ms(after));
+        PossibleState { location, attempt: 0, expires }
+    }
+
+    fn add_job(
+        &mut self,
+        spec: &NewJob,
+        id: Option<JobId>,
+        possible_states: Vec<PossibleState>,
+    ) {
+        let (spec, call) = (spec.clone(), self.step);
+        self.jobs.push(Job {
+            spec,
+            id,
+            call,
+            possible_states,
+            runs: 0,
+            returns: 0,
+            passed_over: 0,
+        });
+    }
+
+    fn remember_call(
+        &mut self,
+        number: u8,
+        jobs: &[NewJob],
+        answers: Option<Vec<Pushed>>,
+    ) {
+        let (jobs, first_at, call) = (jobs.to_vec(), self.now, self.step);
+        self.calls.insert(number, Call { jobs, first_at, call, answers });
+    }
+
+    /// Adds states that a lost call may have caused. Later answers show which of them
+    /// are true.
+    pub(crate) fn maybe(
+        &mut self,
+        becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
+    ) {
+        let kept = self.each(Knowledge::Maybe, "", becomes);
+        debug_assert!(kept.is_ok(), "what may not have happened rules nothing out");
+    }
+}
+
+fn moves(spec: &NewJob) -> bool {
+    let on_duplicate = spec.unique.as_ref().map(|unique| unique.on_duplicate);
+    on_duplicate == Some(OnDuplicate::Reschedule)
+}
+
+/// Whether a job's id must be known (R4).
+fn is_known(possible: &PossibleState, now: Ms) -> bool {
+    match possible.location {
+        JobLocation::Absent | JobLocation::Refused => false,
+        JobLocation::Gone { end, at } => is_remembered(end, at, now),
+        _ => true,
+    }
+}
+
+/// Whether a job's id may be known. After the window it may be forgotten or not.
+fn may_be_known(possible: &PossibleState, now: Ms) -> bool {
+    is_known(possible, now)
+        || matches!(possible.location, JobLocation::Gone { end, .. } if end != super::possible_state::End::Purged)
+}

@@ -1,0 +1,307 @@
+//! The reference: every job with all of its possible states.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use relq_core::{JobId, NewJob, Receipt, UniqueKey};
+
+use super::possible_state::{End, JobLocation, Lease, Ms, PossibleState};
+use crate::spec::{
+    class::Class,
+    ready_order::{LAST, Moment, ReadyPosition},
+};
+
+/// How long ids, tokens and cancelled leases are remembered (R4).
+pub(crate) const WINDOW: Ms = 5 * 60 * 1000;
+
+/// The error names the check and what is wrong.
+pub(crate) type CheckResult = Result<(), String>;
+
+/// Whether a call certainly happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    Done,
+    Maybe,
+}
+
+/// A job of a push, including pushes that may not have happened.
+pub(crate) struct Job {
+    pub(crate) spec: NewJob,
+    /// `None` until an answer names the id.
+    pub(crate) id: Option<JobId>,
+    /// The jobs of one call are stored together or not at all (R5).
+    pub(crate) call: u32,
+    pub(crate) possible_states: Vec<PossibleState>,
+    /// The number of deliveries, and the number of times it returned for a valid reason
+    /// (R6).
+    pub(crate) runs: u32,
+    pub(crate) returns: u32,
+    /// The number of consecutive claims that found less than they asked for while it
+    /// was ready.
+    pub(crate) passed_over: u64,
+}
+
+/// A lease that an answer reported.
+pub(crate) struct ObservedLease {
+    pub(crate) receipt: Receipt,
+    pub(crate) job: usize,
+    pub(crate) lease: Lease,
+}
+
+/// A push that carried a token.
+pub(crate) struct Call {
+    pub(crate) jobs: Vec<NewJob>,
+    pub(crate) first_at: Ms,
+    pub(crate) call: u32,
+    /// The first answer that arrived.
+    pub(crate) answers: Option<Vec<relq_core::Pushed>>,
+}
+
+/// The complete knowledge of the reference.
+pub(crate) struct Reference {
+    pub(crate) now: Ms,
+    /// Counts operations, to order events.
+    pub(crate) step: u32,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) observed: Vec<ObservedLease>,
+    pub(crate) calls: BTreeMap<u8, Call>,
+    /// The possible answers to whether claims are paused.
+    pub(crate) paused: Vec<bool>,
+    pub(crate) class: Class,
+}
+
+impl Reference {
+    pub(crate) fn new(class: Class) -> Self {
+        Self {
+            now: 0,
+            step: 0,
+            jobs: Vec::new(),
+            observed: Vec::new(),
+            calls: BTreeMap::new(),
+            paused: vec![false],
+            class,
+        }
+    }
+
+    /// Replaces each possible state of each job by the states that `becomes` returns. A
+    /// state with no successor is ruled out. A job without a possible state breaks the
+    /// named rule.
+    pub(crate) fn each(
+        &mut self,
+        known: Knowledge,
+        rule: &str,
+        becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
+    ) -> CheckResult {
+        for job in &mut self.jobs {
+            let mut next = Vec::new();
+            let mut returns = false;
+            for possible in &job.possible_states {
+                let new = becomes(job, possible);
+                returns |= possible.lease().is_some() && new.iter().any(is_back);
+                let kept = (known == Knowledge::Maybe).then_some(*possible);
+                new.into_iter()
+                    .chain(kept)
+                    .for_each(|possible| add(&mut next, possible));
+            }
+            if next.is_empty() {
+                return Err(format!("{rule}: {}", job.tell()));
+            }
+            job.possible_states = next;
+            job.returns += u32::from(returns);
+        }
+        Ok(())
+    }
+
+    /// Rules out possible states of one job.
+    pub(crate) fn keep(
+        &mut self,
+        job: usize,
+        rule: &str,
+        is_possible: impl Fn(&PossibleState) -> bool,
+    ) -> CheckResult {
+        let job = &mut self.jobs[job];
+        let kept: Vec<_> = job
+            .possible_states
+            .iter()
+            .filter(|possible| is_possible(possible))
+            .copied()
+            .collect();
+        if kept.is_empty() {
+            return Err(format!("{rule}: {}", job.tell()));
+        }
+        job.possible_states = kept;
+        Ok(())
+    }
+
+    /// The number of jobs that must be, and that may be, in a state of that kind.
+    pub(crate) fn count(
+        &self,
+        is_so: impl Fn(&Job, &PossibleState) -> bool,
+    ) -> (u64, u64) {
+        let (mut surely, mut maybe) = (0, 0);
+        for job in &self.jobs {
+            surely += u64::from(
+                job.possible_states.iter().all(|possible| is_so(job, possible)),
+            );
+            maybe += u64::from(
+                job.possible_states.iter().any(|possible| is_so(job, possible)),
+            );
+        }
+        (surely, maybe)
+    }
+
+    /// The number of jobs that may be unfinished.
+    pub(crate) fn unfinished(&self) -> u64 {
+        let is_unfinished = |possible: &PossibleState| {
+            let location = possible.location;
+            matches!(
+                location,
+                JobLocation::Scheduled { .. }
+                    | JobLocation::Ready(_)
+                    | JobLocation::Leased(_)
+            )
+        };
+        self.count(|_, possible| is_unfinished(possible)).1
+    }
+
+    /// Ends an operation: applies the effects of time and the consequences for other
+    /// jobs.
+    pub(crate) fn conclude(&mut self) -> CheckResult {
+        self.ripen();
+        self.all_or_none()?;
+        self.one_holder()?;
+        self.step += 1;
+        Ok(())
+    }
+
+    /// Any call may make due jobs ready and bury expired jobs.
+    fn ripen(&mut self) {
+        let (now, step) = (self.now, self.step);
+        for job in &mut self.jobs {
+            for possible in job.possible_states.clone() {
+                if let JobLocation::Scheduled { due } = possible.location
+                    && due <= now
+                    && !job.possible_states.iter().any(|other| other.fell_due_at(due))
+                {
+                    let from = (step, 0);
+                    let position =
+                        ReadyPosition::Back { from, to: LAST, due: Some(due) };
+                    add(
+                        &mut job.possible_states,
+                        possible.at(JobLocation::Ready(position)),
+                    );
+                }
+                let waits = matches!(
+                    possible.location,
+                    JobLocation::Scheduled { .. } | JobLocation::Ready(_)
+                );
+                if waits && possible.may_be_expired(now) {
+                    add(&mut job.possible_states, possible.at(JobLocation::Dead));
+                }
+            }
+        }
+    }
+
+    /// R5: if one job of a call is stored, all are. If one is not, none is.
+    fn all_or_none(&mut self) -> CheckResult {
+        let is_absent =
+            |possible: &PossibleState| possible.location == JobLocation::Absent;
+        for at in 0..self.jobs.len() {
+            let call = self.jobs[at].call;
+            let possible_states = &self.jobs[at].possible_states;
+            let stored = !possible_states.iter().any(is_absent);
+            let absent = possible_states.iter().all(is_absent);
+            if !stored && !absent {
+                continue;
+            }
+            for other in 0..self.jobs.len() {
+                if self.jobs[other].call == call {
+                    self.keep(other, "R5, all or nothing", |possible| {
+                        is_absent(possible) == absent
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// R16: if one job certainly holds a key, no other job holds it.
+    fn one_holder(&mut self) -> CheckResult {
+        let now = self.now;
+        for at in 0..self.jobs.len() {
+            let Some(key) = self.jobs[at].key().cloned() else { continue };
+            if !self.jobs[at]
+                .possible_states
+                .iter()
+                .all(|possible| possible.holds_key(now))
+            {
+                continue;
+            }
+            for other in (0..self.jobs.len()).filter(|other| *other != at) {
+                if self.jobs[other].key() == Some(&key) {
+                    self.keep(other, "UNIQUE, R16: a second holder", |possible| {
+                        !possible.holds_key(now)
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// DUP-BOUND, R6: a job is delivered again only for a valid reason.
+    pub(crate) fn duplicates_are_bounded(&self) -> CheckResult {
+        match self.jobs.iter().find(|job| job.runs > 1 + job.returns) {
+            None => Ok(()),
+            Some(job) => Err(format!(
+                "DUP-BOUND, R6: ran {} times, came back {} times: {}",
+                job.runs,
+                job.returns,
+                job.tell(),
+            )),
+        }
+    }
+
+    pub(crate) fn job_of(&self, payload: &Bytes) -> Option<usize> {
+        self.jobs.iter().position(|job| job.spec.payload == *payload)
+    }
+}
+
+impl Job {
+    pub(crate) fn key(&self) -> Option<&UniqueKey> {
+        self.spec.unique.as_ref().map(|unique| &unique.key)
+    }
+
+    /// Whether a `Retry` or an expired lease buries the job (R11).
+    pub(crate) fn is_last(&self, possible: &PossibleState) -> bool {
+        possible.attempt >= u32::from(self.spec.max_attempts.get())
+    }
+
+    /// For a message: the job and its possible states.
+    pub(crate) fn tell(&self) -> String {
+        let payload = self.spec.payload.escape_ascii();
+        format!("job {payload}, with possible states {:?}", self.possible_states)
+    }
+}
+
+fn is_back(possible: &PossibleState) -> bool {
+    matches!(possible.location, JobLocation::Ready(_) | JobLocation::Scheduled { .. })
+}
+
+/// Adds a possible state, unless it is already there.
+pub(crate) fn add(possible_states: &mut Vec<PossibleState>, possible: PossibleState) {
+    if !possible_states.contains(&possible) {
+        possible_states.push(possible);
+    }
+}
+
+impl Lease {
+    /// The location to which a job returns with the moment `back`.
+    pub(crate) fn back(&self, class: &Class, back: Moment) -> JobLocation {
+        JobLocation::Ready(class.back((self.claim, self.index), self.until, back))
+    }
+}
+
+/// Whether an ended job is still remembered, for `WINDOW`.
+pub(crate) fn is_remembered(end: End, at: Ms, now: Ms) -> bool {
+    end != End::Purged && now < at + WINDOW
+}

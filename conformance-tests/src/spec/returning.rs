@@ -1,0 +1,134 @@
+//! The rules for `release_worker` and `recover`.
+
+use relq_core::Recovered;
+
+use super::{
+    possible_state::{JobLocation, PossibleState},
+    reference::{CheckResult, Job, Knowledge, Reference},
+};
+use crate::spec::{
+    class::Class,
+    ready_order::{LAST, Moment, ReadyPosition},
+};
+
+impl Reference {
+    /// A release of a worker whose answer reported that many jobs (R24).
+    pub(crate) fn left(&mut self, run: usize, jobs: u64) -> CheckResult {
+        let now = self.now;
+        let is_held =
+            |possible: &PossibleState| possible.lease().is_some_and(|it| it.run == run);
+        let is_sure = |possible: &PossibleState| {
+            is_held(possible) && possible.overdue(now).is_none()
+        };
+        let least = self.count(|_, possible| is_sure(possible)).0;
+        let most = self.count(|_, possible| is_held(possible)).1;
+        in_range("R24: jobs given back by leaving", jobs, (least, most))?;
+        let back = (self.step, 0);
+        let class = self.class.clone();
+        self.each(Knowledge::Done, "R24", |_, possible| {
+            let mut becomes = given_back(&class, possible, run, back);
+            if becomes.is_empty() || possible.overdue(now).is_some() {
+                becomes.push(*possible);
+            }
+            becomes
+        })
+    }
+
+    /// A release of a worker whose answer was lost.
+    pub(crate) fn maybe_left(&mut self, run: usize) {
+        let (back, class) = ((self.step, 0), self.class.clone());
+        self.maybe(|_, possible| given_back(&class, possible, run, back));
+    }
+
+    /// A page of recovery whose answer arrived.
+    pub(crate) fn recovered(&mut self, page: u64, answer: &Recovered) -> CheckResult {
+        let now = self.now;
+        let ends = |job: &Job, possible: &PossibleState, is_last: bool| {
+            possible.overdue(now).is_some() && job.is_last(possible) == is_last
+        };
+        let back = self.count(|job, possible| ends(job, possible, false));
+        let buried = self.count(|job, possible| ends(job, possible, true));
+        let due = self.count(|_, possible| is_due(possible, now));
+        let range = |(surely, maybe)| (if answer.more { 0 } else { surely }, maybe);
+        let (requeued, dead) = (u64::from(answer.requeued), u64::from(answer.buried));
+        in_range("REAP-ONCE, R12: requeued", requeued, range(back))?;
+        in_range("R11: buried by recovery", dead, range(buried))?;
+        in_range("R14: promoted", u64::from(answer.promoted), range(due))?;
+        in_range("R9: recovered by one page", requeued + dead, (0, page))?;
+        let (step, more, class) = (self.step, answer.more, self.class.clone());
+        self.each(Knowledge::Done, "R9", |job, possible| {
+            let mut becomes = taken_back(&class, job, possible, now, step);
+            if becomes.is_empty() || (more && becomes[0].location != possible.location)
+            {
+                super::reference::add(&mut becomes, *possible);
+            }
+            becomes
+        })
+    }
+
+    /// A page of recovery whose answer was lost.
+    pub(crate) fn maybe_recovered(&mut self) {
+        let (now, step, class) = (self.now, self.step, self.class.clone());
+        self.maybe(|job, possible| taken_back(&class, job, possible, now, step));
+    }
+}
+
+fn given_back(
+    class: &Class,
+    possible: &PossibleState,
+    run: usize,
+    back: Moment,
+) -> Vec<PossibleState> {
+    match possible.lease() {
+        Some(lease) if lease.run == run => {
+            let attempt = possible.attempt.saturating_sub(1);
+            vec![PossibleState { attempt, ..possible.at(lease.back(class, back)) }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_due(possible: &PossibleState, now: u64) -> bool {
+    matches!(possible.location, JobLocation::Scheduled { due } if due <= now)
+}
+
+/// The states after a recovery of an expired lease. Empty for other states.
+fn taken_back(
+    class: &Class,
+    job: &Job,
+    possible: &PossibleState,
+    now: u64,
+    step: u32,
+) -> Vec<PossibleState> {
+    match possible.location {
+        JobLocation::Leased(lease) if lease.until <= now => {
+            let back = || lease.back(class, (step, 0));
+            vec![possible.at(if job.is_last(possible) {
+                JobLocation::Dead
+            } else {
+                back()
+            })]
+        }
+        JobLocation::Scheduled { due } if due <= now => {
+            let position = ReadyPosition::Back {
+                from: (step, 0),
+                to: (step, usize::MAX),
+                due: Some(due),
+            };
+            vec![possible.at(JobLocation::Ready(position))]
+        }
+        JobLocation::Ready(ReadyPosition::Back { from, to: LAST, due }) => {
+            let position = ReadyPosition::Back { from, to: (step, usize::MAX), due };
+            vec![possible.at(JobLocation::Ready(position))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Checks that a number lies in a range.
+pub(crate) fn in_range(rule: &str, number: u64, (from, to): (u64, u64)) -> CheckResult {
+    if (from..=to).contains(&number) {
+        return Ok(());
+    }
+    Err(format!("{rule}: {number}, expected {from} to {to}"))
+}

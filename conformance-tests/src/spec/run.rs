@@ -1,0 +1,218 @@
+//! Draws sequences, runs them, and shrinks those that fail.
+
+use std::{cell::Cell, env, sync::Arc};
+
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use relq_core::QueueName;
+use tempfile::TempDir;
+
+use super::{
+    actors::Site,
+    operation::Operation,
+    pinned::{PINNED, Pinned},
+    runner::{RunCounts, Verbosity, run_sequence},
+    strategy::{Faults, sequences},
+};
+use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
+
+/// The number of sequences, unless `PROPTEST_CASES` sets another.
+const CASES: u32 = 64;
+
+/// The seed of all sequences, unless `PROPTEST_RNG_SEED` sets another. With a fixed
+/// seed, two runs of the suite test the same sequences.
+const SEED: u64 = 1;
+
+/// The maximum number of attempts to simplify the operations of a failed sequence.
+const SHRINKS: u32 = 1000;
+
+/// The environment variable with a replay line.
+const REPLAY: &str = "RELQ_REPLAY";
+
+/// The size of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// The number of sequences.
+    pub sequences: u64,
+    /// The number of operations in all sequences.
+    pub operations: u64,
+    /// The number of faults that fired.
+    pub faults_fired: u64,
+}
+
+/// Compares a backend with the reference model. [`Tests`](crate::Tests) calls this.
+///
+/// # Panics
+/// When a sequence breaks a rule. The message says what is wrong, and has the replay
+/// line of the shortest failing sequence that was found.
+pub fn run<S: Subject + Default>(profile: Profile) {
+    let judged = judge(S::default(), profile);
+    match judged {
+        Ok(summary) => println!("{summary:?}"),
+        Err(wrong) => panic!("{wrong}"),
+    }
+}
+
+/// Compares a backend with the reference model, and returns the size of the run.
+///
+/// # Errors
+/// What is wrong, and the line that repeats it.
+pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String> {
+    let model_run = ModelRun::open(profile, Arc::new(subject))?;
+    if let Some(line) = env::var_os(REPLAY) {
+        let line = line.into_string().map_err(|_| format!("{REPLAY} is not UTF-8"))?;
+        model_run.run_sequence(&parse(&line)?, Verbosity::All)?;
+        return Ok(model_run.summary.get());
+    }
+    PINNED.iter().try_for_each(|pinned| model_run.run_pinned(pinned))?;
+    model_run.run_all()
+}
+
+/// The store for the sequences. Each sequence runs on its own queue.
+struct ModelRun {
+    panics: Panics,
+    site: Site,
+    subject: Arc<dyn Subject>,
+    summary: Cell<Summary>,
+}
+
+impl ModelRun {
+    fn open(profile: Profile, subject: Arc<dyn Subject>) -> Result<Self, String> {
+        let site = match profile {
+            Profile::Redis | Profile::Bare => Site::Redis(Server::start()),
+            Profile::Embedded => {
+                let directory = TempDir::new();
+                Site::Embedded(directory.map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(Self { panics: Panics::default(), site, subject, summary: Cell::default() })
+    }
+
+    fn run_pinned(&self, Pinned { line, found }: &Pinned) -> Result<(), String> {
+        let wrong = |wrong| {
+            format!("found before ({found}): {wrong}\nreplay: {REPLAY}='{line}'")
+        };
+        self.run_sequence(&parse(line)?, Verbosity::Nothing).map_err(wrong)
+    }
+
+    fn run_all(&self) -> Result<Summary, String> {
+        let faults = match self.site {
+            Site::Redis(_) => Faults::Some,
+            Site::Embedded(_) => Faults::None,
+        };
+        let mut runner = TestRunner::new(config());
+        let judged = runner.run(&sequences(faults), |sequence| {
+            self.run_sequence(&sequence, Verbosity::Nothing)
+                .map_err(TestCaseError::fail)
+        });
+        match judged {
+            Ok(()) => Ok(self.summary.get()),
+            Err(TestError::Fail(wrong, sequence)) => {
+                let (wrong, sequence) = self.shorten(wrong.to_string(), sequence);
+                Err(format!("{wrong}\nreplay: {REPLAY}='{}'", tell(&sequence)))
+            }
+            Err(TestError::Abort(reason)) => Err(reason.to_string()),
+        }
+    }
+
+    /// Removes operations that are not needed for the failure, once the rest is simple.
+    fn shorten(
+        &self,
+        mut wrong: String,
+        mut sequence: Vec<Operation>,
+    ) -> (String, Vec<Operation>) {
+        let mut at = sequence.len();
+        while at > 0 {
+            at -= 1;
+            let mut shorter = sequence.clone();
+            shorter.remove(at);
+            if let Err(still_wrong) = self.run_sequence(&shorter, Verbosity::Nothing) {
+                (wrong, sequence) = (still_wrong, shorter);
+                at = sequence.len();
+            }
+        }
+        (wrong, sequence)
+    }
+
+    fn run_sequence(
+        &self,
+        sequence: &[Operation],
+        verbosity: Verbosity,
+    ) -> Result<(), String> {
+        let mut summary = self.summary.get();
+        summary.sequences += 1;
+        let queue = QueueName::new(format!("model-{}", summary.sequences));
+        let queue = queue.map_err(|error| error.to_string())?;
+        let playing = {
+            let subject = Arc::clone(&self.subject);
+            run_sequence(&self.site, subject, queue, sequence, verbosity)
+        };
+        let ran = self.panics.on_this_thread(playing);
+        let ran = ran.map_err(|error| format!("no runtime: {error}"))?;
+        let panics = self.panics.take();
+        if !panics.is_empty() {
+            return Err(format!("background panics: {panics:?}"));
+        }
+        let counted = ran.as_ref().copied().unwrap_or_default();
+        let RunCounts { operations, faults_fired } = counted;
+        summary.operations += operations;
+        summary.faults_fired += faults_fired;
+        self.summary.set(summary);
+        ran.map(drop)
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config { failure_persistence: None, ..Config::default() };
+    if env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    if env::var_os("PROPTEST_RNG_SEED").is_none() {
+        config.rng_seed = RngSeed::Fixed(SEED);
+    }
+    config.max_shrink_iters = SHRINKS;
+    config
+}
+
+fn tell(sequence: &[Operation]) -> String {
+    sequence.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn parse(line: &str) -> Result<Vec<Operation>, String> {
+    line.split(';').map(|one| one.trim().parse()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replay line describes a sequence completely.
+    #[test]
+    fn a_sequence_is_read_as_it_was_told() {
+        let mut runner = TestRunner::new(config());
+
+        let read = runner.run(&sequences(Faults::Some), |sequence| {
+            let observed = tell(&sequence);
+            if parse(&observed) == Ok(sequence) {
+                return Ok(());
+            }
+            Err(TestCaseError::fail(observed))
+        });
+
+        assert_eq!(read, Ok(()));
+    }
+
+    /// The lines have the form that a failure prints.
+    #[test]
+    fn each_pinned_line_can_be_read() {
+        for Pinned { line, .. } in PINNED {
+            let read = parse(line).map(|sequence| tell(&sequence));
+
+            assert_eq!(read.as_deref(), Ok(*line));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert_eq!(parse("p dance"), Err("`p dance` is not an operation".to_owned()));
+    }
+}

@@ -1,0 +1,107 @@
+//! The checks after each operation of a run, and the end of the run.
+
+use std::num::NonZeroU32;
+
+use relq_core::{Error, JobState, PeekRequest};
+
+use super::super::{
+    draft,
+    operation::{DispositionKind, DraftSettlement, Who},
+    reference::CheckResult,
+    runner::{Runner, Verbosity},
+};
+
+/// Rounds of recovery and draining at the end. Each round is longer than all leases and
+/// delays.
+const ROUNDS: usize = 3;
+
+/// The maximum number of consecutive pages of recovery that may report more work.
+const MOST_PAGES: usize = 100;
+
+impl Runner {
+    /// Checks the stats and the audit after every operation, while no call is running.
+    pub(in crate::spec) async fn look(&mut self) -> CheckResult {
+        self.reference.conclude()?;
+        let sent = |error: Error| error.full_message();
+        let stats = self.actors.witness().stats().await.map_err(sent)?;
+        if self.verbosity == Verbosity::All {
+            self.reference.tell(&stats);
+        }
+        self.reference.counted(&stats)?;
+        let audit = self.actors.witness().audit().await.map_err(sent)?;
+        self.reference.audited(&audit, &stats)?;
+        self.reference.conclude()
+    }
+
+    /// Ends all faults, lets late commands arrive, lets all leases and delays end, and
+    /// drains.
+    pub(in crate::spec) async fn end(&mut self) -> CheckResult {
+        self.release().await?;
+        self.look().await?;
+        self.steer(Who::Nobody, None, false).await?;
+        for _ in 0..ROUNDS {
+            self.pass(draft::step(4));
+            self.look().await?;
+            self.recover_all().await?;
+            self.drain().await?;
+        }
+        self.dead_are_kept().await?;
+        self.reference.duplicates_are_bounded()?;
+        let troubles = self.actors.troubles();
+        if troubles.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the proxy: {troubles:?}"))
+        }
+    }
+
+    async fn recover_all(&mut self) -> CheckResult {
+        for _ in 0..MOST_PAGES {
+            let page = NonZeroU32::new(100).expect("not zero");
+            let answer = self.actors.witness().recover(page).await;
+            let answer = answer.map_err(|error| error.full_message())?;
+            self.reference.recovered(100, &answer)?;
+            self.look().await?;
+            if !answer.more {
+                return Ok(());
+            }
+        }
+        Err(format!("R9: there is more to recover after {MOST_PAGES} pages"))
+    }
+
+    async fn drain(&mut self) -> CheckResult {
+        let mut in_vain = 0;
+        loop {
+            let first = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
+            self.claim(Who::Nobody, None, 100, 1).await?;
+            self.look().await?;
+            let all = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
+            if all == first {
+                if in_vain == self.reference.class.patience(self.reference.unfinished())
+                {
+                    return Ok(());
+                }
+                in_vain += 1;
+                continue;
+            }
+            let words: Vec<_> = (0..all - first)
+                .filter_map(|receipt| u8::try_from(receipt).ok())
+                .map(|receipt| DraftSettlement {
+                    receipt,
+                    disposition: DispositionKind::Done,
+                })
+                .collect();
+            self.settle(Who::Nobody, None, &words).await?;
+            self.look().await?;
+        }
+    }
+
+    async fn dead_are_kept(&mut self) -> CheckResult {
+        let limit = NonZeroU32::new(1000).expect("not zero");
+        let ask = PeekRequest::new(JobState::Dead, limit);
+        let page = self.actors.witness().peek(&ask).await;
+        let page = page.map_err(|error| error.full_message())?;
+        let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
+        self.reference.dead_are(&ids)
+    }
+}

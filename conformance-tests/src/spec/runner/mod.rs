@@ -1,0 +1,277 @@
+//! Runs one sequence on a store and on the reference in parallel.
+
+mod end;
+mod operator;
+mod worker;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use relq_core::{Capability, JobId, NewJob, PushToken, QueueName};
+
+use super::{
+    actors::{Actors, Observed, Site},
+    claiming::Asked,
+    draft,
+    operation::{Act, InjectedFault, Operation, Who},
+    pushing::ms,
+    reference::{CheckResult, Knowledge, Reference, WINDOW},
+    settling::SentSettlement,
+};
+use crate::{Subject, spec::class::Class};
+
+/// The effect of a call on the store, once the call happens.
+#[derive(Debug, Clone)]
+pub(super) enum CallEffect {
+    Push(Vec<NewJob>, Option<u8>),
+    /// A push that the reference identifies by its call.
+    LatePush(u32),
+    Claim(Asked),
+    Settle(Vec<SentSettlement>),
+    /// The worker's run, the named receipts, and the lease in milliseconds.
+    Extend(usize, Vec<usize>, u64),
+    ReleaseWorker(usize),
+    Recover,
+    Cancel(JobId),
+    Redrive(Option<usize>),
+    PurgeDead,
+    Purge,
+    Steer(bool),
+}
+
+/// One running sequence.
+pub(crate) struct Runner {
+    pub(super) actors: Actors,
+    pub(super) reference: Reference,
+    /// The receipts that each worker was given, including those of its dead
+    /// predecessors.
+    pub(super) observed: BTreeMap<Who, Vec<usize>>,
+    /// The current run of each worker.
+    pub(super) runs: BTreeMap<Who, usize>,
+    pub(super) run: usize,
+    late: Vec<CallEffect>,
+    payloads: usize,
+    pub(super) verbosity: Verbosity,
+}
+
+/// How much a run prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    Nothing,
+    /// After each operation, the stats and the possible states of each job.
+    All,
+}
+
+/// The counts of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunCounts {
+    pub(crate) operations: u64,
+    pub(crate) faults_fired: u64,
+}
+
+/// Runs a sequence to its end.
+pub(crate) async fn run_sequence(
+    site: &Site,
+    subject: Arc<dyn Subject>,
+    queue: QueueName,
+    sequence: &[Operation],
+    verbosity: Verbosity,
+) -> Result<RunCounts, String> {
+    let actors = Actors::set(site, subject, queue).await?;
+    let mut runner = Runner::on(actors, verbosity);
+    let ran = runner.all(sequence).await;
+    let faults_fired = runner.actors.faults_fired;
+    runner.actors.take_down();
+    ran.map(|()| RunCounts { operations: sequence.len() as u64, faults_fired })
+}
+
+impl Runner {
+    fn on(actors: Actors, verbosity: Verbosity) -> Self {
+        let class = Class::of(actors.capabilities());
+        Self {
+            actors,
+            reference: Reference::new(class),
+            observed: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            run: 0,
+            late: Vec::new(),
+            payloads: 0,
+            verbosity,
+        }
+    }
+
+    async fn all(&mut self, sequence: &[Operation]) -> CheckResult {
+        for (number, operation) in sequence.iter().enumerate() {
+            let at =
+                |wrong| format!("operation {}, `{operation}`: {wrong}", number + 1);
+            self.one(operation).await.map_err(at)?;
+        }
+        self.end().await.map_err(|wrong| format!("in the end: {wrong}"))
+    }
+
+    async fn one(&mut self, operation: &Operation) -> CheckResult {
+        let Operation { who, act, fault } = operation;
+        let (who, fault) = (*who, *fault);
+        match act {
+            Act::Push { jobs, token } => {
+                let jobs = self.jobs(jobs);
+                self.reference.calls.remove(token);
+                let token =
+                    Some(*token).filter(|token| *token > 0 && self.has_tokens());
+                self.push(who, fault, jobs, token, self.reference.step).await?;
+            }
+            Act::Repeat { token } => self.repeat(who, fault, *token).await?,
+            Act::Claim { max, lease } => self.claim(who, fault, *max, *lease).await?,
+            Act::Settle(words) => self.settle(who, fault, words).await?,
+            Act::SettleAndClaim { words, max, lease } => {
+                self.settle_and_claim(who, fault, words, (*max, *lease)).await?;
+            }
+            Act::Extend { receipts, lease } => {
+                self.extend(who, fault, receipts, *lease).await?;
+            }
+            Act::ReleaseWorker => self.release_worker(who, fault).await?,
+            Act::Recover { page } => self.recover(who, fault, *page).await?,
+            Act::Advance(step) => self.advance(*step).await?,
+            Act::Release => self.release().await?,
+            operated => self.operate(who, fault, operated).await?,
+        }
+        self.look().await
+    }
+
+    fn has_tokens(&self) -> bool {
+        self.actors.capabilities().supports(Capability::PushTokens)
+    }
+
+    async fn push(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        jobs: Vec<NewJob>,
+        number: Option<u8>,
+        call: u32,
+    ) -> CheckResult {
+        let token = number.map(|number| token(number, call));
+        let (sent, with) = (jobs.clone(), token.clone());
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move { queue.push(&sent, with.as_ref()).await })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(answers) => {
+                let token = number.zip(token.as_ref());
+                self.reference.pushed(&jobs, token, &answers)
+            }
+            other => self.unanswered(&other, &CallEffect::Push(jobs, number)),
+        }
+    }
+
+    async fn repeat(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        number: u8,
+    ) -> CheckResult {
+        let now = self.reference.now;
+        let known = self.reference.calls.get(&number);
+        let Some(call) = known.filter(|call| now < call.first_at + WINDOW) else {
+            return Ok(());
+        };
+        let (jobs, call) = (call.jobs.clone(), call.call);
+        self.push(who, fault, jobs, Some(number), call).await
+    }
+
+    async fn advance(&mut self, step: u8) -> CheckResult {
+        if draft::outlasts_memory(step) {
+            // Late commands arrive within a time limit, while tokens and ids are still
+            // remembered.
+            self.release().await?;
+            self.reference.conclude()?;
+        }
+        self.pass(draft::step(step));
+        Ok(())
+    }
+
+    pub(super) fn pass(&mut self, time: std::time::Duration) {
+        self.actors.advance(time);
+        self.reference.now += ms(time);
+    }
+
+    /// Lets late commands arrive.
+    pub(super) async fn release(&mut self) -> CheckResult {
+        self.actors.release().await?;
+        for effect in std::mem::take(&mut self.late) {
+            self.maybe(&effect);
+            self.reference.conclude()?;
+        }
+        Ok(())
+    }
+
+    /// Records the possible effects, now or later, of a call without an answer.
+    pub(super) fn unanswered<T>(
+        &mut self,
+        observed_answer: &Observed<T>,
+        effect: &CallEffect,
+    ) -> CheckResult {
+        if matches!(observed_answer, Observed::Lost | Observed::LostAndLate) {
+            self.maybe(effect);
+        }
+        if matches!(observed_answer, Observed::Late | Observed::LostAndLate) {
+            let late = match effect {
+                CallEffect::Push(jobs, token)
+                    if matches!(observed_answer, Observed::Late) =>
+                {
+                    CallEffect::LatePush(self.reference.push_is_late(jobs, *token))
+                }
+                CallEffect::Push(..) => CallEffect::LatePush(self.reference.step),
+                other => other.clone(),
+            };
+            self.late.push(late);
+        }
+        Ok(())
+    }
+
+    fn maybe(&mut self, effect: &CallEffect) {
+        let reference = &mut self.reference;
+        match effect {
+            CallEffect::Push(jobs, token) => reference.maybe_pushed(jobs, *token),
+            CallEffect::LatePush(call) => reference.maybe_stored_now(*call),
+            CallEffect::Claim(asked) => reference.maybe_claimed(*asked),
+            CallEffect::Settle(sent) => reference.maybe_settled(sent),
+            CallEffect::Extend(run, named, lease) => {
+                let until = reference.now + lease;
+                reference.maybe_extended(*run, named, until);
+            }
+            CallEffect::ReleaseWorker(run) => reference.maybe_left(*run),
+            CallEffect::Recover => reference.maybe_recovered(),
+            CallEffect::Cancel(id) => reference.maybe_cancelled(id),
+            CallEffect::Redrive(which) => reference.maybe_redriven(*which),
+            CallEffect::PurgeDead => reference.maybe_dead_purged(),
+            CallEffect::Purge => reference.maybe_purged(),
+            CallEffect::Steer(pauses) => reference.steered(*pauses, Knowledge::Maybe),
+        }
+    }
+
+    fn jobs(&mut self, drafts: &[super::operation::Draft]) -> Vec<NewJob> {
+        let mut jobs = Vec::new();
+        for one in drafts {
+            self.payloads += 1;
+            let payload = format!("job {}", self.payloads);
+            jobs.push(draft::job(one, payload, &self.reference.class));
+        }
+        jobs
+    }
+
+    /// A job by its distance from the newest.
+    pub(super) fn recent(&self, back: u8) -> Option<usize> {
+        self.reference.jobs.len().checked_sub(usize::from(back) + 1)
+    }
+
+    pub(super) fn id(&self, job: usize) -> Option<JobId> {
+        self.reference.jobs[job].id.clone()
+    }
+}
+
+fn token(number: u8, call: u32) -> PushToken {
+    PushToken::new(format!("token-{number}-{call}")).expect("a valid token")
+}

@@ -1,0 +1,138 @@
+//! An operator's part in a run.
+
+use relq_core::{JobId, Selection};
+
+use super::super::{
+    actors::Observed,
+    operation::{Act, InjectedFault, Who},
+    reference::{CheckResult, Knowledge},
+    runner::{CallEffect, Runner},
+};
+
+impl Runner {
+    /// Runs an operation that only an operator has.
+    pub(in crate::spec) async fn operate(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        act: &Act,
+    ) -> CheckResult {
+        match act {
+            Act::Cancel { job } => match self.recent(*job).and_then(|at| self.id(at)) {
+                Some(id) => self.cancel(who, fault, id).await,
+                None => Ok(()),
+            },
+            Act::CancelUnknown => {
+                let unknown = JobId::new("unknown").expect("a valid id");
+                self.cancel(who, fault, unknown).await
+            }
+            Act::Pause => self.steer(who, fault, true).await,
+            Act::Resume => self.steer(who, fault, false).await,
+            Act::Redrive => self.redrive(who, fault, None).await,
+            Act::RedriveOne { job } => match self.recent(*job) {
+                Some(at) => self.redrive(who, fault, Some(at)).await,
+                None => Ok(()),
+            },
+            Act::PurgeDead => self.purge_dead(who, fault).await,
+            Act::Purge => self.purge(who, fault).await,
+            other => Err(format!("`{other}` is not an operator's")),
+        }
+    }
+
+    pub(in crate::spec) async fn cancel(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        id: JobId,
+    ) -> CheckResult {
+        let named = id.clone();
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move { queue.cancel(&named).await })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(answer) => self.reference.cancelled(&id, answer),
+            other => self.unanswered(&other, &CallEffect::Cancel(id)),
+        }
+    }
+
+    pub(in crate::spec) async fn steer(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        pauses: bool,
+    ) -> CheckResult {
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move {
+                    if pauses { queue.pause().await } else { queue.resume().await }
+                })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(()) => {
+                self.reference.steered(pauses, Knowledge::Done);
+                Ok(())
+            }
+            other => self.unanswered(&other, &CallEffect::Steer(pauses)),
+        }
+    }
+
+    pub(in crate::spec) async fn redrive(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        job: Option<usize>,
+    ) -> CheckResult {
+        let which = match job.map(|at| self.id(at)) {
+            None => Selection::All,
+            Some(None) => return Ok(()),
+            Some(Some(id)) => Selection::Only(vec![id]),
+        };
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move { queue.redrive(&which).await })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(answer) => self.reference.redriven(job, &answer),
+            other => self.unanswered(&other, &CallEffect::Redrive(job)),
+        }
+    }
+
+    pub(in crate::spec) async fn purge_dead(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+    ) -> CheckResult {
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move { queue.purge_dead(&Selection::All).await })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(removed) => self.reference.dead_purged(removed),
+            other => self.unanswered(&other, &CallEffect::PurgeDead),
+        }
+    }
+
+    pub(in crate::spec) async fn purge(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+    ) -> CheckResult {
+        let ended = self
+            .actors
+            .call(who, fault, |queue| Box::pin(async move { queue.purge().await }))
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(removed) => self.reference.purged(removed),
+            other => self.unanswered(&other, &CallEffect::Purge),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The reference checks exactly what each class promises, and no more.
+
+use relq_core::{
+    Capabilities, Delivery, Extended, JobId, LeaseScope, NewJob, Order, Priority,
+    Pushed, Receipt, Recovered, RecoveryBound, Settled,
+};
+
+use super::{
+    claiming::Asked,
+    operation::DispositionKind,
+    reference::{CheckResult, Reference},
+    settling::SentSettlement,
+};
+use crate::spec::class::declared;
+
+const LEASE: u64 = 1000;
+
+/// A reference with three pushed jobs, and the operations on it.
+struct Runner {
+    reference: Reference,
+    leases: usize,
+}
+
+impl Runner {
+    fn of(change: impl FnOnce(&mut Capabilities)) -> Self {
+        let mut runner =
+            Self { reference: Reference::new(declared(change)), leases: 0 };
+        runner.push(&["a", "b", "c"]);
+        runner
+    }
+
+    fn push(&mut self, payloads: &[&'static str]) {
+        let jobs: Vec<_> = payloads.iter().map(|one| NewJob::new(*one)).collect();
+        let ids = payloads.iter().map(|one| JobId::new(*one).unwrap());
+        let stored: Vec<_> = ids.map(Pushed::Stored).collect();
+        self.reference.pushed(&jobs, None, &stored).unwrap();
+        self.reference.conclude().unwrap();
+    }
+
+    /// A claim of `max` jobs returns these jobs, each with that attempt.
+    fn claim(
+        &mut self,
+        max: usize,
+        payloads: &[&'static str],
+        attempt: u32,
+    ) -> CheckResult {
+        let mut deliveries = Vec::new();
+        for payload in payloads {
+            self.leases += 1;
+            let (id, token) = (JobId::new(*payload).unwrap(), self.leases.to_string());
+            let lease = std::time::Duration::from_millis(LEASE);
+            let receipt = Receipt::new(id, attempt, token);
+            deliveries.push(Delivery::new(receipt, *payload, lease));
+        }
+        self.reference.claimed(Asked { run: 1, max, lease: LEASE }, &deliveries)?;
+        self.reference.conclude()
+    }
+
+    fn give_back(&mut self, observed: usize) {
+        let sent = [SentSettlement {
+            observed,
+            disposition: DispositionKind::GiveBack,
+            after: 0,
+        }];
+        self.reference.settled(&sent, &[Settled::Applied]).unwrap();
+        self.reference.conclude().unwrap();
+    }
+
+    fn outlast_leases(&mut self) {
+        self.reference.now += LEASE;
+        self.reference.conclude().unwrap();
+    }
+
+    fn recover(&mut self, requeued: u32) -> CheckResult {
+        let answer = Recovered { requeued, ..Recovered::default() };
+        self.reference.recovered(100, &answer)?;
+        self.reference.conclude()
+    }
+}
+
+fn of(order: Order) -> Runner {
+    Runner::of(|can| {
+        can.order = order;
+        can.priorities = Priority::NORMAL..=Priority::HIGHEST;
+    })
+}
+
+#[test]
+fn the_oldest_is_first_where_an_order_is_declared() {
+    assert!(of(Order::Fifo).claim(1, &["b"], 1).is_err());
+    assert!(of(Order::Rotating).claim(1, &["b"], 1).is_err());
+    assert!(of(Order::Fifo).claim(2, &["b", "a"], 1).is_err());
+    assert!(of(Order::Unordered).claim(2, &["c", "a"], 1).is_ok());
+}
+
+#[test]
+fn without_an_order_each_is_still_delivered_once() {
+    let mut runner = of(Order::Unordered);
+    runner.claim(1, &["b"], 1).unwrap();
+
+    assert!(runner.claim(1, &["b"], 2).is_err());
+    assert!(of(Order::Unordered).claim(5, &["a", "b"], 1).is_err(), "c is left");
+}
+
+/// The result of a run with that order when `a` is given back and `next` comes first.
+fn after_a_is_back(order: Order, next: &'static str) -> CheckResult {
+    let mut runner = of(order);
+    runner.claim(1, &["a"], 1).unwrap();
+    runner.give_back(0);
+    runner.push(&["d"]);
+    runner.claim(1, &[next], 1)
+}
+
+#[test]
+fn what_comes_back_is_first_or_waits_its_turn() {
+    assert!(after_a_is_back(Order::Fifo, "a").is_ok());
+    assert!(after_a_is_back(Order::Fifo, "b").is_err());
+    assert!(after_a_is_back(Order::Rotating, "b").is_ok());
+    assert!(after_a_is_back(Order::Rotating, "a").is_err());
+    assert!(after_a_is_back(Order::Unordered, "d").is_ok());
+}
+
+#[test]
+fn what_comes_back_to_a_ring_waits_for_one_turn_only() {
+    let mut runner = of(Order::Rotating);
+    runner.claim(1, &["a"], 1).unwrap();
+    runner.give_back(0);
+    runner.push(&["d"]);
+    runner.claim(2, &["b", "c"], 1).unwrap();
+
+    assert!(runner.claim(1, &["d"], 1).is_err(), "a came back before d was pushed");
+}
+
+#[test]
+fn a_recovered_job_waits_its_turn_in_a_ring() {
+    let mut runner = of(Order::Rotating);
+    runner.claim(1, &["a"], 1).unwrap();
+    runner.outlast_leases();
+    runner.recover(1).unwrap();
+
+    assert!(runner.claim(1, &["b"], 1).is_ok());
+    assert!(runner.claim(2, &["c", "a"], 2).is_err(), "c was delivered once only");
+}
+
+fn ring() -> Runner {
+    Runner::of(|can| can.recovery = RecoveryBound::OneTurn)
+}
+
+#[test]
+fn a_ring_may_find_nothing_for_one_turn() {
+    let mut strict = of(Order::Fifo);
+    assert!(strict.claim(1, &[], 1).is_err());
+
+    let mut ring = ring();
+    for _ in 0..3 {
+        ring.claim(1, &[], 1).unwrap();
+    }
+    assert!(ring.claim(1, &[], 1).is_err(), "three jobs are a turn of three");
+}
+
+#[test]
+fn a_claim_of_a_ring_takes_over_what_is_overdue() {
+    let takes_over = |mut runner: Runner| {
+        runner.claim(3, &["a", "b", "c"], 1).unwrap();
+        runner.outlast_leases();
+        runner.claim(1, &["a"], 2)
+    };
+
+    assert!(takes_over(ring()).is_ok());
+    assert!(takes_over(of(Order::Fifo)).is_err(), "nobody recovered it");
+}
+
+#[test]
+fn nobody_takes_over_a_lease_that_runs() {
+    let mut ring = ring();
+    ring.claim(3, &["a", "b", "c"], 1).unwrap();
+
+    assert!(ring.claim(1, &["a"], 2).is_err());
+}
+
+/// A heartbeat after half of the lease names one job and not the other.
+fn half_named(scope: LeaseScope) -> Runner {
+    let mut runner = Runner::of(|can| can.lease_scope = scope);
+    runner.claim(2, &["a", "b"], 1).unwrap();
+    runner.reference.now += LEASE / 2;
+    let until = runner.reference.now + LEASE;
+    let observed_answer =
+        [(Extended::Until(relq_core::Timestamp::from_unix_ms(0)), Some(until))];
+    runner.reference.extended(1, &[0], until, &observed_answer).unwrap();
+    runner.reference.conclude().unwrap();
+    runner
+}
+
+#[test]
+fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
+    assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 1).is_ok());
+    assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 2).is_err());
+    assert!(half_named(LeaseScope::Job).claim(5, &["b", "c"], 1).is_err());
+    for scope in [LeaseScope::Job, LeaseScope::Worker] {
+        let mut runner = half_named(scope);
+        runner.reference.now += LEASE / 2;
+        assert!(runner.recover(1).is_ok(), "b's lease was not extended");
+    }
+}
+
+/// R10: a claim does not extend the other leases of its worker.
+#[test]
+fn a_claim_prolongs_nothing() {
+    for scope in [LeaseScope::Job, LeaseScope::Worker] {
+        let recovered = |requeued| {
+            let mut runner = Runner::of(|can| can.lease_scope = scope);
+            runner.claim(2, &["a", "b"], 1).unwrap();
+            runner.reference.now += LEASE / 2;
+            runner.claim(1, &["c"], 1).unwrap();
+            runner.reference.now += LEASE / 2;
+            runner.recover(requeued)
+        };
+
+        assert!(recovered(2).is_ok());
+        assert!(recovered(0).is_err());
+    }
+}

@@ -1,0 +1,306 @@
+//! Runs every scenario at every step with every fault.
+
+use std::{io, sync::Arc};
+
+use relq_core::{Capability, Environment, QueueName, WorkerId};
+
+use super::{
+    Check, Tally,
+    actors::{Actors, ELSEWHERE, HealthyActor, Survivors, VictimObserver},
+    faults::{FULL, InjectedFault, faults},
+    judge::{Late, take_over},
+    known::{known, settled},
+    promise::{End, Knowledge},
+    scenarios::{SCENARIOS, Scenario},
+    scenes::Scene,
+    victim::{Part, VictimAnswer, act},
+};
+use crate::{
+    Subject,
+    harness::{environment::SeededRandomness, runtime::Panics},
+    proxy::{Address, Endpoint, Fate, FaultProxy, StepRecord, VirtualClock},
+};
+
+const QUEUE: &str = "jobs";
+const VICTIM: &str = "victim";
+
+/// How many extra rounds an act gets for commands that no fault has hit yet.
+const ROUNDS: u32 = 20;
+
+/// Injects faults into each act of a backend, on the server at `server`, which is
+/// emptied for each run.
+///
+/// # Errors
+/// When the operating system refuses a resource that the proxy needs, or the server
+/// does not reply.
+pub async fn every_step(
+    server: impl Into<Address>,
+    subject: Arc<dyn Subject>,
+) -> io::Result<Tally> {
+    let (server, mut tally) = (server.into(), Tally::default());
+    for scenario in SCENARIOS {
+        tally.add(one_act(server.clone(), Arc::clone(&subject), scenario).await?);
+    }
+    Ok(tally)
+}
+
+/// Injects faults into one act of a backend.
+pub(crate) async fn one_act(
+    server: Address,
+    subject: Arc<dyn Subject>,
+    scenario: &Scenario,
+) -> io::Result<Tally> {
+    let actors = actors(server, subject).await?;
+    let capabilities = actors.healthy.capabilities();
+    let missing = scenario.needs.iter().find(|need| !need.is_met_by(capabilities));
+    match missing {
+        None => inject(&actors, scenario).await,
+        Some(need) => Ok(Tally::unsupported(scenario.name, *need)),
+    }
+}
+
+pub(super) async fn actors(
+    server: Address,
+    subject: Arc<dyn Subject>,
+) -> io::Result<Actors> {
+    let clock = VirtualClock::new();
+    let proxy = FaultProxy::start(server, clock.clone())?;
+    subject.prepare(&proxy).await?;
+    let endpoint = proxy.actor("hand")?;
+    let random = Arc::new(SeededRandomness::new(1));
+    let environment = Environment::new(Arc::new(clock.clone()), random);
+    let opened = subject.connect(endpoint.url(), &queue(), &environment).await;
+    let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
+    let healthy = HealthyActor { queue, worker: worker("hand") };
+    let mut survivors = Survivors { clock, healthy, elsewhere: None };
+    if survivors.healthy.capabilities().supports(Capability::Batches) {
+        let name = QueueName::new(ELSEWHERE).expect("the name is valid");
+        let opened = subject.connect(endpoint.url(), &name, &environment).await;
+        let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
+        survivors.elsewhere = Some(HealthyActor { queue, worker: worker("hand") });
+    }
+    Ok(Actors { proxy, environment, subject, survivors, panics: Panics::here() })
+}
+
+async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
+    let mut tally = Tally::default();
+    let mut run = 0;
+    let first = one_run(actors, scenario, None, run, &mut tally).await?;
+    run += 1;
+    let second = one_run(actors, scenario, None, run, &mut tally).await?;
+    if labels(&first) != labels(&second) && scenario.is_steady {
+        let (first, second) = (labels(&first), labels(&second));
+        let name = scenario.name;
+        tally.failures.push(format!(
+            "{name}: {}: {first:?}, then {second:?}",
+            Check::Deterministic
+        ));
+    }
+    tally.steps += first.len() as u64;
+    for step in &first {
+        let is_blocking = step.command.starts_with('B');
+        for injected in faults(is_blocking) {
+            run += 1;
+            let at = Some((step.step, &injected));
+            let seen = one_run(actors, scenario, at, run, &mut tally).await?;
+            // On a busy machine a waiting claim polls more often, so the first run may
+            // have had more steps than the others.
+            if !scenario.is_steady && seen.len() < step.step as usize {
+                break;
+            }
+        }
+    }
+    let is_each_time = |step: &&StepRecord| is_among(&second, step);
+    let each_time = first.iter().filter(is_each_time).map(StepRecord::label);
+    let each_time: Vec<_> = each_time.collect();
+    inject_the_rest(actors, scenario, &first, &each_time, run, &mut tally).await?;
+    Ok(tally)
+}
+
+/// COVERAGE: if the order of the steps changes from run to run, faults may have missed
+/// a command. Faults are injected until each command was hit with `before` and with
+/// `after`. For an act whose steps vary, this includes only the commands that it sent
+/// in both of its runs without a fault.
+async fn inject_the_rest(
+    actors: &Actors,
+    scenario: &Scenario,
+    steps: &[StepRecord],
+    each_time: &[String],
+    mut run: u32,
+    tally: &mut Tally,
+) -> io::Result<()> {
+    // Commands that a whole worker sends only in some runs are covered by other acts,
+    // which send them in each run.
+    if scenario.is_worker && !tally.coverage.is_empty() {
+        return Ok(());
+    }
+    let is_done = |tally: &Tally| {
+        let is_all_hit = each_time.iter().all(|label| tally.covers(label));
+        let is_enough = !scenario.is_steady || tally.is_covered();
+        !tally.coverage.is_empty() && is_all_hit && is_enough
+    };
+    for _ in 0..ROUNDS {
+        // Try each step, because the command at one step is not the same in each run.
+        for step in steps {
+            for death in
+                faults(false).iter().filter(|injected| injected.is_plain_death())
+            {
+                if is_done(tally) {
+                    return Ok(());
+                }
+                run += 1;
+                one_run(actors, scenario, Some((step.step, death)), run, tally).await?;
+            }
+        }
+    }
+    if !is_done(tally) {
+        let name = scenario.name;
+        tally.failures.push(format!(
+            "{name}: {}: {:?}",
+            Check::Coverage,
+            tally.coverage
+        ));
+    }
+    Ok(())
+}
+
+fn is_among(steps: &[StepRecord], step: &StepRecord) -> bool {
+    steps.iter().any(|other| other.label() == step.label())
+}
+
+pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
+    steps.iter().map(StepRecord::label).collect()
+}
+
+/// Makes one run: prepare, act, take over, judge. Returns the victim's steps.
+pub(super) async fn one_run(
+    actors: &Actors,
+    scenario: &Scenario,
+    inject: Option<(u32, &InjectedFault)>,
+    run: u32,
+    tally: &mut Tally,
+) -> io::Result<Vec<StepRecord>> {
+    actors.proxy.tell(&["FLUSHALL"]).await?;
+    if !scenario.is_new {
+        actors.survivors.write_again().await;
+    }
+    let name = format!("{VICTIM}-{run}");
+    let (victim, endpoint) = (worker(&name), actors.proxy.actor(&name)?);
+    let scene = (scenario.prepare)(actors, &victim).await;
+    if let Some((step, injected)) = inject {
+        actors.proxy.plan(&name, step, injected.fault.clone());
+    }
+    let part =
+        Part { worker: victim, held: scene.held.clone(), ran: scene.ran.clone() };
+    let injected = inject.map(|(_, injected)| injected);
+    let answer_of_victim =
+        have_acted(actors, scenario, &endpoint, (part.clone(), injected)).await?;
+    let steps = steps_of(actors, &name);
+    let known = known(&answer_of_victim, injected, &steps);
+    let known =
+        settled(actors, scenario, (part, injected, &answer_of_victim), known).await;
+    let judged = judged(actors, &scene, injected, known).await;
+    let replay = replay(scenario, inject);
+    if let Err(wrong) = judged {
+        tally
+            .failures
+            .push(format!("{replay}: {wrong}; the victim: {answer_of_victim:?}"));
+    }
+    for panic in actors.panics.take() {
+        tally.failures.push(format!("{replay}: {}: {panic}", Check::Panic));
+    }
+    if !count(tally, inject, &steps) && scenario.is_steady {
+        tally
+            .failures
+            .push(format!("{replay}: {}: the fault did not fire", Check::FaultFired));
+    }
+    Ok(steps)
+}
+
+/// Runs the victim's act, and the calls of the other actors at the same time.
+/// Afterwards the victim's connections are closed.
+async fn have_acted(
+    actors: &Actors,
+    scenario: &Scenario,
+    endpoint: &Endpoint,
+    (part, injected): (Part, Option<&InjectedFault>),
+) -> io::Result<VictimAnswer> {
+    let queue = queue();
+    let is_full = injected.is_some_and(|injected| injected.name == FULL);
+    let acting = async {
+        let answer_of_victim = act(actors, &queue, endpoint, part, scenario.act).await;
+        actors.proxy.kill(endpoint).await;
+        answer_of_victim
+    };
+    let room = async move {
+        if is_full {
+            // Heal first, so that the proxy does not fill the server again.
+            actors.proxy.heal().await.expect("nothing is frozen");
+            make_room(actors).await.expect("the server takes it");
+        }
+    };
+    let observer = VictimObserver::of(endpoint, Box::pin(room));
+    let (answer_of_victim, ()) =
+        tokio::join!(acting, (scenario.meanwhile)(actors, observer));
+    if is_full {
+        make_room(actors).await?;
+    }
+    Ok(answer_of_victim)
+}
+
+async fn make_room(actors: &Actors) -> io::Result<()> {
+    actors.proxy.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
+}
+
+/// Lets the survivors take over, and compares what they find with the promise.
+async fn judged(
+    actors: &Actors,
+    scene: &Scene,
+    injected: Option<&InjectedFault>,
+    known: Result<Knowledge, String>,
+) -> Result<(), String> {
+    let late = injected.map_or(Late::AtOnce, |injected| injected.late);
+    let found = take_over(actors, &scene.held, late).await;
+    let (known, mut found) = (known?, found?);
+    for payload in scene.ran.payloads() {
+        found.promise.add(payload, End::Ran);
+    }
+    scene.promise.bearing(injected.is_some()).judge(&found, known)
+}
+
+fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
+    actors.proxy.steps().into_iter().filter(|step| step.actor == name).collect()
+}
+
+/// Counts the fault that fired; returns whether the planned fault did.
+fn count(
+    tally: &mut Tally,
+    inject: Option<(u32, &InjectedFault)>,
+    steps: &[StepRecord],
+) -> bool {
+    let Some((_, injected)) = inject else { return true };
+    let fired = steps.iter().find(|step| matches!(step.fate, Fate::Injected(_)));
+    if let Some(step) = fired {
+        tally.runs += 1;
+        tally.faults_fired += 1;
+        tally.coverage.entry(step.label()).or_default().insert(injected.name);
+    }
+    fired.is_some()
+}
+
+fn replay(scenario: &Scenario, inject: Option<(u32, &InjectedFault)>) -> String {
+    match inject {
+        None => scenario.name.to_owned(),
+        Some((step, injected)) => {
+            format!("{}, step {step}, {}", scenario.name, injected.name)
+        }
+    }
+}
+
+fn queue() -> QueueName {
+    QueueName::new(QUEUE).expect("the name is valid")
+}
+
+fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("the name is valid")
+}

@@ -1,0 +1,53 @@
+//! The faults that can hit a step.
+
+use super::judge::Late;
+use crate::proxy::{Behind, Fault, When};
+
+/// A fault and its name, which a replay line shows.
+#[derive(Debug, Clone)]
+pub struct InjectedFault {
+    pub(super) fault: Fault,
+    pub(super) late: Late,
+    pub(super) name: &'static str,
+    pub(super) kills: bool,
+}
+
+impl InjectedFault {
+    /// Whether the actor dies right before the step, or right after it.
+    pub(super) fn is_plain_death(&self) -> bool {
+        ["before", "after"].contains(&self.name)
+    }
+}
+
+/// The server is full when the step reaches it.
+pub(super) const FULL: &str = "out of memory";
+
+/// Every fault that can hit a step.
+pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
+    let kill = |fault, late, name| InjectedFault { fault, late, name, kills: true };
+    let live =
+        |fault, name| InjectedFault { fault, late: Late::AtOnce, name, kills: false };
+    let mut faults = vec![
+        kill(Fault::Before, Late::AtOnce, "before"),
+        kill(Fault::After(Behind::Dropped), Late::AtOnce, "after"),
+        kill(Fault::After(Behind::Ghosts), Late::AfterRecovery, "after, rest late"),
+        kill(Fault::Ghost, Late::AtOnce, "ghost"),
+        kill(Fault::Ghost, Late::AfterRecovery, "ghost after recovery"),
+        live(Fault::Cut(When::Before), "cut before"),
+        live(Fault::Cut(When::After), "cut after"),
+        live(Fault::Error("LOADING the suite says so".to_owned()), "error LOADING"),
+        live(Fault::Error("OOM the suite says so".to_owned()), "error OOM"),
+        live(meanwhile("SCRIPT FLUSH"), "script flush"),
+        live(meanwhile("CONFIG SET maxmemory 1"), FULL),
+    ];
+    if is_blocking {
+        faults.push(kill(Fault::WaiterCloses, Late::AtOnce, "waiter closes"));
+        faults.push(kill(Fault::WaiterFreezes, Late::AtOnce, "waiter freezes"));
+        faults.push(live(Fault::TimeOut, "time out"));
+    }
+    faults
+}
+
+fn meanwhile(command: &str) -> Fault {
+    Fault::Meanwhile(command.split(' ').map(str::to_owned).collect())
+}

@@ -1,0 +1,200 @@
+//! Injects faults into every scenario at every step, several runs in parallel.
+
+use std::{sync::Arc, thread};
+
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use super::{
+    Embedded, Side, child, frozen,
+    killed::{self, Ran},
+    locked,
+    order::Spot,
+    refused,
+    start::Start,
+};
+use crate::{
+    harness::runtime::block_on,
+    sweep::{Again, Atomicity, SCENARIOS, Scenario, StoreContents, Tally},
+};
+
+/// The act that is also run on a store that does not exist yet.
+const FIRST_ACT: &str = "push";
+
+/// Whether the store exists before the act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Store {
+    Prepared,
+    New,
+}
+
+/// Injects faults at every step of every act of the backend: kills, failures and
+/// freezes.
+///
+/// In a child process of this test, it runs one act and does not return.
+///
+/// # Panics
+/// When the operating system gives no folder, thread or process.
+pub fn every_step(subject: Embedded) -> Tally {
+    if child::is_child() {
+        child::live(subject);
+    }
+    block_on(inject_all(subject))
+}
+
+/// Injects faults at every step of one act, for a report.
+pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
+    let mut tally = Tally::default();
+    let acts = SCENARIOS.iter().enumerate().filter(|(_, act)| act.name == name);
+    for (index, act) in acts {
+        for store in stores(act) {
+            tally.add(inject(subject, index, *store).await);
+        }
+    }
+    tally
+}
+
+/// The stores that an act is run on: prepared, or not there yet.
+fn stores(act: &Scenario) -> &'static [Store] {
+    match act.name {
+        FIRST_ACT => &[Store::Prepared, Store::New],
+        _ => &[Store::Prepared],
+    }
+}
+
+async fn inject_all(subject: Embedded) -> Tally {
+    // A run spends most of its time waiting for the disk and for its child.
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let room = Arc::new(Semaphore::new(4 * cores));
+    let mut runs = JoinSet::new();
+    for (index, scenario) in SCENARIOS.iter().enumerate() {
+        if !(subject.chosen)(scenario.name) {
+            continue;
+        }
+        for store in stores(scenario) {
+            let room = room.clone();
+            runs.spawn(async move {
+                let _permit = room.acquire().await;
+                inject(subject, index, *store).await
+            });
+        }
+    }
+    let mut tally = Tally::default();
+    runs.join_all().await.into_iter().for_each(|one| tally.add(one));
+    tally
+}
+
+async fn inject(subject: Embedded, index: usize, store: Store) -> Tally {
+    let mut tally = Tally::default();
+    let mut start = match Start::prepare(subject, index).await {
+        Ok(start) => start,
+        Err(need) => return Tally::unsupported(SCENARIOS[index].name, need),
+    };
+    if store == Store::New {
+        start.forget();
+    }
+    let Some(labels) = count(&start, &mut tally).await else { return tally };
+    tally.steps += labels.len() as u64;
+    kill_at_each(&start, &labels, &mut tally).await;
+    if store == Store::Prepared {
+        lock_out(&start, &mut tally).await;
+    }
+    for (step, label) in labels.iter().enumerate() {
+        let spot = Spot { step, side: Side::Before };
+        for refusal in subject.refusals {
+            let ran = refused::run(&start, spot, *refusal).await;
+            note(&start, &mut tally, (spot, label, refusal.name), &ran);
+        }
+        if start.scenario.is_steady && store == Store::Prepared {
+            let ran = frozen::run(&start, spot).await;
+            note(&start, &mut tally, (spot, label, "frozen"), &ran);
+        }
+    }
+    tally
+}
+
+/// Runs the act while another process keeps the store locked.
+async fn lock_out(start: &Start, tally: &mut Tally) {
+    let ran = match locked::Holder::find(start.subject).await {
+        Some(holder) => locked::run(start, holder).await,
+        None => return tally.failures.push("no child can lock the store".to_owned()),
+    };
+    tally.runs += 1;
+    tally.faults_fired += 1;
+    if let Err(wrong) = ran {
+        tally
+            .failures
+            .push(format!("{}, locked by another process: {wrong}", start.name()));
+    }
+}
+
+/// Returns the victim's steps without a fault, from two runs that must agree.
+async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
+    let (first, second) =
+        (killed::run(start, None).await, killed::run(start, None).await);
+    let name = start.name();
+    if first.steps != second.steps && start.scenario.is_steady {
+        let (first, second) = (&first.steps, &second.steps);
+        tally.failures.push(format!("{name}: not repeatable: {first:?}, {second:?}"));
+    }
+    match first.found.and(second.found) {
+        Ok(_) => Some(first.steps),
+        Err(wrong) => {
+            tally.failures.push(format!("{name}: {wrong}"));
+            None
+        }
+    }
+}
+
+/// Kills a child before and after each step. An act must take effect at one moment: if
+/// a kill after some step leaves it done, every later kill must leave it done too.
+async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
+    let mut moments = Vec::new();
+    for (step, label) in labels.iter().enumerate() {
+        for side in [Side::Before, Side::After] {
+            let spot = Spot { step, side };
+            let ran = killed::run(start, Some(spot)).await;
+            let fault = if side == Side::Before { "before" } else { "after" };
+            note(start, tally, (spot, label, fault), &ran);
+            moments.extend(ran.found.ok());
+        }
+    }
+    if !happens_at_one_moment(start, &moments) {
+        let name = start.name();
+        tally.failures.push(format!(
+            "{name}: done after an early kill, undone after a later one: {moments:?}"
+        ));
+    }
+}
+
+fn happens_at_one_moment(start: &Start, moments: &[StoreContents]) -> bool {
+    let promise = &start.promise;
+    let repeats = start.scenario.again == Again::ByAnyone;
+    if promise.atomicity == Atomicity::EachByItself
+        || !start.scenario.is_steady
+        || repeats
+    {
+        return true;
+    }
+    moments.is_sorted_by_key(|found| *found == promise.done)
+}
+
+/// Counts a run, and records what went wrong in it.
+fn note(
+    start: &Start,
+    tally: &mut Tally,
+    (spot, label, fault): (Spot, &str, &'static str),
+    ran: &Ran,
+) {
+    let replay = format!("{}, step {} ({label}), {fault}", start.name(), spot.step);
+    if let Err(wrong) = &ran.found {
+        tally.failures.push(format!("{replay}: {wrong}"));
+    }
+    if ran.fired {
+        tally.runs += 1;
+        tally.faults_fired += 1;
+        tally.coverage.entry(label.to_owned()).or_default().insert(fault);
+    } else if start.scenario.is_steady {
+        tally.runs += 1;
+        tally.failures.push(format!("{replay}: the fault did not fire"));
+    }
+}

@@ -1,0 +1,75 @@
+//! Checks that the acts reach all scripts and commands of a backend.
+
+use std::{collections::BTreeSet, io, sync::Arc};
+
+use super::{
+    Tally,
+    drive::{actors, labels, one_run},
+    scenarios::SCENARIOS,
+};
+use crate::{Subject, harness::runtime::block_on, proxy::Address, server::Server};
+
+/// COVERAGE: some act has each script of the backend as a step, and so every fault hits
+/// that script. The same holds for each command that a worker sends.
+/// [`Tests`](crate::Tests) calls this for a backend on Redis. The scripts
+/// are those that the backend loads or runs, and those that its subject names.
+///
+/// # Panics
+/// When only a worker's act reaches a script or command, or no act does, or an act
+/// fails without a fault.
+pub fn reach<S: Subject + Default>() {
+    assert_eq!(
+        missed_by_all(S::default()),
+        BTreeSet::new(),
+        "no act reaches these scripts"
+    );
+}
+
+/// Runs every act of this subject without a fault. Returns the scripts and commands
+/// that none of them reached.
+///
+/// # Panics
+/// When an act fails.
+pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
+    let (server, named) = (Server::start(), subject.scripts());
+    let missed = missed(server.address(), Arc::new(subject), named);
+    block_on(Box::pin(missed)).expect("the proxy runs")
+}
+
+/// How often acts are repeated that send different commands in each run.
+const ROUNDS: usize = 5;
+
+async fn missed(
+    server: Address,
+    subject: Arc<dyn Subject>,
+    named: Vec<String>,
+) -> io::Result<BTreeSet<String>> {
+    let actors = actors(server, subject).await?;
+    let (mut tally, mut reached) = (Tally::default(), BTreeSet::new());
+    let mut sent = BTreeSet::new();
+    let unsteady = SCENARIOS.iter().filter(|scenario| !scenario.is_steady);
+    let again = (1..ROUNDS).flat_map(|_| unsteady.clone());
+    for (run, scenario) in (0..).zip(SCENARIOS.iter().chain(again)) {
+        let is_again = run as usize >= SCENARIOS.len();
+        if is_again && named.iter().all(|script| reached.contains(script)) {
+            break;
+        }
+        let claimed = actors.healthy.capabilities();
+        if scenario.needs.iter().all(|need| need.is_met_by(claimed)) {
+            let steps = one_run(&actors, scenario, None, run, &mut tally).await?;
+            let labels = labels(&steps);
+            let words = labels.iter().map(|label| first_word(label));
+            // A worker sends different commands in each run.
+            if scenario.is_worker { sent.extend(words) } else { reached.extend(words) }
+        }
+    }
+    assert_eq!(tally.failures, [""; 0]);
+    let loaded = actors.proxy.scripts();
+    let loaded = loaded.iter().map(|label| first_word(label));
+    let all = loaded.chain(named).chain(sent);
+    Ok(all.filter(|script| !reached.contains(script)).collect())
+}
+
+fn first_word(label: &str) -> String {
+    label.split(' ').next().unwrap_or_default().to_owned()
+}

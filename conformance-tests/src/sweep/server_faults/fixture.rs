@@ -1,0 +1,280 @@
+//! Queues, workers and states for these tests.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU32,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use relq_core::{
+    BatchId, BatchStatus, Capability, ClaimRequest, Delivery, Environment, JobId,
+    JobState, NewJob, PeekRequest, PushToken, Queue, QueueName, ReliableQueueExt,
+    UniqueKey, WorkerId,
+};
+use relq_worker::{
+    CancellationToken, DEFAULT_CONCURRENCY, Failure, JobContext, Progress, Worker,
+};
+use tokio::task::JoinHandle;
+
+use super::batches::{submit, telling};
+use crate::{Subject, server::Server};
+
+/// Longer than any of these tests takes.
+pub(super) const LEASE: Duration = Duration::from_secs(60);
+
+/// How long a test waits for something that must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A backend, and the queue that these tests use.
+pub(super) struct FaultFixture {
+    pub(super) subject: Box<dyn Subject>,
+    pub(super) queue: QueueName,
+}
+
+impl FaultFixture {
+    pub(super) fn of(subject: impl Subject) -> Self {
+        let queue = QueueName::new("faults").expect("a valid name");
+        Self { subject: Box::new(subject), queue }
+    }
+
+    pub(super) async fn connect(&self, server: &Server) -> Arc<dyn Queue> {
+        self.connect_to(server, &self.queue).await
+    }
+
+    pub(super) async fn connect_to(
+        &self,
+        server: &Server,
+        queue: &QueueName,
+    ) -> Arc<dyn Queue> {
+        let environment = Environment::default();
+        let connected = self.subject.connect(&server.url(), queue, &environment).await;
+        connected.expect("the queue is opened")
+    }
+
+    /// Starts a worker on a handle of its own, which finishes every job that it gets.
+    /// Its claims wait for a third of `lease`.
+    pub(super) async fn work(&self, server: &Server, lease: Duration) -> RunningWorker {
+        RunningWorker::start(self.connect(server).await, lease, DEFAULT_CONCURRENCY)
+    }
+
+    /// The same with that many slots.
+    pub(super) async fn work_with(
+        &self,
+        server: &Server,
+        slots: NonZeroU32,
+    ) -> RunningWorker {
+        RunningWorker::start(self.connect(server).await, LEASE, slots)
+    }
+}
+
+pub(super) fn worker_id() -> WorkerId {
+    WorkerId::new("worker").expect("a valid id")
+}
+
+pub(super) fn ask(max: u32) -> ClaimRequest {
+    ClaimRequest::new(worker_id(), LEASE).max(many(max))
+}
+
+pub(super) fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).expect("not zero")
+}
+
+pub(super) fn job_id(id: &str) -> JobId {
+    JobId::new(id).expect("a valid id")
+}
+
+pub(super) async fn push_plain(queue: &dyn Queue, payloads: &[&'static str]) {
+    let jobs: Vec<_> = payloads.iter().copied().map(NewJob::new).collect();
+    queue.push(&jobs, None).await.expect("pushed");
+}
+
+/// Claims until `count` jobs are held. All of them are ready, but on a ring a claim may
+/// return only some of them.
+pub(super) async fn take(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
+    let mut held = Vec::new();
+    eventually("the jobs", async || {
+        let left = u32::try_from(count - held.len()).expect("few jobs");
+        held.extend(queue.claim(&ask(left)).await.expect("claimed"));
+        held.len() == count
+    })
+    .await;
+    held
+}
+
+/// A job for each option that the backend supports. All of them are ready but one.
+pub(super) fn with_options(queue: &dyn Queue) -> Vec<NewJob> {
+    let can = queue.capabilities();
+    let mut jobs =
+        vec![NewJob::new("urgent").priority(*can.priorities.end()).header("a", "b")];
+    if can.supports(Capability::Unique) {
+        jobs.push(NewJob::new("unique").unique(key("key")));
+    }
+    if can.supports(Capability::ClientIds) {
+        jobs.push(NewJob::new("mine").id(job_id("mine")));
+    }
+    if can.supports(Capability::Delay) {
+        jobs.push(NewJob::new("later").delay(LEASE));
+    }
+    jobs
+}
+
+pub(super) fn key(key: &str) -> UniqueKey {
+    UniqueKey::new(key).expect("a valid key")
+}
+
+/// The token of one call, if the backend supports tokens.
+pub(super) fn token(queue: &dyn Queue, name: &str) -> Option<PushToken> {
+    let has_tokens = queue.capabilities().supports(Capability::PushTokens);
+    has_tokens.then(|| PushToken::new(name).expect("a valid token"))
+}
+
+/// Puts a job in each structure: ready in each way, delayed, dead, leased. Returns the
+/// leased one.
+pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
+    push_plain(queue, &["dead"]).await;
+    let dead = take(queue, 1).await.remove(0);
+    queue.bury(&dead.receipt, "never").await.expect("buried");
+    push_plain(queue, &["leased"]).await;
+    let leased = take(queue, 1).await.remove(0);
+    push_plain(queue, &["plain"]).await;
+    let token = token(queue, "token");
+    queue.push(&with_options(queue), token.as_ref()).await.expect("pushed");
+    leased
+}
+
+/// The same, and a batch of two pieces, one of them leased, if the backend supports
+/// batches. Returns all leased jobs.
+pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
+    let mut held = Vec::new();
+    if queue.batch_queue().is_some() {
+        submit(queue, &telling("begun", 1), &["piece", "next piece"]).await;
+        held = take(queue, 1).await;
+    }
+    held.push(fill(queue).await);
+    held
+}
+
+/// The state of each job, and the status of each batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Places {
+    /// State and attempt, by payload.
+    pub(super) jobs: BTreeMap<String, (JobState, u32)>,
+    pub(super) batches: BTreeMap<BatchId, BatchStatus>,
+}
+
+/// Returns all states. Fails if a job is in two places or the audit reports a problem.
+pub(super) async fn places(queue: &dyn Queue) -> Places {
+    let audit = queue.audit().await.expect("audited");
+    assert_eq!(audit.problems, [""; 0]);
+    let jobs = jobs(queue).await;
+    assert_eq!(audit.jobs, jobs.len() as u64);
+    Places { jobs, batches: batches(queue).await }
+}
+
+async fn batches(queue: &dyn Queue) -> BTreeMap<BatchId, BatchStatus> {
+    let Some(batches) = queue.batch_queue() else { return BTreeMap::new() };
+    let found = batches.list_batches(None, many(100)).await.expect("listed");
+    found.into_iter().map(|status| (status.id.clone(), status)).collect()
+}
+
+async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {
+    let mut places = BTreeMap::new();
+    for state in
+        [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead]
+    {
+        let found = queue.peek(&PeekRequest::new(state, many(100))).await;
+        let found = found.expect("peeked");
+        assert_eq!(found.next, None, "one page holds them all");
+        for job in found.jobs {
+            let payload = String::from_utf8_lossy(&job.payload).into_owned();
+            let before = places.insert(payload.clone(), (state, job.attempt));
+            assert_eq!(before, None, "{payload} is in two places");
+        }
+    }
+    places
+}
+
+/// Recovers until there is nothing left to recover.
+pub(super) async fn recover_all(queue: &dyn Queue) {
+    eventually("the end of recovery", async || {
+        !queue.recover(many(100)).await.expect("recovered").more
+    })
+    .await;
+}
+
+pub(super) async fn is_sound(queue: &dyn Queue) {
+    assert_eq!(queue.audit().await.expect("audited").problems, [""; 0]);
+}
+
+pub(super) fn payloads(deliveries: &[Delivery]) -> Vec<String> {
+    let texts = deliveries.iter().map(|one| String::from_utf8_lossy(&one.payload));
+    let mut texts: Vec<_> = texts.map(std::borrow::Cow::into_owned).collect();
+    texts.sort();
+    texts
+}
+
+/// Polls until the condition holds, for a limited time.
+pub(super) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so().await {
+        assert!(began.elapsed() < PATIENCE, "{what} did not happen");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// A worker that finishes every job that it gets.
+pub(super) struct RunningWorker {
+    progress: Progress,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl RunningWorker {
+    fn start(queue: Arc<dyn Queue>, lease: Duration, slots: NonZeroU32) -> Self {
+        let stop = CancellationToken::new();
+        let worker = Worker::new(queue)
+            .lease(lease)
+            .concurrency(slots)
+            .stop_on(stop.clone().cancelled_owned());
+        let progress = worker.progress();
+        let task = tokio::spawn(async {
+            let done = async |_: JobContext| Ok::<_, Failure>(());
+            Box::pin(worker.run(done)).await.expect("the worker ends well");
+        });
+        Self { progress, stop, task }
+    }
+
+    /// Pushes a job through the given queue, and waits until the worker has run it.
+    pub(super) async fn works(&self, queue: &dyn Queue) {
+        let done = self.progress.summary().done;
+        eventually("a push", async || {
+            queue.push(&[NewJob::new("work")], None).await.is_ok()
+        })
+        .await;
+        eventually("the job's end", async || self.progress.summary().done > done).await;
+    }
+
+    /// Stops the worker and waits until it has ended.
+    pub(super) async fn end(self) {
+        self.stop.cancel();
+        self.task.await.expect("the worker does not panic");
+    }
+}
+
+/// Whether a client is blocked in a command at the server.
+pub(super) fn is_waited_at(server: &Server) -> bool {
+    !clients(server, "flags=b").is_empty()
+}
+
+/// The ids of the server's clients, except the one that asks.
+pub(super) fn clients(server: &Server, having: &str) -> Vec<u64> {
+    let answer = server.command(&[b"CLIENT", b"LIST", b"TYPE", b"normal"]);
+    let list = String::from_utf8_lossy(&answer);
+    list.lines()
+        .filter(|line| line.contains("id=") && !line.contains("cmd=client"))
+        .filter(|line| line.contains(having))
+        .filter_map(|line| line.split(' ').find_map(|word| word.strip_prefix("id=")))
+        .map(|id| id.parse().expect("ids are numbers"))
+        .collect()
+}

@@ -1,0 +1,226 @@
+//! Keys of a wrong type in place of the queue's keys.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use relq_core::{Disposition, Error, NewJob, Queue, Settlement};
+
+use super::{
+    calls,
+    fixture::{
+        FaultFixture, ask, eventually, fill, is_sound, many, push_plain, token,
+        with_options, worker_id,
+    },
+    monitor::{ScriptCall, State},
+    tape::Tape,
+};
+use crate::{harness::room::strings, server::Server};
+
+/// R19, R21: a foreign key in the place of one of the queue's keys causes a clear error
+/// and changes nothing. After the key is removed, every job is delivered.
+pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
+    fixture: &FaultFixture,
+) {
+    let keys = keys_in_use(fixture).await;
+    assert!(keys.len() >= 5, "only {keys:?}");
+    let mut judged = 0;
+    for key in keys {
+        judged += usize::from(is_told(fixture, &key).await);
+    }
+    assert!(judged >= 5, "only {judged} keys could be judged");
+}
+
+/// R21, R23: a script that meets a key of another type fails before its first write, or
+/// works regardless. Each script that any call sends is tried on each key that it
+/// declares and on each key of the queue, in the state that the script met.
+pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
+    fixture: &FaultFixture,
+) {
+    fails_whole(fixture, put_another_type).await;
+}
+
+/// R3, R23: a script fails before its first write, or works regardless, if it meets an
+/// element, field or member that is marked as relq's and cannot be read. This is tried
+/// in each position of each key.
+pub(super) async fn every_script_fails_whole_on_a_malformed_entry(
+    fixture: &FaultFixture,
+) {
+    fails_whole(fixture, put_malformed).await;
+}
+
+/// The number of states in which each script is tried.
+const OFTEN_ENOUGH: usize = 8;
+
+/// Corrupts a key in one of several ways. Returns whether that way exists for this key.
+type Spoil = fn(&Server, key: &[u8], way: usize) -> bool;
+
+/// How many ways of corrupting one key are tried.
+const WAYS: usize = 4;
+
+async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
+    let mut tape = Tape::start(fixture).await;
+    calls::play(&mut tape).await;
+    let scratch = Server::start();
+    let _loads_scripts = fixture.connect(&scratch).await;
+    let (mut tried, mut spoilt) = (BTreeMap::<&[u8], usize>::new(), 0);
+    let mut wrong = BTreeSet::new();
+    for pair in tape.marks.windows(2) {
+        for call in &pair[1].scripts {
+            let times = tried.entry(call.digest()).or_default();
+            *times += 1;
+            if *times > OFTEN_ENOUGH {
+                continue;
+            }
+            let met = &pair[0].state;
+            let keys: BTreeSet<_> = call.keys().iter().chain(met.keys()).collect();
+            for key in keys {
+                for way in 0..WAYS {
+                    met.put_on(&scratch);
+                    if spoil(&scratch, key, way) {
+                        spoilt += 1;
+                        wrong.extend(fails_in_parts(&scratch, call, key));
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried.len() >= 12, "only {} scripts were sent", tried.len());
+    assert!(spoilt > 200, "only {spoilt} states were spoilt");
+    let wrong: Vec<_> = wrong.into_iter().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Describes what a call changed although it failed because of one key.
+fn fails_in_parts(scratch: &Server, call: &ScriptCall, key: &[u8]) -> Option<String> {
+    let before = State::of(scratch);
+    let answer = call.send(scratch);
+    let changed = before.differences(&State::of(scratch));
+    let is_part = answer.starts_with(b"-") && !changed.is_empty();
+    is_part.then(|| {
+        format!("{} by {}: changed {changed:?}", name_of(&answer), key.escape_ascii())
+    })
+}
+
+/// Puts a string in place of another type, and a list in place of a string. If the key
+/// does not exist, the first way creates a string and the second a list.
+fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
+    let kind = scratch.command(&[b"TYPE", key]);
+    let is_new = kind.starts_with(b"+none");
+    let is_string = kind.starts_with(b"+string");
+    if way > usize::from(is_new) {
+        return false;
+    }
+    scratch.command(&[b"DEL", key]);
+    let command = if is_string || way == 1 { b"RPUSH".as_slice() } else { b"SET" };
+    scratch.command(&[command, key, b"foreign"]);
+    true
+}
+
+/// Replaces one element by one that is marked as relq's and cannot be read. It skips
+/// totals and the records of batches, which hold numbers and no entries. Only the
+/// field `completion` of a record is replaced.
+const SPOIL_AN_ELEMENT: &[u8] =
+    b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
+    local kind = redis.call('TYPE', key).ok \
+    if key:sub(-7) == ':totals' then return 0 end \
+    if key:find(':record:', 1, true) then \
+      if at > 0 or redis.call('HEXISTS', key, 'completion') == 0 then return 0 end \
+      redis.call('HSET', key, 'completion', broken) return 1 end \
+    if kind == 'string' and at == 0 then redis.call('SET', key, broken) return 1 end \
+    if kind == 'list' and at < redis.call('LLEN', key) then \
+      redis.call('LSET', key, at, broken) return 1 end \
+    if kind == 'hash' then \
+      local field = redis.call('HKEYS', key)[at + 1] \
+      if field then redis.call('HSET', key, field, broken) return 1 end end \
+    if kind == 'zset' then \
+      local found = redis.call('ZRANGE', key, at, at, 'WITHSCORES') \
+      if found[1] then redis.call('ZREM', key, found[1]) \
+        redis.call('ZADD', key, found[2], broken) return 1 end end \
+    if kind == 'stream' and at == 0 then \
+      redis.call('XADD', key, '*', 'job', broken) return 1 end \
+    return 0";
+
+fn put_malformed(scratch: &Server, key: &[u8], way: usize) -> bool {
+    let at = way.to_string();
+    let words: [&[u8]; 6] =
+        [b"EVAL", SPOIL_AN_ELEMENT, b"1", key, at.as_bytes(), b"\xf5RQ\x01broken"];
+    scratch.command(&words) == b":1\r\n"
+}
+
+/// Returns the script and line that an error names. It names the script by its digest.
+fn name_of(answer: &[u8]) -> String {
+    let answer = String::from_utf8_lossy(answer);
+    answer.trim_end().chars().take(300).collect()
+}
+
+/// The keys of a queue's structures, without the keys that hold one job.
+async fn keys_in_use(fixture: &FaultFixture) -> Vec<String> {
+    let server = Server::start();
+    fill(&*fixture.connect(&server).await).await;
+    let part = format!("{{{}}}:", fixture.queue);
+    let keys = keys(&server).into_iter();
+    keys.filter(|key| key.starts_with(&part)).collect()
+}
+
+/// Puts a key in the way and checks the errors; returns whether it could. A key in use
+/// is skipped, because removing it would remove jobs. A notifier's token stands for no
+/// job.
+async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
+    let server = Server::start();
+    let queue = fixture.connect(&server).await;
+    push_plain(&*queue, &["x"]).await;
+    if keys(&server).iter().any(|used| used == key) && !key.ends_with(":wake") {
+        return false;
+    }
+    server.command(&[b"SET", key.as_bytes(), b"foreign"]);
+
+    let errors = errors(&*queue).await;
+
+    for error in &errors {
+        assert!(names_it(error), "{key}: {}", error.full_message());
+    }
+    assert!(!errors.is_empty(), "no call fails because of {key}");
+    server.command(&[b"DEL", key.as_bytes()]);
+    queue.release_worker(&worker_id()).await.expect("answered");
+    eventually(&format!("the job behind {key}"), async || {
+        let found = queue.claim(&ask(9)).await.expect("claimed");
+        found.iter().any(|one| one.payload == "x")
+    })
+    .await;
+    is_sound(&*queue).await;
+    true
+}
+
+/// Makes one call of each kind while a key is in the way, and returns the errors.
+async fn errors(queue: &dyn Queue) -> Vec<Error> {
+    let token = token(queue, "token");
+    let pushed = queue.push(&with_options(queue), token.as_ref()).await;
+    let plain = queue.push(&[NewJob::new("y")], None).await;
+    let claimed = queue.claim(&ask(1)).await;
+    let again = || Disposition::Retry { after: Duration::ZERO, error: "again".into() };
+    let held = claimed.iter().flatten().map(|one| one.receipt.clone());
+    let back: Vec<_> = held.map(|held| Settlement::new(held, again())).collect();
+    let settled = queue.settle(&back).await;
+    let recovered = queue.recover(many(10)).await;
+    let stats = queue.stats().await;
+    let errors = [pushed.err(), plain.err(), claimed.err(), settled.err()];
+    errors.into_iter().chain([recovered.err(), stats.err()]).flatten().collect()
+}
+
+/// Whether the error says that the store cannot be used. It may concern one part of a
+/// call whose other parts were carried out.
+fn names_it(error: &Error) -> bool {
+    let part = std::error::Error::source(error);
+    let part = part.and_then(|part| part.downcast_ref::<Error>());
+    [Some(error), part]
+        .into_iter()
+        .flatten()
+        .any(|error| matches!(error, Error::Unusable { .. }))
+}
+
+fn keys(server: &Server) -> Vec<String> {
+    let keys = strings(&server.command(&[b"KEYS", b"*"]));
+    keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect()
+}

@@ -1,0 +1,106 @@
+//! Calls on a server whose writes are recorded, and the state after each call.
+
+use std::sync::Arc;
+
+use relq_core::{Delivery, Queue, Settlement};
+
+use super::{
+    append_only_file::Recorded,
+    batches::elsewhere,
+    fixture::{FaultFixture, Places, ask, places},
+    monitor::{Monitor, ScriptCall, State},
+};
+use crate::server::Server;
+
+/// The end of the writes of one call, and the state at that moment.
+pub(super) struct Mark {
+    pub(super) call: &'static str,
+    pub(super) end: usize,
+    pub(super) places: Places,
+    pub(super) digest: Vec<u8>,
+    pub(super) state: State,
+    /// The script calls since the previous mark.
+    pub(super) scripts: Vec<ScriptCall>,
+}
+
+/// The number of claims after which the test gives up. One claim may return only some
+/// of the ready jobs.
+const TURNS: usize = 20;
+
+/// Makes calls, and records the state after each.
+pub(super) struct Tape<'a> {
+    pub(super) fixture: &'a FaultFixture,
+    pub(super) recorded: Recorded,
+    pub(super) queue: Arc<dyn Queue>,
+    pub(super) marks: Vec<Mark>,
+    monitor: Monitor,
+}
+
+impl<'a> Tape<'a> {
+    pub(super) async fn start(fixture: &'a FaultFixture) -> Self {
+        let recorded = Recorded::start();
+        let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
+        let (call, places) = ("the start", Places::default());
+        let (state, scripts) = (State::of(&recorded.server), Vec::new());
+        let nothing = Mark { call, end: 0, places, digest, state, scripts };
+        let queue = fixture.connect(&recorded.server).await;
+        let monitor = Monitor::start(&recorded.server);
+        let mut tape = Self { fixture, recorded, queue, marks: vec![nothing], monitor };
+        tape.mark("connect").await;
+        tape
+    }
+
+    pub(super) async fn mark(&mut self, call: &'static str) {
+        let places = look(self.fixture, &self.recorded.server, &*self.queue).await;
+        let digest = self.recorded.server.command(&[b"DEBUG", b"DIGEST"]);
+        let end = self.recorded.writes().len();
+        let state = State::of(&self.recorded.server);
+        let scripts = self.monitor.script_calls(&self.recorded.server);
+        self.marks.push(Mark { call, end, places, digest, state, scripts });
+    }
+
+    /// Claims as often as needed: on a ring, a claim may return only some of the ready
+    /// jobs.
+    pub(super) async fn claim(&mut self, count: usize) -> Vec<Delivery> {
+        let mut held = Vec::new();
+        for _ in 0..TURNS {
+            held.extend(take_some(&*self.queue, count - held.len()).await);
+            self.mark("claim").await;
+            if held.len() == count {
+                return held;
+            }
+        }
+        panic!("{} of {count} jobs were delivered", held.len());
+    }
+
+    pub(super) async fn settle(&mut self, done: &[Settlement]) {
+        self.queue.settle(done).await.expect("settled");
+        self.mark("settle").await;
+    }
+}
+
+async fn take_some(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
+    let max = u32::try_from(count).expect("few jobs");
+    queue.claim(&ask(max)).await.expect("claimed")
+}
+
+/// Returns the state of all jobs. If the backend supports batches, this includes the
+/// other queue, to which they may send completions.
+pub(super) async fn look(
+    fixture: &FaultFixture,
+    server: &Server,
+    queue: &dyn Queue,
+) -> Places {
+    let mut here = places(queue).await;
+    if queue.batch_queue().is_some() {
+        let there = places(&*fixture.connect_to(server, &elsewhere()).await).await;
+        let there = there.jobs.into_iter();
+        here.jobs.extend(there.map(|(payload, is)| (told_elsewhere(&payload), is)));
+    }
+    here
+}
+
+/// The name of a job of the other queue in [`Places`].
+pub(super) fn told_elsewhere(payload: &str) -> String {
+    format!("elsewhere: {payload}")
+}
