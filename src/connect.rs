@@ -1,7 +1,7 @@
-//! From a URL to a queue: the one list of backends.
+//! Opens a queue from a URL. This module has the one list of backends.
 
-/// Defines `open` and `owner` of a backend on Redis, whose settings the function `config`
-/// beside them reads from a URL.
+/// Defines `open` and `owner` for a backend on Redis. Its settings come from the
+/// function `config` of the same module, which reads them from a URL.
 #[cfg(feature = "redis")]
 macro_rules! on_redis {
     ($Queue:ident) => {

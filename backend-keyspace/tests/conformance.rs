@@ -1,4 +1,4 @@
-//! The rules that every backend keeps, judged on this one.
+//! The conformance suite, run on this backend.
 
 use relq_conformance::own::Keyspace;
 

@@ -1,4 +1,4 @@
-//! The rules that every backend keeps, judged on this one, in each of its modes.
+//! The conformance suite, run on this backend in each of its modes.
 
 mod per_worker {
     use relq_conformance::own::ProcessingList;

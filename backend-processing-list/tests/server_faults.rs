@@ -1,5 +1,5 @@
-//! What a server may do to this backend and to the claims that wait on it, in each of
-//! its modes.
+//! Faults of the server, and their effect on this backend and on its waiting claims, in
+//! each of its modes.
 
 mod per_worker {
     relq_conformance::server_faults!(relq_conformance::own::ProcessingList);

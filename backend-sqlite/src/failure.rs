@@ -99,7 +99,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// What an SQLite error means, and what the user can do about it.
+/// The kind of an SQLite error, and advice for the user.
 fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
     match error.sqlite_error() {
         Some(found) => classify_code(found),

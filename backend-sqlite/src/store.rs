@@ -1,4 +1,4 @@
-//! What a call runs on: a connection inside a transaction, and the time of the
+//! The context of a call: a connection inside a transaction, and the time of the
 //! transaction.
 
 use std::{cell::Cell, time::Duration};

@@ -1,4 +1,4 @@
-//! What a server may do to this backend and to the claims that wait on it.
+//! Faults of the server, and their effect on this backend and on its waiting claims.
 
 use relq_conformance::own::Stream;
 

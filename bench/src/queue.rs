@@ -25,7 +25,7 @@ use crate::{
 /// How long a worker gets no jobs before it counts as idle.
 const FALLING_ASLEEP: Duration = Duration::from_millis(200);
 
-/// How long it gets no job between two jobs.
+/// The same for a worker between two jobs that are pushed one after the other.
 const NODDING_OFF: Duration = Duration::from_millis(2);
 
 /// If a drain takes longer than this, jobs are missing.

@@ -1,4 +1,4 @@
-//! What a backend supports, and the checks that follow from it.
+//! The options that a backend supports, and the checks that follow from them.
 
 use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
 

@@ -162,7 +162,7 @@ pub enum Error {
         /// The option, in words.
         option: &'static str,
     },
-    /// There is no connection, or the store is temporarily unable to answer (starting
+    /// There is no connection, or the store is temporarily unable to respond (starting
     /// up, failing over, locked by another client for too long). Nothing was done.
     #[error("{at}: the store is unavailable")]
     Unavailable {

@@ -1,4 +1,4 @@
-//! What a producer pushes: a payload and its options.
+//! The data that a producer pushes: a payload and its options.
 
 use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
 
@@ -139,7 +139,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// What a push does when another job already holds the unique key.
+/// How a push treats a job whose unique key another job holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
     /// The holder does not change.
@@ -150,12 +150,12 @@ pub enum OnDuplicate {
     Reschedule,
 }
 
-/// A unique key and what to do when it is held.
+/// A unique key, and how a push treats a key that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique {
     /// The key.
     pub key: UniqueKey,
-    /// What happens to a push whose key is held.
+    /// How the push treats a key that is held.
     pub on_duplicate: OnDuplicate,
 }
 

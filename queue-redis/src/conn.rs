@@ -300,7 +300,7 @@ impl Inner {
             return state;
         }
         let mut states = lock(&self.by_runtime);
-        // Drops the connections of runtimes that ended, too.
+        // This also drops the connections of runtimes that have ended.
         states.retain(|(_, state)| state.if_usable().is_some());
         if let Some((_, state)) = states.iter().find(|(id, _)| *id == runtime.id()) {
             return state.clone();

@@ -1,5 +1,5 @@
-//! What a failed command means for the caller: whether it happened, and whether a retry
-//! is safe.
+//! Turns the failure of a command into an error that tells the caller whether the
+//! command happened, and whether a retry is safe.
 
 use std::fmt;
 

@@ -302,7 +302,8 @@ async fn a_time_to_live_of_an_entry_ends_with_the_lease() {
     assert_eq!(say(&server, "TTL item_mine"), ":-1\r\n");
 }
 
-/// R1: nor does a time to live on a key that a client renamed and left behind.
+/// R1: a time to live on a key that a client renamed and left behind never ends the
+/// job.
 #[tokio::test]
 async fn a_time_to_live_of_a_stray_ends_with_its_adoption() {
     let server = Server::start();

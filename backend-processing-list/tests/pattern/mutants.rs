@@ -1,6 +1,5 @@
-//! Each of these broken backends is caught by a case of the suite or by a trap of the
-//! pattern's own. A broken backend is this one with a script changed on its way to the
-//! server.
+//! Mutants: this backend with a script that is changed on its way to the server. Each
+//! must be caught by a case of the suite, or by a function in `traps.rs`.
 
 use std::{
     io,
