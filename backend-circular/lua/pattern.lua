@@ -88,8 +88,8 @@ local function litter(keys, length)
   return over, over > 0 and 2 * over >= length
 end
 
--- Forgets marks without an element, whose element someone removed by hand: the marks in
--- a score range that are left after a script handled all elements with such marks.
+-- Forgets marks whose element a client removed by hand: the marks in a score range that
+-- are left after a script handled all elements with such marks.
 local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
 end

@@ -1,4 +1,4 @@
-//! The page of measurements, and the charts beside it.
+//! The page of measurements and its charts.
 
 use std::{fmt::Write as _, fs, io, path::Path};
 

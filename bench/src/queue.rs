@@ -22,10 +22,11 @@ use crate::{
     workload::{BATCH, CROWD, TASKS, Workload},
 };
 
-/// How long a worker gets no jobs before it counts as idle.
+/// The pause after which a new worker is idle.
 const FALLING_ASLEEP: Duration = Duration::from_millis(200);
 
-/// The same for a worker between two jobs that are pushed one after the other.
+/// The pause before each timed push, so that the worker is idle again when the job
+/// arrives.
 const NODDING_OFF: Duration = Duration::from_millis(2);
 
 /// If a drain takes longer than this, jobs are missing.

@@ -158,7 +158,7 @@ pub(crate) async fn a_flush_stops_no_running_client(store: &Store) {
     actor.store_one("gone").await;
     let own = store.marker().await;
     store.tell(&[b"FLUSHALL"]).await;
-    // It leaves a key besides the list that any client may push to.
+    // The job's id leaves a key besides the list that any client may push to.
     actor.store_one(NewJob::new("kept").id(id("kept"))).await;
     cut_connections(store).await;
     after_the_cut(&actor).await.expect("the client knows the queue");

@@ -19,7 +19,8 @@ pub struct Case {
     pub id: &'static str,
     /// The rules that it judges, by their numbers in the contract: `R7`.
     pub rules: &'static [&'static str],
-    /// What a backend must support or declare for the case to be run.
+    /// The options that a backend must support, and the classes that it must declare,
+    /// for the case to be run.
     pub needs: &'static [Need],
     /// The stores that the case applies to.
     pub scope: Scope,

@@ -49,7 +49,7 @@ impl Panics {
         Ok(self.during(|| finish(runtime, work)))
     }
 
-    /// The same on two threads beside this one.
+    /// Like [`Self::on_this_thread`], with two threads beside this one.
     ///
     /// # Errors
     /// When the operating system gives no runtime.

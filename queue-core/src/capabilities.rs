@@ -114,7 +114,7 @@ pub struct Capabilities {
     pub lease_scope: LeaseScope,
     /// When a dead worker's job comes back.
     pub recovery: RecoveryBound,
-    /// Its limits.
+    /// The limits of the backend.
     pub limits: Limits,
 }
 

@@ -151,7 +151,7 @@ pub enum Error {
     Invalid {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the request.
+        /// The problem with the request.
         reason: String,
     },
     /// The request uses an option that the backend does not support. Nothing was done.
@@ -185,7 +185,7 @@ pub enum Error {
     Unreadable {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the reply.
+        /// The problem with the reply.
         source: BoxError,
     },
     /// The store has no memory or disk left. Nothing was done.
@@ -220,7 +220,7 @@ pub enum Error {
     Unusable {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the store.
+        /// The problem with the store.
         source: BoxError,
     },
     /// The server is of a kind that cannot hold a relq queue: a sentinel, or a cluster

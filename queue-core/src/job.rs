@@ -216,23 +216,23 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewJob {
-    /// Any bytes, delivered as they are (R2).
+    /// The payload: any bytes, which are delivered unchanged (R2).
     pub payload: Bytes,
     /// An id that the client made, so that a second push stores no second job (R4).
     pub id: Option<JobId>,
-    /// How long after the push it becomes ready (R14).
+    /// How long after the push the job becomes ready (R14).
     pub delay: Duration,
     /// How long after the push the job is buried if it was not delivered (R17).
     pub expires_in: Option<Duration>,
-    /// Its priority among the ready jobs (R15).
+    /// The job's priority among the ready jobs (R15).
     pub priority: Priority,
     /// A key that only one job may hold (R16).
     pub unique: Option<Unique>,
-    /// Deliveries before it is buried (R11).
+    /// Deliveries before the job is buried (R11).
     pub max_attempts: NonZeroU16,
     /// A lease length for this job, instead of the one that the worker asks for.
     pub lease: Option<Duration>,
-    /// Its headers.
+    /// The job's headers.
     pub headers: Headers,
 }
 
@@ -259,7 +259,7 @@ impl NewJob {
         self
     }
 
-    /// Makes it ready only after `delay`.
+    /// Makes the job ready only after `delay`.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
@@ -273,21 +273,21 @@ impl NewJob {
         self
     }
 
-    /// Sets its priority.
+    /// Sets the job's priority.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Binds it to a unique key. If another job holds the key, that job does not
+    /// Binds the job to a unique key. If another job holds the key, that job does not
     /// change.
     #[must_use]
     pub fn unique(self, key: UniqueKey) -> Self {
         self.unique_or(key, OnDuplicate::Keep)
     }
 
-    /// Binds it to a unique key and sets what happens when another job holds the key.
+    /// Binds the job to a unique key, and sets how a held key is treated.
     #[must_use]
     pub fn unique_or(mut self, key: UniqueKey, on_duplicate: OnDuplicate) -> Self {
         self.unique = Some(Unique { key, on_duplicate });

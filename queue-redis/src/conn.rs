@@ -6,11 +6,11 @@
 //! fails, its error says that nothing was sent. relq never repeats a command by itself
 //! (R4, R21).
 //!
-//! A connection is driven by tasks of the runtime that opened it. A runtime whose
-//! threads are all blocked, or that nobody drives at the moment, delays its own calls
-//! only. A call never depends on the future of another call, because that future may be
-//! polled once and then kept: connecting is a task, and sending a command never waits
-//! for buffer space.
+//! A connection is driven by tasks of the runtime that opened it. If all threads of
+//! that runtime are blocked, or if no thread runs it at the moment, only its own calls
+//! are delayed. A call never depends on the future of another call, because that future
+//! may be polled once and then kept: connecting is a task, and sending a command never
+//! waits for buffer space.
 
 use std::{
     fmt, io,

@@ -230,7 +230,7 @@ pub struct Claimed {
     pub now: Timestamp,
     /// The leased jobs, in the order of delivery.
     pub jobs: Vec<LeasedJob>,
-    /// What ends the wait if the claim leased nothing.
+    /// The events that end the wait if the claim leased nothing.
     pub wake: WakeConditions,
     /// Whether scheduled jobs are due and must be promoted now.
     pub is_due: bool,
@@ -262,8 +262,8 @@ pub enum Attempt {
     Number(u16),
 }
 
-/// What ends the wait of a claim that found nothing, in addition to a signal of the
-/// bookkeeping and the claim's own deadline.
+/// The events that end the wait of a claim that found nothing, in addition to a signal
+/// of the bookkeeping and the claim's own deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeConditions {
     /// How long until the next job is due, or until the next lease ends.

@@ -30,7 +30,7 @@ pub enum ConnectError {
     BadUrl {
         /// The URL, without user, password and options.
         url: String,
-        /// What is wrong with the URL.
+        /// The problem with the URL.
         reason: String,
     },
     /// The backend could not open the queue.

@@ -19,7 +19,7 @@ use crate::{
     traps,
 };
 
-/// This backend with these changes.
+/// A subject for the suite: this backend with these changes of its scripts.
 struct Mutated {
     mode: Mode,
     patches: &'static [Patch],

@@ -21,7 +21,8 @@ local function check_batches(keys)
   redis.call('XLEN', batch_key(keys, 'told'))
 end
 
--- The same for the keys of one batch, and for those that all batches share.
+-- Fails before the first write if a key of one batch, or a key that all batches share,
+-- has another type.
 local function check_batch(keys, id)
   check_batches(keys)
   redis.call('HLEN', batch_key(keys, 'record', id))

@@ -53,8 +53,9 @@ impl<S: Subject> Restricted<S> {
         }
     }
 
-    /// The same backend; the commands that the server runs for it behind a proxy are
-    /// added to `seen`. All of them are in `seen` once the subject is dropped.
+    /// Returns the same backend with a recorder: the commands that the server runs for
+    /// it behind a proxy are added to `seen`. All of them are in `seen` once the
+    /// subject is dropped.
     pub(super) fn watched(self, seen: Seen) -> Self {
         Self { seen: Some(seen), ..self }
     }

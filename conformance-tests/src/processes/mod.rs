@@ -94,7 +94,7 @@ pub enum Child {
 /// A way in which a step of the store can fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
-    /// Its name in the tally.
+    /// The failure's name in the tally.
     pub name: &'static str,
     /// The code that the watch returns.
     pub code: i32,

@@ -52,7 +52,7 @@ pub(super) enum VictimFault {
 pub(super) struct Start {
     pub(super) subject: Embedded,
     pub(super) scenario: &'static Scenario,
-    /// Its index in the list of scenarios.
+    /// The scenario's index in the list of scenarios.
     pub(super) index: usize,
     pub(super) held: Vec<Delivery>,
     pub(super) promise: Promise,

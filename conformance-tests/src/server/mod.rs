@@ -6,7 +6,7 @@
 //! |---|---|
 //! | not set | the `redis-server` of this machine, on a unix socket |
 //! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `redis:8`; needs the feature `containers` |
-//! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that its certificate is of, and TLS needs the feature `tls` |
+//! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that issued its certificate, and TLS needs the feature `tls` |
 //!
 //! In the last two cases the suite starts, kills and configures what it can. A test
 //! that needs more than the server allows fails and says so.

@@ -22,7 +22,8 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     forget(tape).await;
 }
 
-/// The same as [`batch::submit`](super::batch::submit), with a mark after each call.
+/// Does the same as [`batch::submit`](super::batch::submit), and makes a mark after
+/// each call.
 async fn submit(tape: &mut Tape<'_>, new: &NewBatch, pieces: &[&'static str]) {
     let queue = Arc::clone(&tape.queue);
     batches(&*queue).create(new).await.expect("made");
@@ -78,7 +79,7 @@ async fn work(tape: &mut Tape<'_>) {
     tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
 }
 
-/// A worker leaves, and a lease ends.
+/// A worker is released, and another worker's lease expires.
 async fn come_back(tape: &mut Tape<'_>) {
     submit(tape, &telling("returned", 1), &["left", "lost"]).await;
     tape.claim(1).await;

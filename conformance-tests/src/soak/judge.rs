@@ -17,7 +17,7 @@ use crate::SuiteResult;
 /// The number of problems that are listed; further ones are only counted.
 const TOLD: usize = 20;
 
-/// What happened to all jobs.
+/// The results of all jobs of a soak.
 #[derive(Serialize, Debug, Default)]
 pub(super) struct Judgement {
     /// Jobs that the store accepted.

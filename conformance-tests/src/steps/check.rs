@@ -50,7 +50,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Self; 19] = [
         Self::Lost,
         Self::Unexpected,
@@ -73,7 +73,7 @@ impl Check {
         Self::Coverage,
     ];
 
-    /// Its name; stable, so that reports of two versions can be compared.
+    /// The check's name; stable, so that reports of two versions can be compared.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lost => "LOST",

@@ -101,7 +101,7 @@ pub(crate) enum VictimAnswer {
     Answer(Result<(), Error>),
     /// The victim died, or could not connect.
     Nothing,
-    /// It neither returned nor died within the limit.
+    /// The victim neither returned nor died within the limit.
     Silence,
 }
 
