@@ -59,7 +59,7 @@ const PLAIN_REDIS: &str = "zset";
 const REDIS_TRANSPORTS: [&str; 3] = ["redis", TLS_TRANSPORT, "unix"];
 const TLS_TRANSPORT: &str = "rediss";
 
-/// A backend: its name is its feature and its scheme.
+/// A backend. Its name is also the name of its feature, and the scheme of its URLs.
 struct Backend {
     name: &'static str,
     store: StoreKind,

@@ -8,7 +8,7 @@ local IN_PROCESS = '\245RQ\1\128'
 -- The state of a lease whose score in `marks` is not its end (ms).
 --   RECOVERED    expired; the job may be taken over, and its attempt counts
 --   LEFT         its worker was released; the attempt does not count
---   LEFT_UNSEEN  as LEFT, and the unique key still has the hold of a leased job
+--   LEFT_UNSEEN  as LEFT, and the unique key is still held as for a leased job
 --   OVER         the job ended or moved; the element must be dropped
 local RECOVERED, LEFT, LEFT_UNSEEN, OVER = 0, -1, -2, -3
 

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Make a page of jobs ready whose lease has expired; bury those on their last attempt.
+-- Recover a page of jobs whose lease has expired: make them ready, or bury them if that
+-- was their last attempt.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] maximum number of jobs

@@ -14,7 +14,7 @@ use crate::{
 /// The page's name in its folder.
 pub(crate) const FILE: &str = "measurements.md";
 
-/// The folder of its charts.
+/// The folder of the page's charts.
 const CHARTS: &str = "measurements";
 
 /// Text after this line is written by hand and kept.

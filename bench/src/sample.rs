@@ -109,13 +109,13 @@ impl Figures {
     }
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest figure.
 fn spread(figures: &[f64]) -> Option<(f64, f64)> {
     let least = figures.iter().copied().reduce(f64::min);
     least.zip(figures.iter().copied().reduce(f64::max))
 }
 
-/// The middle one; of an even number the mean of the two in the middle.
+/// The middle figure, or the mean of the two in the middle.
 pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;

@@ -13,7 +13,7 @@ use crate::{
 
 type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One promise, and the code that judges it.
+/// A case of the suite: one promise, and the code that judges it.
 pub struct Case {
     /// `topic::name`; stable, so that reports of two versions can be compared.
     pub id: &'static str,

@@ -138,7 +138,7 @@ impl Store {
         self.site.settled().await;
     }
 
-    /// Lets every `BRIEF` lease expire that was taken before this call.
+    /// Lets all `BRIEF` leases that were taken before this call expire.
     pub(crate) async fn outlast_brief_leases(&self) {
         self.advance(PAST_BRIEF).await;
     }

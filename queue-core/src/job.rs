@@ -109,11 +109,11 @@ impl PushToken {
 pub struct Priority(u8);
 
 impl Priority {
-    /// The least urgent.
+    /// The least urgent priority.
     pub const LOWEST: Self = Self(0);
     /// The default priority of a job.
     pub const NORMAL: Self = Self(5);
-    /// The most urgent.
+    /// The most urgent priority.
     pub const HIGHEST: Self = Self(9);
 
     /// The priority of that level, or `None` above 9.
@@ -183,7 +183,7 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there are none.
+    /// Whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

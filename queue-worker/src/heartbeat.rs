@@ -5,9 +5,9 @@
 //! heartbeat succeeds until a lease may have expired, the job is treated as lost,
 //! although the store did not report the loss.
 //!
-//! After a suspend of the machine, or a step of its wall clock, leases may seem expired
-//! that are still running. Then the thread asks the store at once. Leases that the
-//! store does not confirm in time are lost.
+//! After a suspend of the machine, or a step of its wall clock, running leases may seem
+//! expired. Then the thread asks the store at once. Leases that the store does not
+//! confirm in time are lost.
 
 use std::{future::pending, io, sync::Arc, thread, time::Duration};
 

@@ -61,10 +61,10 @@ end
 -- reads all leases, and the server runs nothing else meanwhile.
 local MOST_LEASES = 1000
 
--- Makes entries ready that workers hold without a lease, because another client has
--- deleted the lease. It searches only if the stream has more held entries than there
--- are leases. It also releases held entries that were deleted. Returns how many entries
--- of a page are ready again, and the ids of the deleted ones.
+-- Workers may hold entries without a lease, because another client has deleted the
+-- lease. This makes such entries ready. It searches only if the stream has more held
+-- entries than leases. It also releases held entries that were deleted. Returns how
+-- many entries of a page are ready again, and the ids of the deleted ones.
 local function return_unleased(keys, stream, page)
   local leases = redis.call('ZCARD', keys.leased)
   if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end

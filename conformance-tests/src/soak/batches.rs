@@ -55,12 +55,12 @@ const AT_ONCE: usize = 500;
 /// A batch that the soak submits.
 struct Request {
     name: &'static str,
-    /// The number of its first piece.
+    /// The number of the batch's first piece.
     first: u64,
     pieces: u64,
     limit: u32,
     level: u8,
-    /// The number of its completion job.
+    /// The number of the batch's completion job.
     completion: u64,
 }
 

@@ -9,7 +9,8 @@ use std::fmt;
 pub enum Check {
     /// An accepted job that nothing has ended has disappeared (R1).
     Lost,
-    /// A job exists that was never pushed, or its payload has changed (R2, R3).
+    /// There is a job that was never pushed, or the payload of a job has changed (R2,
+    /// R3).
     Unexpected,
     /// A job exists more often than the fault can explain (R4).
     DupBound,

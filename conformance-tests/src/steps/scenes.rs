@@ -272,7 +272,7 @@ pub(super) async fn cancelled_held(actors: &Survivors, victim: &WorkerId) -> Sce
     Scene::unchanged(StoreContents::delivered(["stay"])).held(held)
 }
 
-/// Ids whose time of remembrance has ended.
+/// Ids that are stored longer than they must be remembered.
 pub(super) async fn old_memories(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store(&[NewJob::new("gone").id(id("mine"))]).await;
     let held = actors.healthy.claim_for(victim, 1).await;

@@ -81,7 +81,7 @@ impl Ran {
         let is_enough = |ran: &Vec<Bytes>| {
             ran.iter().collect::<BTreeSet<_>>().len() >= count as usize
         };
-        // The sender lives as long as this.
+        // The sender lives as long as this value.
         let _ = self.payloads.subscribe().wait_for(is_enough).await;
     }
 }

@@ -31,11 +31,11 @@ type Who = Option<usize>;
 
 /// The results for all mutants and the healthy backend. `None` means that it passed.
 pub(crate) struct Judged {
-    /// By case.
+    /// The results of the cases.
     cases: BTreeMap<(&'static str, Who), Option<String>>,
-    /// By act.
+    /// The results of the acts.
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
-    /// By the model.
+    /// The results of the model.
     sequences: BTreeMap<Who, Option<String>>,
 }
 
