@@ -204,7 +204,7 @@ pub(crate) fn owner(
 ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
     let (backend, _) = find_backend(url)?;
     let Some(owner) = backend.owner else {
-        let why = "a queue in a file has no marker: the file's schema says whose it is";
+        let why = "a queue in a file has no marker: its schema names its owner";
         return Err(ConnectError::BadUrl {
             url: redacted(url),
             reason: why.to_owned(),

@@ -178,7 +178,10 @@ impl Beats {
         let missed = self.clock.missed();
         if missed > self.missed {
             let slept = missed.saturating_sub(self.missed);
-            tracing::info!(?slept, "the machine slept, or its clock was set forward");
+            tracing::info!(
+                ?slept,
+                "the machine was suspended, or its clock set forward"
+            );
             self.missed = missed;
             let now = self.now();
             self.held.beat_all_by(now);
@@ -193,7 +196,7 @@ impl Beats {
         }
         self.held.expire(now).iter().for_each(|job| {
             let id = job.id();
-            tracing::warn!(%id, "no heartbeat got through: the lease may be over");
+            tracing::warn!(%id, "no heartbeat succeeded: the lease may have expired");
         });
     }
 
