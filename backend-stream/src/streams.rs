@@ -59,7 +59,7 @@ impl Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) is_leased: bool,
-    /// How often it was delivered.
+    /// How often the entry was delivered.
     pub(crate) deliveries: u16,
 }
 

@@ -1,4 +1,4 @@
-//! The end of the list of cases: the cases of batches.
+//! The cases of batches, which are at the end of the list of all cases.
 
 /// Passes the list on, with the cases of batches at its end.
 #[doc(hidden)]

@@ -216,7 +216,8 @@ pub(crate) async fn a_claim_is_bounded_by_bytes(store: &Store) {
     claims_are_bounded(&actor, sent).await;
 }
 
-/// R6, R24: the same limit applies to jobs that their worker gave back.
+/// R6, R24: a claim of jobs that their worker gave back is limited to the same number
+/// of bytes.
 pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);
@@ -233,7 +234,7 @@ pub(crate) async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) 
     claims_are_bounded(&actor, sent).await;
 }
 
-/// R6, R15: the same limit applies to jobs of another priority.
+/// R6, R15: a claim of jobs of another priority is limited to the same number of bytes.
 pub(crate) async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);

@@ -17,7 +17,7 @@ type Run = for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>
 pub struct Case {
     /// `topic::name`; stable, so that reports of two versions can be compared.
     pub id: &'static str,
-    /// The rules that it judges, by their numbers in the contract: `R7`.
+    /// The rules that the case judges, by their numbers in the contract: `R7`.
     pub rules: &'static [&'static str],
     /// The options that a backend must support, and the classes that it must declare,
     /// for the case to be run.

@@ -80,7 +80,8 @@ pub(crate) async fn a_leased_job_holds_its_key(store: &Store) {
     is_held(&actor).await;
 }
 
-/// R16: a job keeps its key through a retry, and its own key does not refuse it.
+/// R16: a job keeps its key through a retry, and the retry is not refused because of
+/// that key.
 pub(crate) async fn a_retry_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;

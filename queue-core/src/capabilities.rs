@@ -22,7 +22,7 @@ pub enum Capability {
     Unique,
     /// Expiry (R17).
     Expiry,
-    /// A claim that waits is woken by a push; without it, it polls.
+    /// A push wakes a waiting claim. A backend without this option polls instead.
     BlockingWait,
     /// Works on Redis Cluster: all keys of a queue share one slot.
     Cluster,

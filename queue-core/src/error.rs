@@ -230,7 +230,7 @@ pub enum Error {
     WrongServer {
         /// Where the error occurred.
         at: ErrorContext,
-        /// Which kind of server it is, and which one is needed.
+        /// The kind of the server, and the kind that is needed.
         source: BoxError,
     },
 }

@@ -29,7 +29,7 @@ macro_rules! checked_text {
             /// The most bytes of a name.
             pub const MAX_BYTES: usize = $max;
 
-            /// Checks `text` and takes it.
+            /// Creates the value from `text` if the text is valid.
             ///
             /// # Errors
             /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a

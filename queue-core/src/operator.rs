@@ -196,7 +196,7 @@ pub enum StateDetail {
     Ready,
     /// A worker holds the job.
     Leased {
-        /// The worker that holds it.
+        /// The worker that holds the job.
         worker: WorkerId,
         /// When this state began.
         since: Timestamp,

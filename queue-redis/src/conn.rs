@@ -337,7 +337,8 @@ impl State {
     fn if_usable(&self) -> Option<Self> {
         let is_usable = match self {
             Self::Open(link) => link.is_open(),
-            // The connecting task also has a clone, until its runtime ends.
+            // The connecting task keeps a clone of this future until its runtime ends.
+            // A count of one means that the runtime has ended.
             Self::Connecting(outcome) => outcome.strong_count() > Some(1),
         };
         is_usable.then(|| self.clone())

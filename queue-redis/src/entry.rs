@@ -105,7 +105,7 @@ impl Entry {
     /// Reads an entry. The payload shares the memory of `element`.
     ///
     /// # Errors
-    /// When it does not follow the layout.
+    /// When the element does not follow the layout.
     pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
         let mut rest = element.clone();
         let Fixed { flags, priority, attempt, max_attempts } = Fixed::read(&mut rest)?;

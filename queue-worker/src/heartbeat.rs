@@ -55,8 +55,8 @@ impl Heartbeat {
         let (ready, started) = oneshot::channel();
         let beats = Beats::new(queue, worker, held, &settings, clock);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
-            // The caller does not make it, because a runtime must not be dropped inside
-            // another runtime.
+            // The thread builds this runtime itself. The caller runs in a runtime, and
+            // a runtime must not be dropped inside another one.
             match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     drop(ready.send(Ok(())));

@@ -233,7 +233,8 @@ pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) 
     assert!(start.elapsed() >= GIVE_UP, "{:?}", start.elapsed());
 }
 
-/// R21: the same holds when claims wait for settlements that the store refuses.
+/// R21: a worker ends after the stated time if the store keeps refusing its
+/// settlements, for which its claims wait.
 pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixture) {
     fixture.push("refused").await;
     let locked =

@@ -233,7 +233,8 @@ async fn a_deleted_item_frees_its_key_and_its_id() {
     assert!(matches!(queue.push_one(bound()).await.unwrap(), Pushed::Stored(_)));
 }
 
-/// R16: the same for a job whose processing key is deleted, once its lease has expired.
+/// R16: a job whose processing key is deleted frees its unique key once its lease has
+/// expired.
 #[tokio::test]
 async fn a_deleted_processing_key_frees_its_key() {
     let server = Server::start();

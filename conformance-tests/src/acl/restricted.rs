@@ -87,7 +87,7 @@ impl<S: Subject> Restricted<S> {
         queue: &QueueName,
     ) -> io::Result<String> {
         let name = self.name_for(queue);
-        // The proxy attributes every connection to the actor's endpoint to the actor.
+        // All connections to an actor's endpoint count as connections of this actor.
         let server = self.server().map_or_else(|| address(endpoint), Ok)?;
         let mut server = Upstream::open(&server).await?;
         let answer = server.ask(&self.user.command(&name, queue)).await?;

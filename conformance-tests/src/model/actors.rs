@@ -46,7 +46,7 @@ struct Actor {
     endpoint: Option<Endpoint>,
 }
 
-/// The knowledge of a caller about its call.
+/// The outcome of a call, as its caller observed it.
 #[derive(Debug)]
 pub(crate) enum Observed<T> {
     Answer(T),

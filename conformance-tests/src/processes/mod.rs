@@ -13,7 +13,7 @@
 //!     [`steps`](crate::steps)
 //! ```
 //!
-//! A step is what the backend reports as one: a statement, or the begin or end of a
+//! A step is the unit that a backend reports: a statement, or the begin or end of a
 //! transaction. The backend's configuration takes a [`Watch`] and calls it before and
 //! after each step.
 //!

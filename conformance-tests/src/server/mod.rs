@@ -144,7 +144,7 @@ impl Server {
         }
     }
 
-    /// The address that it listens on.
+    /// The address that the server listens on.
     pub fn address(&self) -> Address {
         match &self.0 {
             Kind::Process(process) => process.address(),
@@ -157,7 +157,7 @@ impl Server {
     /// The path of its socket.
     ///
     /// # Panics
-    /// When it has none, because it is not a process of this machine.
+    /// When the server has no socket, because it is not a process of this machine.
     pub fn socket(&self) -> PathBuf {
         match &self.0 {
             Kind::Process(process) => process.socket(),
@@ -168,7 +168,7 @@ impl Server {
     /// Kills the server at once with SIGKILL.
     ///
     /// # Panics
-    /// When it is not running, or the suite did not start it.
+    /// When the server is not running, or the suite did not start it.
     pub fn kill(&mut self) {
         match &mut self.0 {
             Kind::Process(process) => process.kill(),

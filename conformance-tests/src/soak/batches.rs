@@ -9,7 +9,7 @@
 //!                                   └ each start and end ──> records
 //! ```
 //!
-//! Three sources judge it: the records, the queue's own counters, which count each job
+//! Three sources judge the soak: the records, the queue's own counters, which count each job
 //! once, and the status of both batches, which is read throughout the run (B2, B3).
 
 use std::{

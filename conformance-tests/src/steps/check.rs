@@ -35,7 +35,7 @@ pub enum Check {
     ErrorClass,
     /// A call fails because the server has forgotten the scripts (R21).
     ScriptReload,
-    /// A call that may be repeated fails when it is (R21).
+    /// A call that may be repeated fails when it is repeated (R21).
     Repeat,
     /// A call neither returns nor fails (R21).
     Hang,

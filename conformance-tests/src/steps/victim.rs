@@ -37,9 +37,9 @@ impl Deref for Victim {
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) worker: WorkerId,
-    /// The deliveries that it holds.
+    /// The deliveries that the worker holds.
     pub(crate) held: Vec<Delivery>,
-    /// The jobs that it ran, if it runs jobs.
+    /// The jobs that the worker ran, if the act runs jobs.
     pub(crate) ran: Ran,
 }
 

@@ -78,7 +78,7 @@ pub(crate) const fn patch(
 }
 
 impl Mutant {
-    /// Whether only the model catches it, and no case and no act.
+    /// Whether only the model catches the mutant, and no case and no act.
     pub(crate) fn is_for_the_model_alone(&self) -> bool {
         let is_model = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
         !self.caught_by.is_empty() && self.caught_by.iter().all(is_model)

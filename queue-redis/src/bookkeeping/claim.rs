@@ -25,7 +25,7 @@ use crate::PartialEffect;
 pub struct ClaimRound<O> {
     /// The jobs that the look leased.
     pub deliveries: Vec<Delivery>,
-    /// When more jobs become ready, as far as the look has learnt it.
+    /// The data with which an empty claim decides how long to wait.
     pub hint: O,
     /// Whether scheduled jobs are due and must be promoted.
     pub is_due: bool,
@@ -33,7 +33,7 @@ pub struct ClaimRound<O> {
     pub goes_on: bool,
 }
 
-/// When jobs become ready, as far as an empty claim knows it, in most patterns.
+/// The data with which an empty claim decides how long to wait, in most patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitHint {
     /// Whether the queue is paused.
@@ -52,7 +52,7 @@ impl WaitHint {
 /// A pattern whose ready jobs a claim can look at.
 #[async_trait]
 pub trait ClaimPattern: ReliableQueue {
-    /// When jobs become ready, as far as a claim that found nothing knows it.
+    /// The data with which an empty claim decides how long to wait.
     type WaitHint: Send;
 
     /// The state that one claim keeps from look to look.
