@@ -187,8 +187,8 @@ pub(crate) async fn keys_without_a_marker_are_refused(store: &Store) {
     store.actor("newcomer").await.finish(&held).await;
 }
 
-/// R25: a queue of a newer format, or with an unknown option, is refused as one of a
-/// newer relq. So is a marker that cannot be parsed.
+/// R25: a queue with a newer format or an unknown option is refused, and the error says
+/// that a newer relq wrote it. So is a queue whose marker cannot be parsed.
 pub(crate) async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

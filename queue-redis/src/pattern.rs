@@ -165,8 +165,8 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// Counts the jobs in each state (R23).
     async fn stats(&self) -> Result<Stats, Error>;
 
-    /// Returns a page of the ready or leased jobs. The bookkeeping pages the other
-    /// states.
+    /// Returns a page of the ready or leased jobs. The bookkeeping returns the pages of
+    /// the other states.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
     /// Ends a ready or leased job. Returns its earlier state, or `None` if no such job

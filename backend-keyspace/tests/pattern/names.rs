@@ -114,7 +114,8 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_sound(&queue).await;
 }
 
-/// R3: the second job of a long id gets an id of whole characters, wherever it is cut.
+/// R3: when two jobs have the same long id, the new id of the second one is never cut
+/// within a character.
 #[tokio::test]
 async fn a_long_id_set_again_is_cut_between_letters() {
     for before in 116..=121 {

@@ -9,8 +9,9 @@
 //!                                   └ each start and end ──> records
 //! ```
 //!
-//! Three sources judge the soak: the records, the queue's own counters, which count each job
-//! once, and the status of both batches, which is read throughout the run (B2, B3).
+//! Three sources judge the soak: the records, the queue's own counters, which count
+//! each job once, and the status of both batches, which is read throughout the run (B2,
+//! B3).
 
 use std::{
     num::{NonZeroU16, NonZeroU32},

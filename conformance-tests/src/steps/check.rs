@@ -16,7 +16,7 @@ pub enum Check {
     DupBound,
     /// A job is back although the call that ended it had returned (R8).
     Final,
-    /// A job is dead that had attempts left, or alive that had none (R11).
+    /// A job that had attempts left is dead, or a job that had none is alive (R11).
     WrongEnd,
     /// A call that must be all or nothing was done in part (R5).
     AllOrNone,

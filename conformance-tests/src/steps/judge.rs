@@ -17,7 +17,7 @@ use super::{
 /// The largest number of claims that the survivors make.
 const CLAIMS: usize = 20;
 
-/// When the commands of the dead victim that were still in transit run.
+/// The moment at which the dead victim's commands run, if some were still in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
     /// Right after the victim's death.

@@ -179,8 +179,8 @@ fn names_the_model(who: Who) -> bool {
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether that case judges the mutant. All cases judge the mutants that are neither narrow nor
-/// overrides; the others are judged by the cases that they name.
+/// Whether that case judges the mutant. All cases judge the mutants that are neither
+/// narrow nor overrides; the others are judged by the cases that they name.
 fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);
