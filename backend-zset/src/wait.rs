@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  arrivals  BLMOVE Q {Q}:handed RIGHT LEFT   any client's LPUSH, at once
-//!  signals   BLPOP {Q}:wake                   what is not pushed onto Q: other
+//!  signals   BLPOP {Q}:wake                   jobs not pushed onto Q: other
 //!                                             priorities, an earlier due time, resume
 //! ```
 //!

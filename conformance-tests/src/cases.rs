@@ -4,9 +4,9 @@
 /// Hands the list of all cases to another macro, after the arguments given.
 ///
 /// An entry is `name: rules => needs @ scope;`. The needs are the options that a
-/// backend must support or declare ([`Need`](crate::Need)). Where a backend does not, a
-/// probe runs in place of the case. The scope is `redis` or `embedded` for cases of one
-/// [`Profile`](crate::Profile).
+/// backend must support or declare ([`Need`](crate::Need)). If a backend does not meet
+/// them, a probe runs in place of the case. The scope is `redis` or `embedded` for
+/// cases of one [`Profile`](crate::Profile).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_cases {

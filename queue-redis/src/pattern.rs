@@ -5,15 +5,16 @@
 //! All patterns share the rest, which is in [`RedisQueue`].
 //!
 //! ```text
-//!  ReliableQueue, Operator        what workers and operators call
+//!  ReliableQueue, Operator   the calls of workers and operators
 //!         |
-//!   RedisQueue<P>                 the order of steps, batches of calls, errors of many
-//!         |                       commands as one (R21), waiting, recovery of the bookkeeping
-//!     P: Pattern                  where ready and leased jobs are
+//!   RedisQueue<P>            the order of steps, batches of calls, one
+//!         |                  error for several commands (R21), waiting,
+//!         |                  recovery of the bookkeeping
+//!     P: Pattern             where ready and leased jobs are stored
 //!         |
-//!     Bookkeeping                 scheduled and dead jobs, unique keys, ids, tokens
-//!         |
-//!     Conn                        a connection that heals
+//!     Bookkeeping            scheduled and dead jobs, unique keys, ids,
+//!         |                  tokens
+//!     Conn                   a connection that reconnects by itself
 //! ```
 //!
 //! # What a pattern supplies

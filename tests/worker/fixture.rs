@@ -22,7 +22,8 @@ use tokio::task::JoinHandle;
 /// A time limit that no test reaches when it succeeds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A lease that expires within a test, but not only because the machine is busy.
+/// A lease that expires within a test, and that is long enough not to expire because of
+/// a busy machine.
 pub(crate) const LEASE: Duration = Duration::from_millis(900);
 
 /// A queue on a store that no other test uses.

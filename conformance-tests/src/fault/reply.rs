@@ -123,7 +123,8 @@ impl<'a> Announcement<'a> {
         kind.ends_with(b"subscribe")
     }
 
-    /// Whether RESP2 has announcements of this kind: only confirmations and messages.
+    /// Whether RESP2 has this kind of announcement. It has only confirmations and
+    /// messages.
     pub(crate) fn is_pubsub(&self) -> bool {
         self.is_confirmation() || self.kind.ends_with(b"message")
     }

@@ -5,7 +5,7 @@
 //!  look ---- found ------------------------------------------> deliver
 //!   ^ ^        '- and jobs are due: promote them as well
 //!   | '------- nothing, and jobs are due: promote them
-//!   '--------- nothing, and another look may find what this one did not
+//!   '--------- nothing, and a second look may find jobs at once
 //!              nothing: wait, until the claim's time limit
 //! ```
 

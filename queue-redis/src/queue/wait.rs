@@ -1,10 +1,10 @@
 //! How an idle claim waits: for notifications, and for no longer than the recheck.
 //!
 //! ```text
-//!  arrivals  the pattern's own command          any client has made a job ready
-//!  signals   BLPOP {Q}:wake                     what the pattern's command does not hear:
-//!                                               an earlier due time, resume
-//!  recheck   after `Capabilities::lateness`     what no notification told
+//!  arrivals  the pattern's own command       any client made a job ready
+//!  signals   BLPOP {Q}:wake                  all other changes: an
+//!                                            earlier due time, resume
+//!  recheck   after `Capabilities::lateness`  changes without a notification
 //! ```
 
 use std::{fmt, sync::Arc, time::Duration};
