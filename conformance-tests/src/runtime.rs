@@ -49,7 +49,7 @@ impl Panics {
         Ok(self.during(|| finish(runtime, work)))
     }
 
-    /// Like [`Self::on_this_thread`], with two threads beside this one.
+    /// Like [`Self::on_this_thread`], but the runtime has two more threads.
     ///
     /// # Errors
     /// When the operating system gives no runtime.

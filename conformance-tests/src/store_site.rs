@@ -129,7 +129,8 @@ impl StoreSite {
         }
     }
 
-    /// Completes when calls that are about to wait do wait, as far as this is visible.
+    /// Completes when calls that are about to wait are waiting, as far as the suite can
+    /// see it.
     pub(crate) async fn settled(&self) {
         match self {
             Self::Proxied { .. } => self.quiet().await,

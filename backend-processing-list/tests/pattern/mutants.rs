@@ -152,7 +152,7 @@ fn a_heartbeat_that_keeps_what_it_does_not_name() {
     );
 }
 
-/// A heartbeat that at once returns each job that it does not name, also a job that a
+/// The heartbeat gives back each job that it does not name, even a job that a
 /// concurrent claim has just leased.
 #[tokio::test]
 async fn a_reconciliation_that_steals_from_itself() {

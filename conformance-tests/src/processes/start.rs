@@ -61,8 +61,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Prepares a scenario, or returns the option it needs that the backend does not
-    /// support.
+    /// Prepares a scenario. If the backend does not support an option that the scenario
+    /// needs, returns that option instead.
     pub(super) async fn prepare(subject: Embedded, index: usize) -> Result<Self, Need> {
         let scenario = &SCENARIOS[index];
         let folder = folder();

@@ -265,7 +265,7 @@ async fn dead_jobs(queue: &dyn Queue) -> SuiteResult<Vec<JobView>> {
 mod tests {
     use super::{super::record::Recorder, *};
 
-    /// Judges jobs that each went through these records.
+    /// Judges a soak with these records, each as kind, job and count.
     fn judge(records: &[(Kind, u64, u32)]) -> Judgement {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("records");
