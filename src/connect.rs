@@ -1,7 +1,7 @@
-//! From a URL to a queue: the one list of backends.
+//! Opens a queue from a URL. This module has the one list of backends.
 
-/// Defines `open` and `owner` of a backend on Redis, whose settings the function `config`
-/// beside them reads from a URL.
+/// Defines `open` and `owner` for a backend on Redis. Its settings come from the
+/// function `config` of the same module, which reads them from a URL.
 #[cfg(feature = "redis")]
 macro_rules! on_redis {
     ($Queue:ident) => {
@@ -59,7 +59,7 @@ const PLAIN_REDIS: &str = "zset";
 const REDIS_TRANSPORTS: [&str; 3] = ["redis", TLS_TRANSPORT, "unix"];
 const TLS_TRANSPORT: &str = "rediss";
 
-/// A backend: its name is its feature and its scheme.
+/// A backend. Its name is also the name of its feature, and the scheme of its URLs.
 struct Backend {
     name: &'static str,
     store: StoreKind,
@@ -204,7 +204,7 @@ pub(crate) fn owner(
 ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
     let (backend, _) = find_backend(url)?;
     let Some(owner) = backend.owner else {
-        let why = "a queue in a file has no marker: the file's schema says whose it is";
+        let why = "a queue in a file has no marker: its schema names its owner";
         return Err(ConnectError::BadUrl {
             url: redacted(url),
             reason: why.to_owned(),

@@ -31,27 +31,28 @@ use crate::{ConnectError, connect};
 /// names. Nothing is written.
 ///
 /// # Errors
-/// As [`connect`](crate::connect()); but never because another backend owns the queue.
+/// As [`connect`](crate::connect()), except that another owner of the queue is no
+/// error.
 pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::see(config, &owner).await?)
 }
 
-/// Marks the queue for the backend that `url` names, whatever its marker was. A marker
-/// that is already right does not change.
+/// Marks the queue for the backend that `url` names, and replaces any other marker. A
+/// marker that is already right does not change.
 ///
 /// # Errors
 /// [`Error::Unusable`](relq_core::Error::Unusable) when leases or heartbeats of workers
-/// run, when the queue has keys that the backend does not know, or when a newer relq
-/// wrote it; and as [`connect`](crate::connect()).
+/// have not expired, when the queue has keys that the backend does not know, or when a
+/// newer relq wrote it; and as [`connect`](crate::connect()).
 pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::mark(config, &owner).await?)
 }
 
-/// Removes the marker of an empty queue: of one that was purged, or never used. Returns
-/// whether the queue has no marker now. A queue with other keys, or that another backend
-/// owns, keeps its marker.
+/// Removes the marker of an empty queue: one that was purged, or never used. Returns
+/// whether the queue has no marker now. A queue with other keys, or one that another
+/// backend owns, keeps its marker.
 ///
 /// # Errors
 /// As [`connect`](crate::connect()).

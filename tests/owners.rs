@@ -20,7 +20,7 @@ use relq_conformance::server::Server;
 const LEASE: Duration = Duration::from_secs(30);
 const BRIEF: Duration = Duration::from_millis(30);
 
-/// Each backend on Redis in each of its modes: scheme, and option of the URL.
+/// Each backend on Redis in each of its modes: the scheme and the option of its URL.
 const WAYS: [(&str, &str); 7] = [
     ("zset", ""),
     ("stream", ""),
@@ -48,7 +48,7 @@ async fn open(server: &Server, way: (&str, &str)) -> Arc<dyn Queue> {
     relq::connect(&url(server, way), &named("q")).await.unwrap()
 }
 
-/// The error of opening the queue in that way.
+/// The error of opening the queue with that scheme and option.
 async fn refusal(server: &Server, way: (&str, &str)) -> String {
     let refused = relq::connect(&url(server, way), &named("q")).await;
     unusable(refused.err().unwrap_or_else(|| panic!("{way:?} is let in")))
@@ -246,7 +246,8 @@ async fn fill(queue: &dyn Queue) {
     }
 }
 
-/// A queue whose keys are older than markers is marked by hand, at rest.
+/// A queue that has keys but no marker can be marked by hand, once no worker holds a
+/// job.
 #[tokio::test]
 async fn a_queue_without_a_marker_is_marked_at_rest() {
     for way in WAYS {
@@ -292,7 +293,7 @@ async fn the_right_marker_can_be_set_at_any_time() {
     }
 }
 
-/// A queue cannot be marked for a backend that does not know its keys.
+/// A queue cannot be marked for a backend that does not know all of its keys.
 #[tokio::test]
 async fn a_queue_is_not_marked_as_what_it_is_not() {
     for owner in [WAYS[0], WAYS[1], WAYS[6]] {
@@ -341,7 +342,8 @@ async fn a_newer_marker_is_left_alone() {
     assert_eq!(marker(&server), "relq 2 zset");
 }
 
-/// The marker of an empty queue can be removed, and no other.
+/// The marker of an empty queue can be removed. A queue with jobs, or one that another
+/// backend owns, keeps its marker.
 #[tokio::test]
 async fn the_marker_of_an_empty_queue_is_removed() {
     for way in WAYS {

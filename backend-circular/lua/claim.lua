@@ -44,8 +44,8 @@ local length = redis.call('LLEN', keys.circle)
 local over, is_littered = litter(keys, length)
 local running = redis.call('ZCOUNT', keys.marks, '(' .. now_ms, '+inf')
 local claimable = length - running - over
--- Elements of ended jobs are dropped when a rotation meets them. The ring is rotated
--- only for their sake if there are enough of them.
+-- Elements of ended jobs are dropped when a rotation meets them. Only if there are many
+-- of them does the script rotate the ring just to drop them.
 local litter_left = is_littered and over or 0
 local budget = new_budget(wanted, tonumber(ARGV[7]))
 local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'

@@ -8,7 +8,7 @@ local IN_PROCESS = '\245RQ\1\128'
 -- The state of a lease whose score in `marks` is not its end (ms).
 --   RECOVERED    expired; the job may be taken over, and its attempt counts
 --   LEFT         its worker was released; the attempt does not count
---   LEFT_UNSEEN  as LEFT, and the unique key still has the hold of a leased job
+--   LEFT_UNSEEN  as LEFT, and the unique key is still held as for a leased job
 --   OVER         the job ended or moved; the element must be dropped
 local RECOVERED, LEFT, LEFT_UNSEEN, OVER = 0, -1, -2, -3
 
@@ -88,8 +88,8 @@ local function litter(keys, length)
   return over, over > 0 and 2 * over >= length
 end
 
--- Forgets marks without an element, whose element someone removed by hand: the marks in
--- a score range that are left after a script handled all elements with such marks.
+-- Forgets marks whose element a client removed by hand: the marks in a score range that
+-- are left after a script handled all elements with such marks.
 local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
 end

@@ -1,8 +1,8 @@
 //! Ending a job that is ready or leased.
 //!
-//! Both are elements of the ring, and no index of them is kept: they are looked for from
-//! the newest on, page by page, so cancelling one costs a reading of the ring. An element
-//! may come round behind the search, to the head, where the next search begins.
+//! Ready and leased jobs are elements of the ring, which has no index. A cancel reads
+//! the ring page by page, from the newest element on. A rotation may move an element
+//! that was not read yet to the head, where the next search finds it.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, JobState, Operation};
@@ -17,7 +17,8 @@ pub(crate) async fn cancel(
     let mut pages = store.bookkeeping.list_pages(&store.keys.circle, Operation::Cancel);
     while let Some(page) = pages.next_page().await? {
         for element in page.iter().filter(|element| is_of(element, job)) {
-            // It may be over: the job itself is then elsewhere.
+            // If the job ended or moved in the meantime, this returns `None` and the
+            // search continues: the job may have another element.
             if let Some(word) = store.cancel_ringed(element).await? {
                 return Ok(Some(state(&word)));
             }

@@ -49,7 +49,7 @@ pub(crate) fn token(receipt: &Receipt) -> Bytes {
 }
 
 /// Whether ending the job touches more than the job itself: a unique key, an id to
-/// remember, or what is kept of an earlier failure.
+/// remember, or the stored error of an earlier failure.
 pub(crate) fn has_side_records(element: &Bytes) -> bool {
     const FLAGS: usize = 4;
     const ATTEMPT: std::ops::Range<usize> = 6..8;

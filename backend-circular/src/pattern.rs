@@ -1,4 +1,4 @@
-//! The pattern: one list that turns, and that jobs leave when they are done.
+//! The pattern: one list that is rotated; a job leaves it when it is done.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -24,7 +24,8 @@ use crate::{
     wait,
 };
 
-/// The upper of the two priorities: pushed at the end that is looked at first.
+/// The higher of the two priorities. Its jobs are pushed at the end from which claims
+/// read.
 const URGENT: Priority =
     Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
 
@@ -47,16 +48,16 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     limits: Limits::DEFAULT,
 };
 
-/// A queue on Redis: one list that turns, and that jobs leave when they are done.
+/// A queue on Redis: one list that is rotated; a job leaves it when it is done.
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type CircularQueue = RedisQueue<Circular>;
 
-/// How this backend keeps its jobs.
+/// The pattern of this backend: how it stores jobs.
 #[derive(Debug)]
 pub struct Circular {
     pub(crate) store: Store,
-    /// Elements, from the tail of the ring on, that recovery has looked at.
+    /// How many elements, counted from the tail of the ring, recovery has checked.
     recovered_up_to: AtomicU64,
 }
 
@@ -159,7 +160,7 @@ impl Pattern for Circular {
         Ok(Released { jobs })
     }
 
-    /// Goes on where the last recovery stopped.
+    /// Continues where the last recovery stopped.
     async fn recover(&self, page: u32) -> Result<Recovered, Error> {
         let passed = self.recovered_up_to.load(Ordering::Relaxed);
         let (recovered, passed) =
@@ -174,7 +175,8 @@ impl Pattern for Circular {
 
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error> {
         match unheard {
-            // Every waiting worker hears of an arrival, because none takes it away.
+            // An arrival wakes every waiting worker, because its command removes
+            // nothing.
             Notification::Arrival => Ok(()),
             Notification::Signal => self.store.pass_on().await,
         }
@@ -202,7 +204,7 @@ impl Pattern for Circular {
 }
 
 impl Circular {
-    /// Recovers at once what a leaving worker let go of, and leaves it to no reaper.
+    /// Recovers the jobs of a released worker now, instead of leaving them to a reaper.
     async fn recover_released(&self) -> Result<(), Error> {
         let (page, mut passed) = (MAX_JOBS_PER_CALL.get(), 0);
         loop {

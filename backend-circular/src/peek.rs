@@ -11,7 +11,8 @@ use crate::{ring, scripts::Store};
 /// read too.
 const MAX_PAGE: usize = 1000;
 
-/// One page of what is in the ring. The cursor is how many elements were passed.
+/// One page of the jobs in the ring. The cursor is the number of elements passed so
+/// far.
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let mut passed = read_cursor(ask.after.as_ref());

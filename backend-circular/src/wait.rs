@@ -1,5 +1,5 @@
-//! What wakes an idle claim: two notifications, the next end of a lease or delay, and a
-//! recheck.
+//! How an idle claim wakes: by two notifications, at the end of the next lease or
+//! delay, and by a recheck.
 //!
 //! A ring is never empty while jobs are in process, so a claim cannot wait by blocking
 //! until the list has an element. The pattern's author names three ways to avoid
@@ -36,12 +36,12 @@ use relq_redis::{Cmd, command};
 
 use crate::keys::Keys;
 
-/// How long a waiting claim sleeps at most before it tries again, whatever notifications
-/// say. So long may a plain `LPUSH` wait while jobs are in process, and so much can a
-/// waiter's death at the wrong instant cost.
+/// How long a waiting claim sleeps at most before it tries again, with or without a
+/// notification. It bounds how late a plain `LPUSH` is found while jobs are in process,
+/// and the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
-/// The command that hears of a push into an empty ring.
+/// The blocking command that returns when a job is pushed into an empty ring.
 pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
     let mut cmd = command("BLMOVE");
     cmd.arg(&keys.circle).arg(&keys.circle).arg("RIGHT").arg("RIGHT");

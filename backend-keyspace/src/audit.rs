@@ -13,7 +13,7 @@ use crate::{
 /// How many leases are checked together.
 const PAGE: usize = 500;
 
-/// What a whole turn of the database showed, each key once.
+/// The keys that a scan of the whole database returned, each once.
 #[derive(Default)]
 struct Shown {
     items: BTreeSet<Bytes>,
@@ -21,7 +21,8 @@ struct Shown {
     foreign_keys: BTreeSet<Bytes>,
 }
 
-/// Notes every ready and leased job, and what is none of the queue's.
+/// Notes every ready and leased job. Reports keys without a lease, and foreign keys if
+/// the queue does not tolerate them.
 pub(crate) async fn read(
     store: &Store,
     foreign_keys: ForeignKeys,

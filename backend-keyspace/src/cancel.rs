@@ -1,7 +1,7 @@
 //! Ending a job that is ready or leased.
 //!
-//! A ready job is found by its id at once. A leased one is looked for among the leases,
-//! whose names hold more than the id, page by page.
+//! A ready job is found by its id. For a leased job, the names of the leases are
+//! searched page by page, because a name holds more than the job's id.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, JobState, Operation};

@@ -124,7 +124,7 @@ impl Keyspace {
         Ok(ClaimRound { deliveries: hunt.deliveries, hint: wake, is_due, goes_on })
     }
 
-    /// Takes what was picked, and looks for more where that is not enough.
+    /// Leases the picked jobs, and searches for more jobs if they are too few.
     async fn hunt<'a>(
         &self,
         mut hunt: Hunt<'a>,

@@ -14,7 +14,7 @@ pub struct KeyspaceConfig {
     pub(crate) foreign_keys: ForeignKeys,
 }
 
-/// What opening a queue does with a database that holds foreign keys.
+/// How opening a queue treats a database that holds foreign keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForeignKeys {
     Refused,

@@ -50,7 +50,7 @@ pub(crate) fn say_of_a_cluster(error: Error) -> Error {
     }
 }
 
-/// If nothing is unclaimed, there is no foreign key.
+/// If no key is unclaimed, no key is foreign.
 async fn refuse_foreign_keys(store: &Store) -> Result<(), Error> {
     if store.stats(Operation::Connect).await?.ready == 0 {
         return Ok(());

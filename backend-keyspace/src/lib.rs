@@ -19,7 +19,7 @@ mod wait;
 pub use config::{InvalidUrl, KeyspaceConfig, RedisConfig};
 pub use pattern::{Keyspace, KeyspaceQueue};
 
-/// What the conformance suite has to know of the inside. No part of the API.
+/// Internals that the conformance suite needs. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::scripts::script_names;

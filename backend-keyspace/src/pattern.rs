@@ -50,15 +50,16 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 
 /// A queue that is a whole database of a Redis server: each job is a key.
 ///
-/// It opens the database of the URL, and with its first write the database is the queue's
-/// alone. A node of a Redis Cluster is refused as
-/// [`Unusable`](relq_core::Error::Unusable), and so is the database of another queue or
-/// one that holds keys that are none of the queue's.
+/// The queue opens the database that the URL names. From the first write on, the
+/// database belongs to this queue alone. Opening fails with
+/// [`Unusable`](relq_core::Error::Unusable) on a node of a Redis Cluster, on the
+/// database of another queue, and on a database that holds foreign keys, unless the
+/// configuration tolerates them.
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type KeyspaceQueue = RedisQueue<Keyspace>;
 
-/// How this backend keeps its jobs.
+/// The pattern of this backend: how it stores jobs.
 #[derive(Debug)]
 pub struct Keyspace {
     pub(crate) store: Store,
@@ -97,7 +98,8 @@ impl Pattern for Keyspace {
         &self.store.bookkeeping
     }
 
-    /// An id that is taken, a random one too, is left to the bookkeeping's script.
+    /// If an id is taken, even a generated one, the bookkeeping's push script stores
+    /// the jobs.
     async fn append(
         &self,
         ids: &[JobId],
@@ -106,8 +108,8 @@ impl Pattern for Keyspace {
         self.store.append(ids, &entries).await
     }
 
-    /// Picking jobs is one call and shares the round trip of the settlements; leasing
-    /// them is a second one.
+    /// A claim makes two calls: the first picks jobs and shares the round trip of the
+    /// settlements, the second leases the picked jobs.
     async fn try_claim(
         &self,
         ask: &ClaimRequest,
@@ -146,7 +148,7 @@ impl Pattern for Keyspace {
         self.store.bookkeeping.beat(&self.store.keys.leased, processing, lease).await
     }
 
-    /// In no order: what is ready has none.
+    /// In no order, because ready jobs of this pattern have no order.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
         let glob = format!("*{}", lease::suffix(worker));
         let leases = self
@@ -166,7 +168,7 @@ impl Pattern for Keyspace {
         self.recover_page(page).await
     }
 
-    /// Every script that makes a job ready leaves a signal.
+    /// No command is needed: every script that makes a job ready also leaves a token.
     fn arrivals(&self, _block: Duration) -> Option<Cmd> {
         None
     }

@@ -45,7 +45,7 @@ const DRAWS: u32 = 64;
 /// same.
 const SPARE: u32 = 16;
 
-/// What the queue remembers between searches for jobs.
+/// The state that a queue keeps between searches for jobs.
 #[derive(Debug)]
 pub(crate) struct Finder {
     /// Where the next sweep begins.
@@ -59,7 +59,7 @@ impl Finder {
         Self { cursor: Mutex::new(START), foreign_keys: AtomicU64::new(0) }
     }
 
-    /// What the pick script searches for in a claim of `jobs` jobs.
+    /// The request to the pick script for a claim of `jobs` jobs.
     pub(crate) fn wanted(&self, jobs: u32) -> Wanted {
         let draws = if jobs > MOST_BY_LOT { 0 } else { DRAWS + 4 * jobs };
         Wanted { jobs: with_spare(jobs), draws, foreign_keys: self.foreign_keys() }

@@ -79,8 +79,8 @@ impl Freeing {
 }
 
 impl Keyspace {
-    /// Recovers up to a page of ended leases, and looks at a page of what other clients
-    /// may have done.
+    /// Recovers up to a page of expired leases. Also scans one page for processing keys
+    /// without a lease, and one page for deleted jobs.
     pub(crate) async fn recover_page(&self, page: u32) -> Result<Recovered, Error> {
         let (expired, adopted, freed) = tokio::join!(
             recover_expired(&self.store, page),

@@ -1,10 +1,11 @@
-//! The figures.
+//! Counts the jobs in each state.
 
 use relq_core::{Error, Operation, Stats};
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 
-/// Pages of a thousand keys that stats look at for keys that ought not to be there.
+/// How many pages, a thousand keys each, stats scan for foreign keys in a database that
+/// may have none.
 const PAGES: usize = 10;
 
 pub(crate) async fn stats(
@@ -19,8 +20,9 @@ pub(crate) async fn stats(
     Ok(stats)
 }
 
-/// What is unclaimed and no ready job: where it is not tolerated, as far as a few pages
-/// show; in a larger database that few are a fault for the audit to find.
+/// Counts the foreign keys, which must not count as ready jobs. If they are tolerated,
+/// the whole database is scanned. Otherwise only a few pages are scanned: foreign keys
+/// that this scan misses are a fault that the audit reports.
 async fn count_foreign_keys(
     store: &Store,
     foreign_keys: ForeignKeys,

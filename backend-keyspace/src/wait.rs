@@ -1,4 +1,4 @@
-//! What wakes an idle claim: a notification and a recheck.
+//! How an idle claim wakes: by a notification and by a recheck.
 //!
 //! ```text
 //!  BLPOP {Q}:wake    a push, a returned job, an earlier due time, resume
@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-/// How long a waiting claim sleeps at most before it tries again, whatever notifications
-/// say. It bounds how late a bare SET is found, and what a waiter's death at the wrong
-/// instant can cost.
+/// How long a waiting claim sleeps at most before it tries again, with or without a
+/// notification. It bounds how late a bare SET is found, and the delay when a waiter
+/// dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Faults of the server, and what they mean for this backend and its waiting claims.
+//! Faults of the server, and their effect on this backend and on its waiting claims.
 
 use std::process::ExitCode;
 

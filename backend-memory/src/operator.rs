@@ -1,4 +1,4 @@
-//! The operator's side.
+//! The operator's methods.
 
 use async_trait::async_trait;
 use relq_core::{

@@ -1,4 +1,4 @@
-//! The worker's side.
+//! The worker's methods.
 
 use std::{
     collections::BTreeMap,

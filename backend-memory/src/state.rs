@@ -148,7 +148,7 @@ impl State {
         job.delivery(number, length)
     }
 
-    /// The position of the job whose lease this receipt proves, if it still holds it
+    /// The position of the job that this receipt holds; `None` if its lease is lost
     /// (R7).
     fn held(&self, receipt: &Receipt) -> Option<u64> {
         let is_it = |job: &Job| {

@@ -46,7 +46,8 @@ local function bring_back(name, entry)
   counts[outcome] = counts[outcome] + 1
 end
 
--- Whether the lease belongs to a session whose list is searched anyway, in its order.
+-- Whether the lease belongs to a session whose heartbeat has expired. The list of such a
+-- session is searched completely, in its own order.
 local function is_of_ended_session(name)
   local session = name:match('^[^/]*/[^/]+')
   local end_ms = session and redis.call('ZSCORE', keys.workers, session)

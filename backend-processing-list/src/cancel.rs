@@ -10,8 +10,8 @@ use relq_redis::entry::{Entry, id_of};
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
-/// How often all places are searched: a job may be on its way from one that is still
-/// to be searched to one that was.
+/// How often all lists are searched. A job may move, during a search, from a list that
+/// was not searched yet to one that was; the second search finds it.
 const ROUNDS: usize = 2;
 
 /// A list, and the state of the jobs in it.

@@ -220,8 +220,9 @@ impl Movers {
         }
     }
 
-    /// Asks the server to release the move until it has one to release. If the request
-    /// fails, the move ends by its own timeout.
+    /// Asks the server to release the move. The server can do so only when it holds the
+    /// move already, so the request is repeated until it succeeds. If a request fails,
+    /// the move ends by its own timeout.
     async fn let_go(&self, let_go: &Cmd) {
         loop {
             let told = self.store.conn.call(Operation::Claim, let_go).await;

@@ -34,7 +34,8 @@ use crate::{
 /// notification. It bounds the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// The state with which the claims of one opened queue wait.
+/// The notifier and the blocking moves that wake the waiting claims of one opened
+/// queue.
 #[derive(Debug)]
 pub(crate) struct WaitingPattern {
     signals: Notifier,

@@ -3,10 +3,12 @@
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
 -- Returns the two sort keys and what a view of the job shows.
 --
--- Jobs of no batch come first, then pieces, the oldest batch first: their rank is the
--- key of the batch, and the rank of other jobs is at most zero. Each of the two is read
--- in two parts, the rest of the cursor's rank and then the later ranks: a comparison of
--- pairs would use the index for its first key only, and read every earlier page again.
+-- Jobs without a batch come first, most urgent first, and then pieces, the oldest batch
+-- first: the rank of a job is its negative priority, which is at most zero, and the
+-- rank of a piece is the key of its batch. Jobs and pieces are each read by two
+-- queries: first the rest of the cursor's rank, then the later ranks. A comparison of
+-- pairs would use only the first column of the index, and would read every earlier page
+-- again.
 WITH page AS (
   SELECT * FROM (SELECT job, -priority AS rank, turn FROM jobs
                  WHERE queue = ?1 AND state = 'ready' AND batch IS NULL

@@ -5,8 +5,8 @@
 //!  a piece moves ---> trigger: the batch's counts             one
 //!       |                                                     trans-
 //!       v                                                     action
-//!  maintenance: drop what a cancelled batch has waiting,
-//!          complete what has ended, push its job (any queue of the file)
+//!  maintenance: drop the waiting pieces of a cancelled batch,
+//!          complete batches, push their jobs (any queue of the file)
 //! ```
 //!
 //! No outbox is needed, because one transaction can change all queues of a file. So a

@@ -37,7 +37,7 @@ pub(crate) struct Claimed {
     pub(crate) deliveries: Vec<Delivery>,
     /// Whether there may be more jobs that this call did not reach.
     pub(crate) more: bool,
-    /// What to wait for if no job was found.
+    /// The state of the file. A claim that found no job waits until it changes.
     pub(crate) pulse: Pulse,
 }
 

@@ -37,7 +37,7 @@ pub enum Location {
     Memory,
 }
 
-/// What survives a power loss. A killed process loses nothing in either mode.
+/// Which calls survive a power loss. A killed process loses nothing in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Every call that returned Ok: each commit waits for the disk
@@ -61,7 +61,7 @@ pub enum Durability {
 pub struct SqliteConfig {
     /// Where the jobs are stored; `relq.db` by default.
     pub location: Location,
-    /// What survives a power loss; everything by default.
+    /// Which calls survive a power loss; all by default.
     pub durability: Durability,
     /// How long a call waits while another process writes; 5 s by default.
     pub busy_timeout: Duration,
@@ -90,7 +90,7 @@ impl SqliteConfig {
         Self::at(Location::Memory)
     }
 
-    /// Sets what survives a power loss.
+    /// Sets which calls survive a power loss.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;

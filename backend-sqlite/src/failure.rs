@@ -60,7 +60,8 @@ impl Failure {
         if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
     }
 
-    /// The same failure for a call that was done in part before, with the same cause.
+    /// Marks the failure as one of a call that was done in part. The cause stays the
+    /// same.
     pub(crate) fn in_part(self) -> Self {
         Self { kind: Kind::Interrupted, ..self }
     }
@@ -99,7 +100,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// What an SQLite error means, and what the user can do about it.
+/// The kind of an SQLite error, and advice for the user.
 fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
     match error.sqlite_error() {
         Some(found) => classify_code(found),

@@ -77,7 +77,7 @@ impl GroupCommit {
         rest
     }
 
-    /// Handles the calls that a read can answer. Returns the others.
+    /// Returns results for the calls that need only a read. Returns the other calls.
     fn answer_by_looking(
         &self,
         calls: Vec<Box<dyn Pending>>,

@@ -49,23 +49,25 @@ pub struct SqliteQueue {
     site: Site,
     capabilities: Capabilities,
     db_thread: Arc<DbThread>,
-    /// For what reads a lot, so that it holds up no worker; opened when first asked.
+    /// A second connection for calls that read much, so that they do not delay workers.
+    /// It is opened by the first such call.
     reading: Mutex<Option<Opening>>,
 }
 
-/// A lane that is being opened, for all who wait for it: whoever of them is polled goes
-/// on with it.
+/// The second connection while it is being opened. All callers that wait for it share
+/// this future, and any of them can drive it to its end.
 type Opening = Shared<BoxFuture<'static, Result<Arc<DbThread>, Failure>>>;
 
 impl SqliteQueue {
-    /// Opens the queue `queue`, making file, tables and queue where they are missing.
+    /// Opens the queue `queue`. Creates the file, its tables and the queue if they do
+    /// not exist.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a configuration that makes no sense,
-    /// [`Error::Unusable`] for a file that is not relq's, damaged, or of a newer
-    /// relq, [`Error::Denied`] for one that may not be written, [`Error::Full`] and
-    /// [`Error::Unavailable`] for a full disk and a file that is locked for too long.
-    /// A file that is refused is left as it is.
+    /// [`Error::Invalid`] for an invalid configuration, [`Error::Unusable`] for a file
+    /// that does not belong to relq, is damaged, or was written by a newer relq,
+    /// [`Error::Denied`] for a file that may not be written, [`Error::Full`] for a full
+    /// disk, and [`Error::Unavailable`] for a file that is locked for too long. A file
+    /// that is refused is not changed.
     pub async fn open(config: SqliteConfig, queue: QueueName) -> Result<Self, Error> {
         Self::open_site(config, queue)
             .await
@@ -89,22 +91,23 @@ impl SqliteQueue {
         Ok(Self { site, capabilities, db_thread: Arc::new(db_thread), reading })
     }
 
-    /// Rings when something is worth another look.
+    /// Receives a notification whenever a claim may find a job.
     pub(crate) fn listen(&self) -> watch::Receiver<u64> {
         self.site.notifier.listen()
     }
 
-    /// Whether other queues can be on the same store: a store in memory has one.
+    /// Whether the store can hold other queues. A store in memory holds only one.
     pub(crate) fn has_other_queues(&self) -> bool {
         self.site.file.is_some()
     }
 
-    /// The lane of those that write.
+    /// The connection for calls that write.
     pub(crate) fn db_thread(&self) -> &DbThread {
         &self.db_thread
     }
 
-    /// The lane of those that only read. What is in memory has one connection.
+    /// The connection for calls that only read. A store in memory has one connection
+    /// for all.
     pub(crate) async fn reading_thread(&self) -> Result<Arc<DbThread>, Failure> {
         if self.site.file.is_none() {
             return Ok(Arc::clone(&self.db_thread));
@@ -115,7 +118,7 @@ impl SqliteQueue {
     fn open_reading(&self) -> Opening {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let known = reading.take().filter(|opening| {
-            // What failed is tried again.
+            // A failed attempt to open is not kept: the next call tries again.
             !opening.peek().is_some_and(Result::is_err)
         });
         let start = || {
@@ -132,7 +135,7 @@ impl SqliteQueue {
         Claim { ask: ask.clone(), most }
     }
 
-    /// Claims until there is something or the wait is over.
+    /// Claims until there are jobs or the wait is over.
     async fn claim_patiently(
         &self,
         ask: &ClaimRequest,
@@ -224,7 +227,8 @@ impl ReliableQueue for SqliteQueue {
     ) -> SettledAndClaimed {
         let settle_fits = self.capabilities.check_batch(Operation::Settle, done.len());
         let claim_fits = self.capabilities.check_claim(ask);
-        // What one refuses the other still does; and an idle turn takes no lock.
+        // If one of the two calls is refused, the other is still carried out. A call
+        // without settlements takes no lock when the queue is idle.
         if done.is_empty() || settle_fits.is_err() || claim_fits.is_err() {
             let at_once = ask.clone().wait(Duration::ZERO);
             let settled = self.settle(done).await;

@@ -29,8 +29,9 @@ pub(crate) const VERSIONS: &[&str] =
 /// Refuses a file that does not belong to relq, without writing to it. A missing or
 /// empty file is accepted.
 ///
-/// SQLite reads the header, not this crate: when a process closes a file by itself, it
-/// loses all the locks that SQLite holds on that file for other handles.
+/// SQLite reads the header. This crate must not open the file by itself: when a process
+/// closes a file, it loses all the locks that SQLite holds on that file for other
+/// handles.
 pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(found) if found.len() == 0 => return Ok(()),

@@ -1,4 +1,5 @@
-//! Settle: what a worker says of jobs that it holds. The token decides (R7).
+//! Settle: applies a worker's reports on jobs that it holds. The token decides which
+//! lease a report is for (R7).
 
 use std::time::Duration;
 
@@ -36,11 +37,11 @@ impl Call for Settle {
     }
 }
 
-/// What the settlements of one call did.
+/// The effects of the settlements of one call.
 #[derive(Default)]
 struct Tally {
     ended: Ended,
-    /// Whether pieces of batches were among them.
+    /// Whether any of the settled jobs is a piece of a batch.
     pieces: bool,
 }
 
@@ -76,13 +77,14 @@ fn settle_one(
     Ok(Settled::Applied)
 }
 
-/// As much of an error as is kept.
+/// The first bytes of an error, at most [`MAX_ERROR_BYTES`]; the rest is not stored.
 fn beginning(error: &str) -> &str {
     let mut ends = (0..=MAX_ERROR_BYTES.min(error.len())).rev();
     &error[..ends.find(|end| error.is_char_boundary(*end)).unwrap_or(0)]
 }
 
-/// The job that a receipt holds and what settles it; none when the lease was lost.
+/// The key and the fields of the job that a receipt holds; `None` if the lease was
+/// lost.
 fn find_held(
     store: &Store<'_>,
     receipt: &Receipt,
@@ -118,7 +120,7 @@ fn give_back(store: &Store<'_>, job: i64) -> Result<(), Failure> {
     store.give_back(job)
 }
 
-/// Gives back what was claimed and never reached its caller.
+/// Gives back claimed jobs that never reached their caller.
 pub(crate) struct GiveBack {
     pub(crate) receipts: Vec<Receipt>,
 }

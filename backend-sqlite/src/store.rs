@@ -1,4 +1,4 @@
-//! What a call runs on: a connection inside a transaction, and the time of the
+//! The context of a call: a connection inside a transaction, and the time of the
 //! transaction.
 
 use std::{cell::Cell, time::Duration};
@@ -8,8 +8,8 @@ use rusqlite::Connection;
 
 use crate::steps::Steps;
 
-/// How long ids and answers are remembered (R4), and cancelled leases after they
-/// would have ended.
+/// How long ids and results of pushes are remembered (R4), and cancelled leases after
+/// they would have ended.
 pub(crate) const WINDOW: Duration = DEDUPLICATION_WINDOW;
 
 /// One queue of the file, inside one transaction.

@@ -139,7 +139,7 @@ local function return_entry(stream, sid, deliveries)
     'JUSTID')
 end
 
--- Makes the leased job ready that `find_leased` found last. Its entry stays in place.
+-- Makes ready the leased job that `find_leased` found last. Its entry stays in place.
 local function return_found(keys, entry)
   local found = keys.found
   local attempt = struct.unpack('>H', entry, 7)

@@ -1,8 +1,7 @@
 //! Ending a job that is ready or leased.
 //!
-//! A leased job is found by its id. A ready one is an entry among all of a stream, and no
-//! index of them is kept: it is looked for from the oldest on, page by page, so cancelling
-//! it costs a reading of the streams.
+//! A leased job is found by its id. Ready jobs are entries of streams without an index,
+//! so a cancel reads the streams page by page, from the oldest entry on.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, JobState, Operation};

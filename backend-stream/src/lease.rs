@@ -11,7 +11,7 @@
 //! client's, an earlier failure), and `p` for a plain job. The counts are the job's
 //! attempt and, after a dot, how often this entry was delivered: a job that failed is
 //! pushed as a new entry, which stores its earlier attempts. The stream is its letter,
-//! or `b:` and the id of a batch. The id after it is that of the entry there.
+//! or `b:` and the id of a batch. The id after it is the entry's id in that stream.
 
 use std::time::Duration;
 

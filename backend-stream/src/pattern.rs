@@ -23,11 +23,11 @@ use crate::{
     wait,
 };
 
-/// The priority below the normal.
+/// The priority below the normal one.
 const PATIENT: Priority =
     Priority::new(Priority::NORMAL.level() - 1).expect("there are levels below");
 
-/// The one above.
+/// The priority above the normal one.
 const URGENT: Priority =
     Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
 
@@ -56,7 +56,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type StreamQueue = RedisQueue<Streams>;
 
-/// How this backend keeps its jobs: in Redis Streams.
+/// The pattern of this backend: how it stores jobs, in Redis Streams.
 #[derive(Debug)]
 pub struct Streams {
     pub(crate) store: Store,
@@ -109,7 +109,8 @@ impl Pattern for Streams {
         lease::join(token, id)
     }
 
-    /// A token that is not relq's is of no lease, whatever is done with it.
+    /// A token that relq did not write belongs to no lease, so the result does not
+    /// matter.
     fn has_side_records(token: &Bytes) -> bool {
         Token::parse(token).is_some_and(|token| token.has_side_records)
     }
@@ -135,7 +136,7 @@ impl Pattern for Streams {
         self.store.extend(held, lease).await
     }
 
-    /// In no order: each job goes back to where it was in its stream.
+    /// In no order, because each job goes back to its old position in its stream.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
         let glob = format!("{worker}/*");
         let leases = self
@@ -151,7 +152,8 @@ impl Pattern for Streams {
         Ok(leases.into_iter().map(|(member, _)| member.into()).collect())
     }
 
-    /// Ended leases, what foreign consumers hold, and what is left to be done for batches.
+    /// Recovers expired leases, takes back entries of foreign consumers, and continues
+    /// unfinished work on batches.
     async fn recover(&self, page: u32) -> Result<Recovered, Error> {
         let (expired, adopted, tended) = tokio::join!(
             self.store.recover(page),
@@ -208,7 +210,8 @@ impl Pattern for Streams {
         batch::is_piece(lease)
     }
 
-    /// The last piece of a batch may have ended: its completion is told.
+    /// Forwards completion jobs to other queues: the last piece of a batch may have
+    /// ended.
     async fn follow_up(&self, operation: Operation) {
         batch::forward(&self.store, operation).await;
     }

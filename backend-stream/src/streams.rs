@@ -21,9 +21,9 @@ const PENDING_PAGE: usize = 4 * PAGE;
 /// One entry of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Its id in the stream.
+    /// The entry's id in the stream.
     pub(crate) id: Bytes,
-    /// Its fields and values, alternating.
+    /// The entry's fields and values, alternating.
     pub(crate) fields: Vec<Bytes>,
 }
 
@@ -55,11 +55,11 @@ impl Found {
     }
 }
 
-/// What the group knows about an entry that was read.
+/// The state of an entry that was read, as the group stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) is_leased: bool,
-    /// How often it was delivered.
+    /// How often the entry was delivered.
     pub(crate) deliveries: u16,
 }
 

@@ -1,4 +1,4 @@
-//! What wakes an idle claim: two notifications and a recheck.
+//! How an idle claim wakes: by two notifications and a recheck.
 //!
 //! ```text
 //!  arrivals  XREADGROUP … ready … STREAMS Q >   any client's XADD, at once
@@ -17,11 +17,11 @@ use relq_redis::{Cmd, command};
 
 use crate::keys::{GROUP, Keys, READY};
 
-/// How long a waiting claim sleeps at most before it tries again, whatever notifications
-/// say. It bounds what a waiter's death at the wrong instant can cost.
+/// How long a waiting claim sleeps at most before it tries again, with or without a
+/// notification. It bounds the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// The command that hears of entries of normal priority.
+/// The blocking command that returns when an entry of normal priority is added.
 pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
     let mut cmd = command("XREADGROUP");
     cmd.arg("GROUP").arg(GROUP).arg(READY).arg("COUNT").arg(1);

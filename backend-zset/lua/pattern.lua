@@ -1,8 +1,9 @@
 -- How this pattern stores ready and leased jobs. Needs relq-redis's side_records.lua.
 
--- The rank of a ranked job. Each priority has a range of ranks, the most urgent first.
--- Within a range, ranks grow from the middle to both sides, in the order of the ready
--- jobs.
+-- Rank of a job in `ranked`, the score of its member. Each priority has its own range
+-- of ranks, and more urgent priorities have lower ranks. Within a range, a job that is
+-- added at the back gets a rank above all others, and a job that is added at the front
+-- a rank below them, starting in the middle.
 local RANKS = 2 ^ 44
 local NORMAL_RANKS = (9 - NORMAL) * RANKS
 

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Make a page of jobs ready whose lease has expired; bury those on their last attempt.
+-- Recover a page of jobs whose lease has expired: make them ready, or bury them if that
+-- was their last attempt.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] maximum number of jobs
@@ -14,8 +15,8 @@ local now_ms = server_ms()
 check_keys(keys)
 local counts = {requeued = 0, buried = 0}
 
--- From the last to the first, over all pages, so that the job whose lease ended first
--- is at the front of the queue in the end.
+-- Handle the leases from the last to the first, over all pages, so that the job whose
+-- lease expired first is at the front of the queue in the end.
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
 for i = 1, math.min(#overdue, page) do

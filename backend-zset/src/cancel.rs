@@ -1,8 +1,8 @@
 //! Ending a job that is ready or leased.
 //!
-//! Leased and ranked jobs are found by their id. A ready job of normal priority is one
-//! element among all in the list, and no index of them is kept: it is looked for from the
-//! newest on, page by page, so cancelling it costs a reading of the list.
+//! Leased and ranked jobs are found by their id. Ready jobs of normal priority are
+//! elements of one list without an index, so a cancel reads the list page by page, from
+//! the newest element on.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, JobState, Operation};

@@ -43,7 +43,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type ZsetQueue = RedisQueue<Zset>;
 
-/// How this backend keeps its jobs.
+/// The pattern of this backend: how it stores jobs.
 #[derive(Debug)]
 pub struct Zset {
     pub(crate) store: Store,
@@ -136,8 +136,8 @@ impl Pattern for Zset {
                 &glob,
             )
             .await?;
-        // Which of two claims in one microsecond came first is not kept: no server runs
-        // two scripts in one.
+        // The order of two claims in the same microsecond is not recorded. It does not
+        // matter: no server runs two scripts within one microsecond.
         leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));
         Ok(leases.into_iter().map(|(member, _)| member.into()).collect())
     }

@@ -19,7 +19,7 @@ enum Section {
 /// The first rank of jobs that come after those of normal priority: see `pattern.lua`.
 const NORMAL_RANKS: u64 = 4 << 44;
 
-/// Scheduled and dead jobs are on the bookkeeping.
+/// The bookkeeping stores scheduled and dead jobs, so they have no section here.
 fn sections(state: JobState) -> &'static [Section] {
     match state {
         JobState::Ready => {

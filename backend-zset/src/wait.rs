@@ -1,8 +1,8 @@
-//! What wakes an idle claim: two notifications and a recheck.
+//! How an idle claim wakes: by two notifications and a recheck.
 //!
 //! ```text
 //!  arrivals  BLMOVE Q {Q}:handed RIGHT LEFT   any client's LPUSH, at once
-//!  signals   BLPOP {Q}:wake                   what is not pushed onto Q: other
+//!  signals   BLPOP {Q}:wake                   jobs not pushed onto Q: other
 //!                                             priorities, an earlier due time, resume
 //! ```
 //!
@@ -17,15 +17,15 @@ use relq_redis::{Cmd, command};
 
 use crate::keys::Keys;
 
-/// How long a waiting claim sleeps at most before it tries again, whatever notifications
-/// say. It bounds what a waiter's death at the wrong instant can cost.
+/// How long a waiting claim sleeps at most before it tries again, with or without a
+/// notification. It bounds the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// How many elements an unheard notification puts back at most: one for each waiter that
-/// may have moved one.
+/// The maximum number of elements that a notification without a listener puts back: one
+/// for each waiter that may have moved one.
 pub(crate) const PASS_ON: u32 = 1000;
 
-/// The command that hears of pushes.
+/// The blocking command that returns when a job is pushed.
 pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
     let mut cmd = command("BLMOVE");
     cmd.arg(&keys.ready).arg(&keys.handed).arg("RIGHT").arg("LEFT");

@@ -14,7 +14,7 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    /// Its name in the tables.
+    /// The contender's name in the tables.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Queue(queue) => queue.name(),
@@ -37,7 +37,7 @@ impl Contender {
         }
     }
 
-    /// Removes its data.
+    /// Removes the data of the contender.
     pub(crate) async fn clean_up(&mut self) -> CommandResult {
         match self {
             Self::Queue(queue) => queue.clean_up().await,

@@ -29,7 +29,7 @@ pub(crate) enum Many {
     Leased,
 }
 
-/// The cost of one job beside a number of other jobs.
+/// The cost of one more job while a number of other jobs wait or are leased.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Growth {
     pub(crate) backend: String,

@@ -1,4 +1,4 @@
-//! The page of measurements, and the charts beside it.
+//! The page of measurements and its charts.
 
 use std::{fmt::Write as _, fs, io, path::Path};
 
@@ -14,7 +14,7 @@ use crate::{
 /// The page's name in its folder.
 pub(crate) const FILE: &str = "measurements.md";
 
-/// The folder of its charts.
+/// The folder of the page's charts.
 const CHARTS: &str = "measurements";
 
 /// Text after this line is written by hand and kept.
@@ -46,14 +46,14 @@ fn draw(folder: &Path, results: &Results) -> io::Result<()> {
 fn page(results: &Results, command: &str) -> String {
     let mut page = format!(
         "# Measurements\n\n\
-         As printed by this command; `--release` matters:\n\n\
+         This command wrote this page. Without `--release` its figures are worse:\n\n\
          ```sh\ncargo run --release -p relq-bench -- {}\n```\n\n\
          Medians of {} repetitions, payloads of {} bytes. In each repetition every \
-         backend and the bare store did each workload in turn on the same server: \
-         *of raw* is the median of the ratios to the bare store within a repetition \
-         (of W5, of the times: smaller is better), and the figure to go by. Each job \
-         was counted: none was missing and none came twice, unless a line says \
-         void.\n\n{}\n",
+         backend and the bare store did each workload in turn on the same server. \
+         Compare the column *of raw*: the median of the ratios to the bare store \
+         within a repetition (for W5, of the times: smaller is better). Each job was \
+         counted: none was missing and none came twice, unless a line says void.\n\n\
+         {}\n",
         command,
         results.repetitions,
         results.payload,
@@ -141,8 +141,9 @@ fn row(page: &mut String, figures: &Figures) {
 fn growth(page: &mut String, results: &Results) {
     page.push_str(
         "## Growth\n\n\
-         One job pushed, claimed and finished, one after the other, beside so many \
-         that wait or are leased: microseconds a job (Redis CPU us a job).\n\n\
+         Jobs are pushed, claimed and finished one after the other, while this number \
+         of other jobs wait or are leased. Microseconds per job (Redis CPU us per \
+         job).\n\n\
          ![Beside waiting jobs](measurements/waiting.svg)\n\n\
          ![Beside leased jobs](measurements/leased.svg)\n\n",
     );
@@ -179,10 +180,10 @@ fn cost(growth: &Growth) -> String {
 
 fn at_rest(page: &mut String, results: &Results) {
     page.push_str(
-        "## At rest, and after a death\n\n\
-         Commands a second of an idle worker with 64 slots; and how long after its \
-         lease of one second a dead worker's last job (of 100) ran on another worker, \
-         whose reaper looks every second.\n\n\
+        "## Idle workers, and recovery after a death\n\n\
+         The commands per second of an idle worker with 64 slots. The time from the \
+         end of a dead worker's lease (one second) until the last of its 100 jobs ran \
+         on another worker, whose reaper runs every second.\n\n\
          | backend | idle commands/s | recovered, ms after the lease |\n|---|--:|--:|\n",
     );
     for at_rest in &results.at_rest {

@@ -22,10 +22,11 @@ use crate::{
     workload::{BATCH, CROWD, TASKS, Workload},
 };
 
-/// How long a worker gets no jobs before it counts as idle.
+/// The pause after which a new worker is idle.
 const FALLING_ASLEEP: Duration = Duration::from_millis(200);
 
-/// How long it gets no job between two jobs.
+/// The pause before each timed push, so that the worker is idle again when the job
+/// arrives.
 const NODDING_OFF: Duration = Duration::from_millis(2);
 
 /// If a drain takes longer than this, jobs are missing.

@@ -13,7 +13,7 @@ pub(crate) struct Sample {
     pub(crate) took: Duration,
     /// The delivery time of each job, if the workload measures it.
     pub(crate) latencies: Vec<Duration>,
-    /// What it cost the server, if there is one.
+    /// The cost for the server, if there is one.
     pub(crate) spent: Option<Spent>,
     /// Whether each job was handled once and none was missing; `None` if the workload
     /// handles no jobs.
@@ -32,7 +32,7 @@ impl Sample {
         Some(sorted[last * of_100 / 100].as_secs_f64() * 1e6)
     }
 
-    /// Its median latency, relative to that of `raw`.
+    /// The median latency of this run, relative to that of `raw`.
     fn median_of(&self, raw: &Self) -> Option<f64> {
         Some(self.percentile_us(50)? / raw.percentile_us(50)?)
     }
@@ -109,13 +109,13 @@ impl Figures {
     }
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest figure.
 fn spread(figures: &[f64]) -> Option<(f64, f64)> {
     let least = figures.iter().copied().reduce(f64::min);
     least.zip(figures.iter().copied().reduce(f64::max))
 }
 
-/// The middle one; of an even number the mean of the two in the middle.
+/// The middle figure, or the mean of the two in the middle.
 pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;

@@ -54,7 +54,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct Private {
     child: Child,
-    /// Its log, removed with it.
+    /// The folder of the server's log, which is removed with this value.
     _folder: TempDir,
 }
 
@@ -122,7 +122,7 @@ impl Server {
         conn.map_err(|error| failed(&error))
     }
 
-    /// Its name and version.
+    /// The server's name and version.
     pub(crate) async fn version(&self) -> CommandResult<String> {
         let info: String = redis::cmd("INFO")
             .arg("server")

@@ -43,7 +43,7 @@ impl Workload {
         Self::HandOver,
     ];
 
-    /// Its short name.
+    /// The workload's short name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PushOne => "W1",
@@ -56,7 +56,7 @@ impl Workload {
         }
     }
 
-    /// A short description.
+    /// A short description of the workload.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::PushOne => "push one",

@@ -25,7 +25,7 @@ fn bench(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// Its error output when it refuses its command line.
+/// The error output of the program when it refuses its command line.
 fn refusal(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let Output { status, stderr, .. } = bench(&folder, arguments).output().unwrap();

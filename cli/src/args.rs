@@ -39,7 +39,7 @@ URLs:
   zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
   zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
   processing-list+redis://…        a list for each worker; ?mode=shared, one for all
-  circular+redis://…               one list that turns; ?finish=lrem keeps it short
+  circular+redis://…               one rotating list; ?finish=lrem keeps it short
   stream+redis://…                 a stream and its consumer group
   keyspace+redis://HOST/DATABASE   each job a key of a database of its own
 

@@ -250,7 +250,8 @@ impl Demo {
     }
 }
 
-/// Purges a queue of the demo's own. On Redis its marker goes too, which a purge keeps.
+/// Purges a queue of the demo's own. On Redis, this also removes the queue's marker,
+/// which a purge keeps.
 async fn remove(url: &str, queue: &dyn Queue, name: &QueueName) -> CommandResult {
     queue.purge().await?;
     #[cfg(feature = "redis")]

@@ -9,7 +9,7 @@ use crate::{args::Target, failure::CommandResult, output::Format};
 /// Jobs per call: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
-/// Make jobs ready whose worker died or that are due
+/// Make jobs of dead workers and due jobs ready
 ///
 /// Every worker does this by itself. The command is useful when no worker runs.
 #[derive(clap::Args, Debug)]

@@ -1,4 +1,4 @@
-//! What it costs the proxy to read what passes it, without a server.
+//! The cost of parsing the commands and replies that pass the proxy, without a server.
 //!
 //! ```sh
 //! cargo bench -p relq-conformance
@@ -19,7 +19,7 @@ fn requests() -> Vec<u8> {
     push.repeat(COMMANDS).into_bytes()
 }
 
-/// What a claim answers: numbers, and entries.
+/// The reply to a claim: numbers, and entries.
 fn replies() -> Vec<u8> {
     let entry = format!("$285\r\n{}\r\n", "x".repeat(285));
     format!("*4\r\n$16\r\n1795176978840519\r\n:0\r\n:-1\r\n{entry}")

@@ -84,8 +84,9 @@
 //! pushes. Jobs that return come first (`Fifo`), or wait their turn (`Rotating`).
 //! Without a declared order, the cases of order are listed as unsupported, and each job
 //! must come once. Where one heartbeat extends all leases of a worker, no job has a
-//! lease of its own, and a job that the heartbeat does not name is given back. Where a
-//! ring must go round, a claim may find fewer jobs than there are, for one full round.
+//! lease of its own, and a job that the heartbeat does not name is given back. On a
+//! ring, a claim may find fewer jobs than there are until the ring has made one full
+//! rotation.
 //!
 //! # Time
 //!

@@ -23,7 +23,7 @@ pub trait Subject: Send + Sync + 'static {
     /// backend.
     ///
     /// # Errors
-    /// Those of the backend's own constructor.
+    /// The errors of the backend's own constructor.
     async fn connect(
         &self,
         endpoint: &str,

@@ -21,7 +21,7 @@ fn each_batch_completes_once_on_sqlite() {
     soak("sqlite");
 }
 
-/// The same on a Redis stream.
+/// B1, B2, B3, B4, B5, B10: the same promise on a Redis stream.
 #[test]
 fn each_batch_completes_once_on_stream() {
     soak("stream");

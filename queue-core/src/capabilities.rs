@@ -1,4 +1,4 @@
-//! What a backend supports, and the checks that follow from it.
+//! The options that a backend supports, and the checks that follow from them.
 
 use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
@@ -22,7 +22,7 @@ pub enum Capability {
     Unique,
     /// Expiry (R17).
     Expiry,
-    /// A claim that waits is woken by a push; without it, it polls.
+    /// A push wakes a waiting claim. A backend without this option polls instead.
     BlockingWait,
     /// Works on Redis Cluster: all keys of a queue share one slot.
     Cluster,
@@ -114,7 +114,7 @@ pub struct Capabilities {
     pub lease_scope: LeaseScope,
     /// When a dead worker's job comes back.
     pub recovery: RecoveryBound,
-    /// Its limits.
+    /// The limits of the backend.
     pub limits: Limits,
 }
 

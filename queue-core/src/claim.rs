@@ -1,4 +1,4 @@
-//! What a worker sends with a claim, and what it receives.
+//! The data that a worker sends with a claim, and the data that it receives.
 
 use std::{
     fmt,
@@ -154,11 +154,11 @@ pub struct Delivery {
     pub lease: Duration,
     /// Deliveries before the job is buried.
     pub max_attempts: NonZeroU16,
-    /// Its priority.
+    /// The job's priority.
     pub priority: Priority,
-    /// Its headers.
+    /// The job's headers.
     pub headers: Headers,
-    /// The batch that it is a piece of, if it is one.
+    /// The batch of the job, if the job is a piece.
     pub batch: Option<BatchId>,
 }
 
@@ -183,21 +183,21 @@ impl Delivery {
         self
     }
 
-    /// Sets its priority.
+    /// Sets the job's priority.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Sets its headers.
+    /// Sets the job's headers.
     #[must_use]
     pub fn headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
         self
     }
 
-    /// Makes it a piece of a batch.
+    /// Makes the job a piece of a batch.
     #[must_use]
     pub fn batch(mut self, batch: BatchId) -> Self {
         self.batch = Some(batch);

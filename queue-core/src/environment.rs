@@ -1,7 +1,7 @@
 //! The sources of time and randomness of a queue.
 //!
-//! Both are injected, so that a test suite can control them: every sleep, jitter, nonce
-//! and id of a backend or worker goes through an [`Environment`].
+//! Time and randomness are injected, so that a test suite can control them: every
+//! sleep, jitter, nonce and id of a backend or worker goes through an [`Environment`].
 
 use std::{
     fmt::{self, Debug},

@@ -151,7 +151,7 @@ pub enum Error {
     Invalid {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the request.
+        /// The problem with the request.
         reason: String,
     },
     /// The request uses an option that the backend does not support. Nothing was done.
@@ -162,7 +162,7 @@ pub enum Error {
         /// The option, in words.
         option: &'static str,
     },
-    /// There is no connection, or the store is temporarily unable to answer (starting
+    /// There is no connection, or the store is temporarily unable to respond (starting
     /// up, failing over, locked by another client for too long). Nothing was done.
     #[error("{at}: the store is unavailable")]
     Unavailable {
@@ -185,7 +185,7 @@ pub enum Error {
     Unreadable {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the reply.
+        /// The problem with the reply.
         source: BoxError,
     },
     /// The store has no memory or disk left. Nothing was done.
@@ -220,7 +220,7 @@ pub enum Error {
     Unusable {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the store.
+        /// The problem with the store.
         source: BoxError,
     },
     /// The server is of a kind that cannot hold a relq queue: a sentinel, or a cluster
@@ -230,7 +230,7 @@ pub enum Error {
     WrongServer {
         /// Where the error occurred.
         at: ErrorContext,
-        /// Which kind of server it is, and which one is needed.
+        /// The kind of the server, and the kind that is needed.
         source: BoxError,
     },
 }

@@ -104,7 +104,7 @@ pub trait ReliableQueueExt: ReliableQueue {
         self.settle_one(receipt, Disposition::Discard).await
     }
 
-    /// The job was not run: it goes back, and the attempt is not counted.
+    /// The job was not run: it goes back to the queue, and the attempt is not counted.
     ///
     /// # Errors
     /// As [`ReliableQueue::settle`].

@@ -1,4 +1,4 @@
-//! What a producer pushes: a payload and its options.
+//! The data that a producer pushes: a payload and its options.
 
 use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ macro_rules! checked_text {
             /// The most bytes of a name.
             pub const MAX_BYTES: usize = $max;
 
-            /// Checks `text` and takes it.
+            /// Creates the value from `text` if the text is valid.
             ///
             /// # Errors
             /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a
@@ -109,11 +109,11 @@ impl PushToken {
 pub struct Priority(u8);
 
 impl Priority {
-    /// The least urgent.
+    /// The least urgent priority.
     pub const LOWEST: Self = Self(0);
     /// The default priority of a job.
     pub const NORMAL: Self = Self(5);
-    /// The most urgent.
+    /// The most urgent priority.
     pub const HIGHEST: Self = Self(9);
 
     /// The priority of that level, or `None` above 9.
@@ -139,7 +139,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// What a push does when another job already holds the unique key.
+/// How a push treats a job whose unique key another job holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
     /// The holder does not change.
@@ -150,12 +150,12 @@ pub enum OnDuplicate {
     Reschedule,
 }
 
-/// A unique key and what to do when it is held.
+/// A unique key, and how a push treats a key that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique {
     /// The key.
     pub key: UniqueKey,
-    /// What happens to a push whose key is held.
+    /// How the push treats a key that is held.
     pub on_duplicate: OnDuplicate,
 }
 
@@ -183,7 +183,7 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there are none.
+    /// Whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -216,23 +216,23 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewJob {
-    /// Any bytes, delivered as they are (R2).
+    /// The payload: any bytes, which are delivered unchanged (R2).
     pub payload: Bytes,
     /// An id that the client made, so that a second push stores no second job (R4).
     pub id: Option<JobId>,
-    /// How long after the push it becomes ready (R14).
+    /// How long after the push the job becomes ready (R14).
     pub delay: Duration,
     /// How long after the push the job is buried if it was not delivered (R17).
     pub expires_in: Option<Duration>,
-    /// Its priority among the ready jobs (R15).
+    /// The job's priority among the ready jobs (R15).
     pub priority: Priority,
     /// A key that only one job may hold (R16).
     pub unique: Option<Unique>,
-    /// Deliveries before it is buried (R11).
+    /// Deliveries before the job is buried (R11).
     pub max_attempts: NonZeroU16,
     /// A lease length for this job, instead of the one that the worker asks for.
     pub lease: Option<Duration>,
-    /// Its headers.
+    /// The job's headers.
     pub headers: Headers,
 }
 
@@ -259,7 +259,7 @@ impl NewJob {
         self
     }
 
-    /// Makes it ready only after `delay`.
+    /// Makes the job ready only after `delay`.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
@@ -273,21 +273,21 @@ impl NewJob {
         self
     }
 
-    /// Sets its priority.
+    /// Sets the job's priority.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Binds it to a unique key. If another job holds the key, that job does not
+    /// Binds the job to a unique key. If another job holds the key, that job does not
     /// change.
     #[must_use]
     pub fn unique(self, key: UniqueKey) -> Self {
         self.unique_or(key, OnDuplicate::Keep)
     }
 
-    /// Binds it to a unique key and sets what happens when another job holds the key.
+    /// Binds the job to a unique key, and sets how a held key is treated.
     #[must_use]
     pub fn unique_or(mut self, key: UniqueKey, on_duplicate: OnDuplicate) -> Self {
         self.unique = Some(Unique { key, on_duplicate });

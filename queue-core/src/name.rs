@@ -55,7 +55,7 @@ impl QueueName {
     /// The longest name, in bytes.
     pub const MAX_BYTES: usize = 200;
 
-    /// Checks `name` and takes it.
+    /// Creates the value from `name` if the name is valid.
     ///
     /// # Errors
     /// When the name is empty, longer than [`Self::MAX_BYTES`], or holds braces or

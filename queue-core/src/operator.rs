@@ -136,28 +136,28 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobView {
-    /// Its id. A bare payload has none until it is leased (R20).
+    /// The job's id. A bare payload has none until it is leased (R20).
     pub id: Option<JobId>,
     /// The pushed payload.
     pub payload: Bytes,
     /// Deliveries so far, including the running one.
     pub attempt: u32,
-    /// Deliveries before it is buried.
+    /// Deliveries before the job is buried.
     pub max_attempts: NonZeroU16,
-    /// Its priority.
+    /// The job's priority.
     pub priority: Priority,
-    /// The unique key that it holds.
+    /// The unique key that the job holds.
     pub unique: Option<UniqueKey>,
     /// When the job is buried if it is still not delivered.
     pub expires_at: Option<Timestamp>,
-    /// Its headers.
+    /// The job's headers.
     pub headers: Headers,
-    /// The error of its last failed attempt.
+    /// The error of the job's last failed attempt.
     pub last_error: Option<String>,
-    /// The batch that it is a piece of. For a dead letter: the batch in which it died,
-    /// as long as the record of that batch exists.
+    /// The batch of the job, if the job is a piece. For a dead letter: the batch in
+    /// which it died, as long as the record of that batch exists.
     pub batch: Option<BatchId>,
-    /// Details of its state.
+    /// Details of the job's state.
     pub detail: StateDetail,
 }
 
@@ -196,7 +196,7 @@ pub enum StateDetail {
     Ready,
     /// A worker holds the job.
     Leased {
-        /// The worker that holds it.
+        /// The worker that holds the job.
         worker: WorkerId,
         /// When this state began.
         since: Timestamp,
@@ -242,7 +242,7 @@ pub enum Cancelled {
     NotFound,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
     /// The number of jobs checked.

@@ -13,7 +13,7 @@ pub enum Pushed {
     Duplicate {
         /// The existing job.
         existing: JobId,
-        /// What the two jobs have in common.
+        /// The property that both jobs have.
         by: DuplicateOf,
     },
 }
@@ -27,7 +27,7 @@ impl Pushed {
     }
 }
 
-/// What a duplicate has in common with the existing job.
+/// The property that makes a job a duplicate of an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateOf {
     /// The client-made id: the job exists, or ended less than five minutes ago (R4).
@@ -41,7 +41,7 @@ pub enum DuplicateOf {
 pub struct Settlement {
     /// Proof of the lease.
     pub receipt: Receipt,
-    /// What the store must do with the job.
+    /// The change that the store must make to the job.
     pub disposition: Disposition,
 }
 
@@ -55,7 +55,7 @@ impl Settlement {
 /// The longest error text that is kept with a job, in bytes; the rest is cut off.
 pub const MAX_ERROR_BYTES: usize = 4096;
 
-/// What the store must do with a job.
+/// The change that the store must make to a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
     /// The job succeeded and is removed (R8).

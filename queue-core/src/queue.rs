@@ -86,9 +86,9 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// received, to the front of the queue and without counting an attempt (R24).
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error>;
 
-    /// Makes up to `page` jobs ready whose lease has expired or that are due (R9),
-    /// continues unfinished work on batches (B5, B6, B7), and says whether there is
-    /// more.
+    /// Recovers up to `page` jobs: it makes jobs whose lease has expired and due jobs
+    /// ready (R9). It also continues unfinished work on batches (B5, B6, B7). The
+    /// result says whether there is more.
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error>;
 
     /// Another queue on the same store that shares no connection with this one. Its

@@ -29,7 +29,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// All zero and not paused; a backend fills in the rest.
+    /// Stats in which all counts are zero and claims are not paused. A backend fills in
+    /// the rest.
     pub fn new() -> Self {
         Self::default()
     }

@@ -66,7 +66,7 @@ fn receipts() -> Vec<Receipt> {
     (0..BATCH).map(receipt).collect()
 }
 
-/// The same work that a worker does for each job that ends.
+/// Clones receipts, as a worker does for each job that ends.
 #[divan::bench(items_count = BATCH)]
 fn clone_receipts(bencher: Bencher) {
     let receipts = receipts();

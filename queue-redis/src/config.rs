@@ -108,7 +108,7 @@ impl RedisConfig {
     /// the reply and however slow the link.
     ///
     /// # Errors
-    /// When it is zero.
+    /// When the timeout is zero.
     pub fn response_timeout(self, timeout: Duration) -> Result<Self, InvalidTimeout> {
         let response_timeout = above_zero("response timeout", timeout)?;
         Ok(Self { response_timeout, ..self })
@@ -117,7 +117,7 @@ impl RedisConfig {
     /// Sets how long opening a connection may take.
     ///
     /// # Errors
-    /// When it is zero.
+    /// When the timeout is zero.
     pub fn connect_timeout(self, timeout: Duration) -> Result<Self, InvalidTimeout> {
         let connect_timeout = above_zero("connect timeout", timeout)?;
         Ok(Self { connect_timeout, ..self })

@@ -6,11 +6,11 @@
 //! fails, its error says that nothing was sent. relq never repeats a command by itself
 //! (R4, R21).
 //!
-//! A connection is driven by tasks of the runtime that opened it. A runtime whose
-//! threads are all blocked, or that nobody drives at the moment, delays its own calls
-//! only. A call never depends on the future of another call, because that future may be
-//! polled once and then kept: connecting is a task, and sending a command never waits
-//! for buffer space.
+//! A connection is driven by tasks of the runtime that opened it. If all threads of
+//! that runtime are blocked, or if no thread runs it at the moment, only its own calls
+//! are delayed. A call never depends on the future of another call, because that future
+//! may be polled once and then kept: connecting is a task, and sending a command never
+//! waits for buffer space.
 
 use std::{
     fmt, io,
@@ -300,7 +300,7 @@ impl Inner {
             return state;
         }
         let mut states = lock(&self.by_runtime);
-        // Drops the connections of runtimes that ended, too.
+        // This also drops the connections of runtimes that have ended.
         states.retain(|(_, state)| state.if_usable().is_some());
         if let Some((_, state)) = states.iter().find(|(id, _)| *id == runtime.id()) {
             return state.clone();
@@ -337,7 +337,8 @@ impl State {
     fn if_usable(&self) -> Option<Self> {
         let is_usable = match self {
             Self::Open(link) => link.is_open(),
-            // The connecting task also has a clone, until its runtime ends.
+            // The connecting task keeps a clone of this future until its runtime ends.
+            // A count of one means that the runtime has ended.
             Self::Connecting(outcome) => outcome.strong_count() > Some(1),
         };
         is_usable.then(|| self.clone())

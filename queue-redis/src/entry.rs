@@ -105,7 +105,7 @@ impl Entry {
     /// Reads an entry. The payload shares the memory of `element`.
     ///
     /// # Errors
-    /// When it does not follow the layout.
+    /// When the element does not follow the layout.
     pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
         let mut rest = element.clone();
         let Fixed { flags, priority, attempt, max_attempts } = Fixed::read(&mut rest)?;
@@ -257,7 +257,8 @@ fn put_fixed(
     out.put_u16(max_attempts.get());
 }
 
-/// Ids and unique keys are shorter than 256 bytes by their types.
+/// Writes a text of at most 255 bytes after its length. The types of ids and unique
+/// keys ensure that limit.
 fn put_short(out: &mut Vec<u8>, text: &str) {
     out.put_u8(u8::try_from(text.len()).expect("ids and keys have up to 255 bytes"));
     out.extend_from_slice(text.as_bytes());

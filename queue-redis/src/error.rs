@@ -1,5 +1,5 @@
-//! What a failed command means for the caller: whether it happened, and whether a retry
-//! is safe.
+//! Turns the failure of a command into an error that tells the caller whether the
+//! command happened, and whether a retry is safe.
 
 use std::fmt;
 
@@ -111,7 +111,8 @@ fn explained(words: &'static str, source: RedisError) -> BoxError {
     Box::new(Explained { words, source })
 }
 
-/// The error of a queue that another backend owns keeps the text that was made for it.
+/// If another backend owns the queue, the error keeps the text that `owner.rs` made for
+/// it.
 fn refused(at: ErrorContext, error: RedisError) -> Error {
     match error.detail() {
         Some(why) if error.to_string().starts_with(REFUSED) => {

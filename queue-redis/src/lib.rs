@@ -1,9 +1,10 @@
-//! What the Redis backends of relq share: a connection that heals, scripts, keys,
-//! the entry codec, errors that say what happened, two ways of waiting, and the queue
-//! that all this makes of a pattern.
+//! The parts that the Redis backends of relq share: a connection that reconnects by
+//! itself, scripts, keys, the entry codec, errors that say whether a command happened,
+//! two ways of waiting, and a queue that is built from a pattern.
 //!
-//! Backends reach Redis through this crate only. A backend is a [`Pattern`](pattern::Pattern):
-//! how it keeps ready and leased jobs. [`RedisQueue`] is the rest.
+//! Backends reach Redis through this crate only. A backend is a
+//! [`Pattern`](pattern::Pattern), which defines how ready and leased jobs are stored.
+//! [`RedisQueue`] does the rest.
 
 pub mod bookkeeping;
 mod config;

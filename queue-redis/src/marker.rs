@@ -7,7 +7,7 @@
 //!                           '-- format of the keys
 //! ```
 //!
-//! The marker is written before the first write to a queue and stays until someone
+//! The marker is written before the first write to a queue and stays until a client
 //! deletes the key. A relq that finds a newer format, or an option that it does not
 //! know, refuses to use the queue. So later versions may store keys in another way.
 

@@ -13,7 +13,7 @@ const CHANGE: &str = include_str!("../lua/marker/change.lua");
 /// Number of the server's keys that one page of queues scans.
 const PAGE: u32 = 1000;
 
-/// What was found of a queue.
+/// The state of a queue's marker and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// A marker, and the queue's URL according to it.

@@ -170,8 +170,8 @@ impl Owner {
         cmd
     }
 
-    /// The keys that name the owner, then all others that relq's queues may have, but for
-    /// the one that any client pushes to.
+    /// All keys that relq's queues may have, the keys that name the owner first. The
+    /// producer's key is left out, because any client pushes to it.
     fn all_keys(&self) -> Vec<String> {
         let own = self.ownership().into_iter().map(|(key, _)| key);
         let others = layout::parts().into_iter().map(|part| self.keys.part(part));
@@ -262,7 +262,7 @@ impl Owner {
         )
     }
 
-    /// The command with which a user has the marker written for this backend.
+    /// The command that a user runs to mark the queue for this backend.
     fn command_to_set(&self, config: &RedisConfig) -> String {
         let queue = quoted(&self.keys.producer());
         let url = quoted(&config.url_of(&self.marker()));

@@ -26,7 +26,7 @@ pub enum PartialEffect {
 }
 
 impl PartialEffect {
-    /// From the results of commands that change the store if they succeed.
+    /// Collects the results of commands that change the store if they succeed.
     pub fn of<T>(answers: &[Result<T, Error>]) -> Self {
         let mut partial = Self::default();
         answers.iter().for_each(|answer| partial.add(answer));

@@ -1,18 +1,20 @@
-//! What a pattern supplies, and what it gets.
+//! How to write a backend on Redis: the parts that a pattern supplies, and the queue
+//! that it gets.
 //!
-//! A backend on Redis is a *pattern*: a way to keep ready and leased jobs in Redis. The
-//! rest is the same in all of them and stands in [`RedisQueue`].
+//! A backend on Redis is a *pattern*: a way to store ready and leased jobs in Redis.
+//! All patterns share the rest, which is in [`RedisQueue`].
 //!
 //! ```text
-//!  ReliableQueue, Operator        what workers and operators call
+//!  ReliableQueue, Operator   the calls of workers and operators
 //!         |
-//!   RedisQueue<P>                 the order of steps, batches of calls, errors of many
-//!         |                       commands as one (R21), waiting, recovery of the bookkeeping
-//!     P: Pattern                  where ready and leased jobs are
+//!   RedisQueue<P>            the order of steps, batches of calls, one
+//!         |                  error for several commands (R21), waiting,
+//!         |                  recovery of the bookkeeping
+//!     P: Pattern             where ready and leased jobs are stored
 //!         |
-//!     Bookkeeping                 scheduled and dead jobs, unique keys, ids, tokens
-//!         |
-//!     Conn                        a connection that heals
+//!     Bookkeeping            scheduled and dead jobs, unique keys, ids,
+//!         |                  tokens
+//!     Conn                   a connection that reconnects by itself
 //! ```
 //!
 //! # What a pattern supplies
@@ -28,28 +30,30 @@
 //! a default that fits most patterns. A pattern overrides them when jobs have keys of
 //! their own, when something follows the end of a job, or when it has batches.
 //!
-//! A lease has two forms. A receipt carries its *token*, and no two leases share one (R7).
-//! Scripts take the *lease*, which [`Pattern::lease`] makes of the token and the job's id.
+//! A lease has two forms. A receipt carries its *token*, and no two leases share a
+//! token (R7). Scripts take the *lease*, which [`Pattern::lease`] builds from the token
+//! and the job's id.
 //!
 //! # What a pattern gets
 //!
-//! With `pub type MyQueue = RedisQueue<MyPattern>` it has:
+//! `pub type MyQueue = RedisQueue<MyPattern>` is a queue with:
 //!
 //! * `MyQueue::connect(config, queue)`, which refuses the queue of another backend (R25)
 //!   and loads the scripts;
 //! * all of [`ReliableQueue`](relq_core::ReliableQueue) and
-//!   [`Operator`](relq_core::Operator): limits are checked before anything is sent, calls
-//!   that belong together share a round trip, and a call of which one command was done and
-//!   another refused says so;
-//! * claims that promote what is due, bury what cannot be delivered, and wait: woken by a
-//!   notification, at the next due time, and at the latest after
+//!   [`Operator`](relq_core::Operator): limits are checked before anything is sent,
+//!   calls that belong together share a round trip, and a call of several commands says
+//!   so if one was done and another was refused;
+//! * claims that promote due jobs, bury jobs that cannot be delivered, and wait. A wait
+//!   ends at a notification, at the next due time, or at the latest after
 //!   [`Capabilities::lateness`](relq_core::Capabilities::lateness).
 //!
 //! # What a pattern must keep
 //!
 //! A future may be dropped at every `await` (R22). So each step that moves a job is one
-//! script or one command, and what a pattern remembers in memory between two steps is only
-//! a hint. The suite `relq-conformance` judges a pattern as it judges any other backend.
+//! script or one command, and the state that a pattern keeps in memory between two
+//! steps is only a hint. The suite `relq-conformance` judges a pattern like any other
+//! backend.
 
 use std::time::Duration;
 
@@ -69,52 +73,55 @@ use crate::{
 
 pub use crate::queue::{BatchPattern, cancel_leased, deliver};
 
-/// What a queue of a pattern is opened with.
+/// The configuration with which a queue of a pattern is opened.
 pub trait PatternConfig: Clone + Send + Sync + 'static {
-    /// Where the server is, and the backend as the owner of that queue (R25).
+    /// The server's address, and the backend as the owner of that queue (R25).
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner);
 }
 
-/// A way to keep ready and leased jobs in Redis. The [module](self) says what a pattern
-/// supplies and what it gets.
+/// A way to store ready and leased jobs in Redis. The [module](self) lists the parts
+/// that a pattern supplies and the queue that it gets.
 #[async_trait]
 pub trait Pattern: Sized + Send + Sync + 'static {
-    /// What its queues are opened with.
+    /// The configuration with which its queues are opened.
     type Config: PatternConfig;
 
-    /// What one claim remembers from one try to the next; `()` in most patterns.
+    /// The state that one claim keeps from one try to the next; `()` in most patterns.
     type ClaimState: Default + Send;
 
     /// The name of the queue's type, as `Debug` shows it.
     const QUEUE: &'static str;
 
-    /// What the backend supports and declares.
+    /// The options and declarations of the backend.
     fn capabilities() -> &'static Capabilities;
 
-    /// All scripts that its queues may send, the bookkeeping's included.
+    /// All scripts that its queues may send, including the bookkeeping's.
     fn scripts() -> Vec<&'static Script>;
 
-    /// The pattern on one queue. Nothing is sent yet.
+    /// Creates the pattern for one queue. Sends nothing.
     fn new(conn: Conn, queue: QueueName, config: &Self::Config) -> Self;
 
     /// The bookkeeping of the queue, with the keys that `pattern.lua` binds.
     fn bookkeeping(&self) -> &Bookkeeping;
 
-    /// Stores plain jobs by the pattern's own producer command, all or none (R5), and
-    /// answers whether they are stored. If not, the bookkeeping's push script stores them.
+    /// Stores plain jobs by the pattern's own producer command, all or none (R5).
+    /// Returns whether they are stored. If not, the bookkeeping's push script stores
+    /// them.
     ///
     /// # Errors
-    /// Those of the command; so with all calls here.
+    /// The errors of the command. The same holds for all calls of this trait.
     async fn append(&self, ids: &[JobId], entries: Vec<Vec<u8>>)
     -> Result<bool, Error>;
 
     /// Leases up to `ask.max` ready jobs without waiting. `ask.max` is at most
     /// [`Limits::max_jobs_per_call`](relq_core::Limits::max_jobs_per_call).
     ///
-    /// The pattern hands what it leased to [`deliver`], which makes deliveries of it.
+    /// The pattern passes the leased jobs to [`deliver`], which turns them into
+    /// deliveries.
     ///
     /// # Errors
-    /// Those of the commands, for all of `parts`, to which it adds what it changes.
+    /// The errors of the commands, as errors of the whole call: `parts` has the effect
+    /// of the earlier commands, and `try_claim` adds its own.
     async fn try_claim(
         &self,
         ask: &ClaimRequest,
@@ -122,151 +129,152 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error>;
 
-    /// The lease as scripts take it, by its token and the id of its job.
+    /// Builds the lease, as scripts take it, from its token and the id of its job.
     fn lease(token: &Bytes, id: &[u8]) -> Vec<u8>;
 
-    /// Whether ending the job of that token touches more than the job itself: a unique
-    /// key, an id to remember, an earlier failure.
+    /// Whether ending the job with this token touches more than the job itself: a
+    /// unique key, an id to remember, an earlier failure.
     fn has_side_records(token: &Bytes) -> bool;
 
-    /// Ends jobs, and answers the positions of the lost leases.
+    /// Ends jobs. Returns the positions of the lost leases.
     async fn finish(
         &self,
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error>;
 
-    /// Lets leases run for `lease` from now. There is at least one.
+    /// Extends leases to `lease` from now. `held` has at least one.
     async fn heartbeat(&self, held: &[Receipt], lease: Duration)
     -> Result<Beat, Error>;
 
-    /// All leases of a worker, as scripts take them, the one held longest first.
+    /// All leases of a worker, as scripts take them. The lease that was held longest
+    /// comes first.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error>;
 
-    /// Recovers up to `page` jobs whose lease has ended. The bookkeeping's part of a recovery
-    /// is sent beside it.
+    /// Recovers up to `page` jobs whose lease has expired. The bookkeeping's part of
+    /// the recovery is sent at the same time.
     async fn recover(&self, page: u32) -> Result<Recovered, Error>;
 
-    /// The command that answers once a ready job is there, blocks for `block` at most, and
-    /// takes no job from anybody; `None` in a pattern whose producer command notifies
-    /// waiting claims itself.
+    /// The command that returns when a job is ready. It blocks for at most `block`, and
+    /// takes no job away from other clients. `None` for a pattern whose producer
+    /// command notifies waiting claims itself.
     fn arrivals(&self, block: Duration) -> Option<Cmd>;
 
-    /// Makes another worker hear a notification that found no waiting claim here.
+    /// Passes a notification that found no waiting claim here on to another worker.
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error>;
 
-    /// The figures (R23).
+    /// Counts the jobs in each state (R23).
     async fn stats(&self) -> Result<Stats, Error>;
 
-    /// A page of the jobs that are ready or leased. The others are on the bookkeeping.
+    /// Returns a page of the ready or leased jobs. The bookkeeping returns the pages of
+    /// the other states.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
-    /// Ends a job that is ready or leased, and answers which of the two it was; `None`
-    /// when it was not found. Leased jobs are ended by
-    /// [`cancel_leased`].
+    /// Ends a ready or leased job. Returns its earlier state, or `None` if no such job
+    /// was found. Call [`cancel_leased`] for leased jobs.
     async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error>;
 
-    /// Removes every job of the queue, and answers how many there were.
+    /// Removes every job of the queue. Returns how many there were.
     async fn purge(&self) -> Result<u64, Error>;
 
-    /// Notes in `seen` every ready and leased job, and what is wrong with them. The order
-    /// is that in which a job moves.
+    /// Adds every ready and leased job to `seen`, and every problem with them. Visits
+    /// the keys in the order in which a job moves between them.
     async fn audit_jobs(&self, seen: &mut Seen) -> Result<(), Error>;
 
-    /// Gives back all that a leaving worker holds, uncounted and to the front (R24).
-    /// `leases` are those of [`leases_of`](Self::leases_of).
+    /// Gives back all jobs of a released worker, uncounted and to the front (R24).
+    /// `leases` is the result of [`leases_of`](Self::leases_of).
     async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
         queue::give_back_all(self, &leases).await
     }
 
-    /// Refuses a server on which the pattern cannot work. Called once the scripts are
+    /// Refuses a server on which the pattern cannot work. Called after the scripts are
     /// loaded.
     async fn check_server(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Rewords an error of opening a queue, where the pattern knows its cause better.
+    /// Replaces an error of opening a queue by a clearer one, if the pattern knows the
+    /// cause.
     fn explain(error: Error) -> Error {
         error
     }
 
-    /// The keys of that job alone which a script of the bookkeeping has to be told, behind the
-    /// keys of the pattern; none where jobs are elements of shared keys.
+    /// The keys that belong to this job alone. A script of the bookkeeping gets them
+    /// after the pattern's keys. Empty if jobs are elements of shared keys.
     fn job_keys(_job: JobRef<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    /// A notification woke a waiting claim.
+    /// Called when a notification has woken a waiting claim.
     fn on_notified(&self) {}
 
-    /// Whether something follows the end of the job of that lease, as a batch completes
+    /// Whether work follows the end of this lease's job: for example, a batch completes
     /// with its last piece. `lease` is a token, or a lease as scripts take it.
     fn has_follow_up(_lease: &[u8]) -> bool {
         false
     }
 
-    /// Carries out what follows the end of jobs, after the calls that end them were sent.
-    /// What fails here is left to [`recover`](Self::recover).
+    /// Does the work that follows the end of jobs. It is called after the calls that
+    /// end them were sent. Work that fails here is left to [`recover`](Self::recover).
     async fn follow_up(&self, _operation: Operation) {}
 
-    /// The queue with its batches, in a pattern that is a
-    /// [`BatchPattern`].
+    /// The queue with its batches, if the pattern is a [`BatchPattern`].
     fn batch_queue(_queue: &RedisQueue<Self>) -> Option<&dyn BatchQueue> {
         None
     }
 }
 
-/// What a claim script leased.
+/// The result of a claim script.
 #[derive(Debug)]
 pub struct Claimed {
     /// The time of the claim, by the server's clock.
     pub now: Timestamp,
-    /// What was leased, in the order of delivery.
+    /// The leased jobs, in the order of delivery.
     pub jobs: Vec<LeasedJob>,
-    /// What ends the wait of a claim that gets nothing.
+    /// The events that end the wait if the claim leased nothing.
     pub wake: WakeConditions,
-    /// Whether there are scheduled jobs to be promoted now.
+    /// Whether scheduled jobs are due and must be promoted now.
     pub is_due: bool,
-    /// Whether the call has changed something.
+    /// Whether the call has changed anything.
     pub is_changed: bool,
-    /// Whether, without deliveries, another try may find some at once.
+    /// Whether a second try may find jobs at once if this one leased none.
     pub goes_on: bool,
 }
 
 /// A job as a claim script leased it.
 #[derive(Debug)]
 pub struct LeasedJob {
-    /// The token of its lease.
+    /// The token of the job's lease.
     pub token: Bytes,
-    /// Its entry.
+    /// The job's entry.
     pub entry: Bytes,
-    /// Which delivery of the job this is.
+    /// How to find the number of this delivery.
     pub attempt: Attempt,
 }
 
-/// How a pattern counts the delivery under way.
+/// How a pattern counts the running delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// The entry counts it already.
+    /// The entry already counts the running delivery.
     InEntry,
-    /// The entry counts those before it.
+    /// The entry counts the earlier deliveries only.
     AfterEntry,
-    /// The pattern counts by itself: it is this one.
+    /// The pattern counts deliveries outside the entry. This is the number.
     Number(u16),
 }
 
-/// What ends the wait of a claim that found nothing, beside a signal of the bookkeeping and the
-/// claim's own deadline.
+/// The events that end the wait of a claim that found nothing, in addition to a signal
+/// of the bookkeeping and the claim's own deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeConditions {
-    /// When something is due or ends next.
+    /// How long until the next job is due, or until the next lease ends.
     pub next_in: Option<Duration>,
     /// Whether an arrival is a reason to try again.
     pub on_arrival: bool,
 }
 
 impl From<WaitHint> for WakeConditions {
-    /// While the queue is paused, nothing but a signal is a reason to try again.
+    /// While the queue is paused, only a signal is a reason to try again.
     fn from(WaitHint { is_paused, due_in }: WaitHint) -> Self {
         Self { next_in: due_in.filter(|_| !is_paused), on_arrival: !is_paused }
     }
@@ -275,19 +283,20 @@ impl From<WaitHint> for WakeConditions {
 /// How a waiting claim is woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notification {
-    /// By the pattern's own command: any client has made a job ready.
+    /// The pattern's own command returned: a client has made a job ready.
     Arrival,
-    /// By a token in the bookkeeping's list `wake`, which scripts leave there.
+    /// A script has left a token in the bookkeeping's list `wake`.
     Signal,
 }
 
-/// A job that a script of the bookkeeping is told of, by what the script does with it.
+/// A job whose keys a script of the bookkeeping needs, by what the script does with the
+/// job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobRef<'a> {
-    /// It is stored.
+    /// The job is stored.
     Pushed(&'a JobId),
-    /// It is held by that lease, and fails, is buried or is cancelled.
+    /// The job is held by that lease. It fails, is buried or is cancelled.
     Leased(&'a [u8]),
-    /// It is held by that lease, and becomes ready again.
+    /// The job is held by that lease. It becomes ready again.
     GivenBack(&'a [u8]),
 }

@@ -1,4 +1,4 @@
-//! Pruning a library: a script is sent with only those functions that it uses.
+//! Pruning a library: a script is sent with only those library functions that it uses.
 //!
 //! At each call the server runs a script from its first line, and creates every
 //! function that is defined there. Creating a library of thirty functions costs more

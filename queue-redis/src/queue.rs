@@ -1,4 +1,5 @@
-//! The queue that a pattern makes: all that is the same on any of them.
+//! The queue that is built from a pattern: the parts that are the same for all
+//! patterns.
 
 mod batch;
 mod claim;
@@ -29,7 +30,7 @@ pub use claim::deliver;
 pub use operator::cancel_leased;
 pub(crate) use settle::give_back_all;
 
-/// A queue on Redis that keeps its jobs by a [`Pattern`].
+/// A queue on Redis that stores its jobs by a [`Pattern`].
 ///
 /// Cheap to share: put it in an [`Arc`].
 pub struct RedisQueue<P: Pattern> {
@@ -44,8 +45,8 @@ impl<P: Pattern> RedisQueue<P> {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
-    /// older than 7.0, a database that does not exist, a queue of another backend, or
-    /// whatever else the pattern refuses.
+    /// older than 7.0, a database that does not exist, a queue of another backend, or a
+    /// server that the pattern refuses for a reason of its own.
     pub async fn connect(config: P::Config, queue: QueueName) -> Result<Self, Error> {
         let (redis, owner) = config.clone().owner(queue.clone());
         let conn = Conn::open_queue(owner, redis).await.map_err(P::explain)?;
@@ -99,8 +100,8 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         bookkeeping::claim(self, ask).await
     }
 
-    /// What follows the end of the jobs is sent right behind the settlements, in the same
-    /// round trip.
+    /// The work that follows the end of the jobs is sent directly behind the
+    /// settlements, in the same round trip.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         P::capabilities().check_batch(Operation::Settle, done.len())?;
         let follow_up = async {
@@ -112,8 +113,8 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         tokio::join!(biased; settling, follow_up).0
     }
 
-    /// Where the pattern claims by more than one call, all but the first need round trips
-    /// of their own.
+    /// If the pattern claims by several calls, only the first one shares the round trip
+    /// of the settlements.
     async fn settle_and_claim(
         &self,
         done: &[Settlement],
@@ -135,7 +136,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         }
         let beat = self.pattern.heartbeat(held, lease).await?;
         let answers = beat.answers(held.len());
-        // Of a job that was cancelled, this call is the end.
+        // A piece of a cancelled batch ends in this call, which may complete its batch.
         if answers.contains(&Extended::Cancelled) {
             self.pattern.follow_up(Operation::Extend).await;
         }
@@ -176,7 +177,7 @@ impl<P: Pattern> fmt::Debug for RedisQueue<P> {
     }
 }
 
-/// The bookkeeping with the keys of these jobs, for one call.
+/// The bookkeeping with the additional keys of these jobs, for one call.
 fn bookkeeping_with<'p, 'j, P: Pattern>(
     pattern: &'p P,
     jobs: impl Iterator<Item = JobRef<'j>>,

@@ -2,9 +2,8 @@
 //! result.
 //!
 //! On the shared connection such a command would delay all calls behind it. Here one
-//! call is sent behind it on purpose: the server runs that call at the moment in which
-//! it answers the blocking command, so that the waiter needs one round trip and not
-//! two.
+//! call is sent behind it on purpose: the server runs that call as soon as the blocking
+//! command has returned, so the waiter needs one round trip and not two.
 
 use std::{fmt, time::Duration};
 

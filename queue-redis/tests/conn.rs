@@ -55,8 +55,8 @@ async fn calls_to_a_silent_server_time_out_together() {
     assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// R21: a reply that arrived in time counts, even if no task could read it in time:
-/// here one handler keeps the only thread busy until the call's time limit has passed.
+/// R21: a reply that arrived in time counts, even if no task could read it in time.
+/// Here one handler keeps the only thread busy until the call's time limit has passed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_that_lay_unread_counts() {
     let server = Server::start();

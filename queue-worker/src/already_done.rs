@@ -1,4 +1,5 @@
-//! The application's own check whether a job was done before.
+//! The application's own check whether an earlier attempt has already done a job's
+//! work.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 

@@ -24,7 +24,7 @@ pub(crate) struct Backoff {
     what: &'static str,
     environment: Environment,
     failures: u32,
-    /// When the failures began that only a person can repair.
+    /// When the failures that only a person can repair began.
     needs_help_since: Option<Duration>,
     pause: Option<Sleep>,
 }
@@ -59,7 +59,7 @@ impl Backoff {
     }
 
     /// A call failed: begins a pause, drawn between half its length and the whole.
-    /// Returns its length.
+    /// Returns the length of the pause.
     pub(crate) fn failed(&mut self, error: &Error) -> Duration {
         if self.failures == 0 && !error.needs_help() {
             let (what, error) = (self.what, error.full_message());

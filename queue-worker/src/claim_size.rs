@@ -43,12 +43,12 @@ pub(crate) struct Sent {
     pub(crate) wait: Duration,
 }
 
-/// What the worker does with a job whose lease may have expired before it was started.
+/// How the worker handles a job whose lease may have expired before it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// It is given back, and the attempt is not counted.
+    /// The job is given back, and the attempt is not counted.
     GiveBack,
-    /// It is retried, and the attempt counts.
+    /// The job is retried, and the attempt counts.
     Retry,
 }
 
@@ -111,7 +111,7 @@ impl ClaimSize {
         Late::GiveBack
     }
 
-    /// Notes that a late job is to be given back. Returns what to do with it.
+    /// Notes that a late job must be given back. Returns how to handle it.
     pub(crate) fn give_back(&mut self, job: &JobId) -> Late {
         let times = self.given_back.iter().filter(|id| *id == job).count();
         if times >= GIVEN_BACK_AT_MOST {

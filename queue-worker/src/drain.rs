@@ -112,12 +112,16 @@ impl WorkerRelease {
     }
 
     async fn try_until_it_works(&self) {
-        let mut backoff = Backoff::new("leaving", self.environment.clone());
+        let mut backoff =
+            Backoff::new("releasing the worker", self.environment.clone());
         loop {
             match self.queue.release_worker(&self.worker).await {
                 Ok(released) => return self.progress.left(released.jobs),
                 Err(error) if error.retry_advice() == RetryAdvice::Never => {
-                    tracing::warn!(error = error.full_message(), "cannot leave");
+                    tracing::warn!(
+                        error = error.full_message(),
+                        "cannot release the worker"
+                    );
                     return;
                 }
                 Err(error) => backoff.failed(&error),

@@ -32,7 +32,7 @@ pub enum WorkerError {
     Claim(#[source] relq_core::Error),
     /// The store refused a settlement, heartbeat or recovery for so long that the
     /// worker gave up. A retry cannot help.
-    #[error("the store refuses what the worker needs")]
+    #[error("the store refuses a call that the worker needs")]
     Store(#[source] relq_core::Error),
     /// The queue is paused, so it does not become empty. This ends
     /// [`run_until_empty`](crate::Worker::run_until_empty). Jobs that the worker held

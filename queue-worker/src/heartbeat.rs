@@ -5,9 +5,9 @@
 //! heartbeat succeeds until a lease may have expired, the job is treated as lost,
 //! although the store did not report the loss.
 //!
-//! After a suspend of the machine, or a step of its wall clock, leases may seem expired
-//! that are still running. Then the thread asks the store at once. Leases that the
-//! store does not confirm in time are lost.
+//! After a suspend of the machine, or a step of its wall clock, running leases may seem
+//! expired. Then the thread asks the store at once. Leases that the store does not
+//! confirm in time are lost.
 
 use std::{future::pending, io, sync::Arc, thread, time::Duration};
 
@@ -55,8 +55,8 @@ impl Heartbeat {
         let (ready, started) = oneshot::channel();
         let beats = Beats::new(queue, worker, held, &settings, clock);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
-            // The caller does not make it, because a runtime must not be dropped inside
-            // another runtime.
+            // The thread builds this runtime itself. The caller runs in a runtime, and
+            // a runtime must not be dropped inside another one.
             match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     drop(ready.send(Ok(())));
@@ -178,7 +178,10 @@ impl Beats {
         let missed = self.clock.missed();
         if missed > self.missed {
             let slept = missed.saturating_sub(self.missed);
-            tracing::info!(?slept, "the machine slept, or its clock was set forward");
+            tracing::info!(
+                ?slept,
+                "the machine was suspended, or its clock set forward"
+            );
             self.missed = missed;
             let now = self.now();
             self.held.beat_all_by(now);
@@ -193,7 +196,7 @@ impl Beats {
         }
         self.held.expire(now).iter().for_each(|job| {
             let id = job.id();
-            tracing::warn!(%id, "no heartbeat got through: the lease may be over");
+            tracing::warn!(%id, "no heartbeat succeeded: the lease may have expired");
         });
     }
 

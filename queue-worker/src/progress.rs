@@ -9,7 +9,7 @@ use relq_core::Disposition;
 
 use crate::{JobContext, context::LeaseEnd};
 
-/// What a worker did with the jobs that it claimed.
+/// The results of the jobs that a worker claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Summary {

@@ -53,7 +53,7 @@ impl Reaper {
                 Ok(recovered) => {
                     self.backoff.is_over();
                     if recovered.requeued > 0 || recovered.buried > 0 {
-                        tracing::info!(?recovered, "recovered jobs of lost workers");
+                        tracing::info!(?recovered, "recovered jobs of dead workers");
                     }
                     if !recovered.more {
                         return Ok(recovered.next_in);

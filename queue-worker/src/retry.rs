@@ -109,7 +109,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the attempt and the draw, a delay is between floor and cap.
+        /// For any attempt and any random draw, a delay is between the floor and the
+        /// cap.
         #[test]
         fn a_delay_keeps_its_bounds(
             mut bounds in [durations(), durations(), durations()],

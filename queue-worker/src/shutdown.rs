@@ -103,7 +103,7 @@ async fn pass_on(
     second: CancellationToken,
 ) {
     signals.next().await;
-    tracing::info!("stopping; once more stops hard");
+    tracing::info!("stopping; a second request stops hard");
     first.cancel();
     signals.next().await;
     second.cancel();

@@ -9,7 +9,7 @@ pub enum ConnectError {
     UnknownScheme {
         /// The URL, without user, password and options.
         url: String,
-        /// The text before its first colon.
+        /// The text before the URL's first colon.
         scheme: Option<String>,
         /// The scheme or URL that the user probably meant.
         guess: Option<String>,
@@ -30,7 +30,7 @@ pub enum ConnectError {
     BadUrl {
         /// The URL, without user, password and options.
         url: String,
-        /// What is wrong with it.
+        /// The problem with the URL.
         reason: String,
     },
     /// The backend could not open the queue.

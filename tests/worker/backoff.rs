@@ -132,7 +132,8 @@ pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fix
     assert_eq!((summary.done, summary.lost), (2, 2));
 }
 
-/// A worker whose reaper died ends with that error; its jobs are given back.
+/// When its reaper dies, a worker ends with an error that says so. Its jobs are given
+/// back.
 pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
 
@@ -172,7 +173,8 @@ impl Clock for BreaksTheHeartbeat {
     }
 }
 
-/// A worker whose heartbeat died ends with that error before its leases expire.
+/// When its heartbeat dies, a worker ends with an error that says so, before its leases
+/// expire.
 pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
     let is_held = Arc::new(AtomicBool::new(false));
@@ -231,7 +233,8 @@ pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) 
     assert!(start.elapsed() >= GIVE_UP, "{:?}", start.elapsed());
 }
 
-/// R21: the same holds when claims wait for settlements that the store refuses.
+/// R21: a worker ends after the stated time if the store keeps refusing its
+/// settlements, for which its claims wait.
 pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixture) {
     fixture.push("refused").await;
     let locked =

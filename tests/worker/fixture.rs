@@ -22,7 +22,8 @@ use tokio::task::JoinHandle;
 /// A time limit that no test reaches when it succeeds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A lease that expires within a test, but not only because the machine is busy.
+/// A lease that expires within a test, and that is long enough not to expire because of
+/// a busy machine.
 pub(crate) const LEASE: Duration = Duration::from_millis(900);
 
 /// A queue on a store that no other test uses.
@@ -161,39 +162,39 @@ impl Running {
         Self { progress, stop, halt, task }
     }
 
-    /// Asks it to stop gracefully, and does not wait.
+    /// Asks the worker to stop gracefully, and does not wait.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.cancel();
     }
 
-    /// Asks it to stop hard, and does not wait.
+    /// Asks the worker to stop hard, and does not wait.
     pub(crate) fn halt(&self) {
         self.halt.cancel();
     }
 
-    /// Drops its future.
+    /// Drops the worker's future.
     pub(crate) async fn drop_future(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the worker ends by itself.
     pub(crate) async fn end(self) -> Result<Summary, WorkerError> {
         tokio::time::timeout(LIMIT, self.task).await.expect("the worker ends").unwrap()
     }
 
-    /// Stops it gracefully.
+    /// Stops the worker gracefully.
     pub(crate) async fn stop(self) -> Summary {
         self.ask_to_stop();
         self.end().await.unwrap()
     }
 
-    /// Waits until `handlers` handlers run.
+    /// Waits until `handlers` handlers of the worker run.
     pub(crate) async fn until_running(&self, handlers: u64) {
         eventually(|| self.progress.running() == handlers).await;
     }
 
-    /// Waits until `is_so` accepts its own counts.
+    /// Waits until `is_so` accepts the worker's own counts.
     pub(crate) async fn until(&self, is_so: impl Fn(&Summary) -> bool) {
         eventually(|| is_so(&self.progress.summary())).await;
     }

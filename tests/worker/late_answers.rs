@@ -90,8 +90,8 @@ pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
     assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
 }
 
-/// R6: the same holds after a suspend, when the worker's steady clock stopped and the
-/// store's clock did not.
+/// R6: a job whose lease expired during a suspend is not started. The worker's steady
+/// clock stopped meanwhile, and the store's clock did not.
 pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));

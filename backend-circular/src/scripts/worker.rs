@@ -16,11 +16,11 @@ use crate::{
     element::{InProcess, without_entry},
 };
 
-/// The maximum number of elements that one call of a script rotates or looks at. Other
-/// clients wait that long for the server.
+/// The maximum number of elements that one call of a script rotates or looks at. The
+/// server runs no other command meanwhile.
 pub(crate) const ROTATIONS: u32 = 1000;
 
-/// What a claim says of the ring.
+/// The result of a claim's look at the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     /// Claims are paused.
@@ -64,7 +64,7 @@ pub struct Rotated {
 }
 
 impl Rotated {
-    /// Adds another call; says whether a whole turn is still to be made.
+    /// Adds another call. Returns whether the calls have not made a whole rotation yet.
     fn goes_on(&mut self, next: Self) -> bool {
         self.elements += next.elements;
         self.of = next.of;

@@ -24,8 +24,8 @@ async fn what_is_done_is_dropped_by_the_next_idle_claim() {
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
-/// While jobs are in process, the ring has at most as many elements of ended jobs as of
-/// live ones.
+/// While jobs are in process, at most half of the ring's elements are those of ended
+/// jobs.
 #[tokio::test]
 async fn what_is_done_never_outnumbers_what_lives() {
     let server = Server::start();

@@ -5,7 +5,7 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// After someone deleted the ring, new pushes work, and a worker that still held a job
+/// After a client deleted the ring, new pushes work, and a worker that still held a job
 /// finds its lease lost.
 #[tokio::test]
 async fn a_deleted_ring_begins_anew() {
@@ -25,7 +25,8 @@ async fn a_deleted_ring_begins_anew() {
     assert_sound(&queue).await;
 }
 
-/// An element that someone removed leaves no mark behind once its lease has expired.
+/// An element that a client removed by hand leaves no mark behind once its lease has
+/// expired.
 #[tokio::test]
 async fn a_stolen_element_is_forgotten_in_time() {
     let server = Server::start();

@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
     pub(crate) foreign_keys: u64,
 }
 
-/// What a claim has leased so far. Some of these jobs may not be deliverable.
+/// The jobs that a claim has leased so far. Some of them may not be deliverable.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Taken {
     pub(crate) jobs: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Taken {
     pub(crate) is_full: bool,
 }
 
-/// What the pick script found.
+/// The result of the pick script.
 #[derive(Debug)]
 pub(crate) struct Picked {
     pub(crate) now_us: String,
@@ -68,7 +68,7 @@ pub(crate) struct Swept {
     pub(crate) items: Vec<Bytes>,
     /// Processing keys without a lease.
     pub(crate) orphans: Vec<Bytes>,
-    /// How many keys are foreign.
+    /// The number of foreign keys on the page.
     pub(crate) foreign_keys: u64,
     /// The names of some foreign keys.
     pub(crate) named: Vec<Bytes>,
@@ -82,7 +82,7 @@ pub(crate) struct Ask {
     pub(crate) processing: Bytes,
 }
 
-/// What the claim script leased.
+/// The result of the claim script.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     pub(crate) now: Timestamp,

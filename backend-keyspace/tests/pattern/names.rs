@@ -114,7 +114,8 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_sound(&queue).await;
 }
 
-/// R3: the second job of a long id gets an id of whole characters, wherever it is cut.
+/// R3: when two jobs have the same long id, the new id of the second one is never cut
+/// within a character.
 #[tokio::test]
 async fn a_long_id_set_again_is_cut_between_letters() {
     for before in 116..=121 {
@@ -233,7 +234,8 @@ async fn a_deleted_item_frees_its_key_and_its_id() {
     assert!(matches!(queue.push_one(bound()).await.unwrap(), Pushed::Stored(_)));
 }
 
-/// R16: the same for a job whose processing key is deleted, once its lease has expired.
+/// R16: a job whose processing key is deleted frees its unique key once its lease has
+/// expired.
 #[tokio::test]
 async fn a_deleted_processing_key_frees_its_key() {
     let server = Server::start();
@@ -302,7 +304,8 @@ async fn a_time_to_live_of_an_entry_ends_with_the_lease() {
     assert_eq!(say(&server, "TTL item_mine"), ":-1\r\n");
 }
 
-/// R1: nor does a time to live on a key that a client renamed and left behind.
+/// R1: a time to live on a key that a client renamed and left behind never ends the
+/// job.
 #[tokio::test]
 async fn a_time_to_live_of_a_stray_ends_with_its_adoption() {
     let server = Server::start();

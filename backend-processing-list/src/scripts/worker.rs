@@ -75,11 +75,11 @@ pub(crate) struct Taken<'a> {
     pub(crate) leases: &'a [Lease],
     /// Sessions whose lists are searched.
     pub(crate) sessions: &'a [Session],
-    /// Which of their jobs are taken.
+    /// Which jobs are taken from the lists and leases above.
     pub(crate) from: From,
 }
 
-/// Why jobs are taken back.
+/// Why jobs are taken back. This decides whether their attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     /// Their lease has expired. The attempt counts.

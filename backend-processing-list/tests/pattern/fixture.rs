@@ -164,7 +164,8 @@ pub(crate) fn list_of_the_worker(server: &Server) -> String {
     format!("{{q}}:w:{}", sessions[0])
 }
 
-/// Does what a blocking move does at the server, at a moment that the test chooses.
+/// Moves a job into a processing list, as the server does for a blocking move. The test
+/// chooses the moment.
 pub(crate) fn move_to(server: &Server, list: &str) {
     say(server, &[b"LMOVE", b"q", list.as_bytes(), b"RIGHT", b"LEFT"]);
 }

@@ -1,6 +1,5 @@
-//! Each of these broken backends is caught by a case of the suite or by a trap of the
-//! pattern's own. A broken backend is this one with a script changed on its way to the
-//! server.
+//! Mutants: this backend with a script that is changed on its way to the server. Each
+//! must be caught by a case of the suite, or by a function in `traps.rs`.
 
 use std::{
     io,
@@ -19,7 +18,7 @@ use crate::{
     traps,
 };
 
-/// This backend with these changes.
+/// A subject for the suite: this backend with these changes of its scripts.
 struct Mutated {
     mode: Mode,
     patches: &'static [Patch],
@@ -152,7 +151,7 @@ fn a_heartbeat_that_keeps_what_it_does_not_name() {
     );
 }
 
-/// A heartbeat that at once returns each job that it does not name, also a job that a
+/// The heartbeat gives back each job that it does not name, even a job that a
 /// concurrent claim has just leased.
 #[tokio::test]
 async fn a_reconciliation_that_steals_from_itself() {

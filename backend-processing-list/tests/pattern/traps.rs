@@ -103,7 +103,6 @@ pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(
 
 /// R10: a job that no heartbeat names comes back at its lease end, although the worker
 /// lives on.
-/// lives on.
 pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(
     patched_server: &PatchedServer,
 ) {

@@ -166,7 +166,7 @@ pub(super) struct Watch {
     pub(super) batch: BatchId,
 }
 
-/// What a watcher read of a batch.
+/// The state of a batch as a watcher read it.
 pub(super) struct Seen {
     pub(super) status: Option<BatchStatus>,
     /// Changes when another connection changes the file.

@@ -244,7 +244,7 @@ struct BatchRow {
     priority: u8,
     slots: Option<u32>,
     metadata: Vec<u8>,
-    /// Total, done, failed, ready, scheduled, leased.
+    /// The counts of pieces: total, done, failed, ready, scheduled, leased.
     pieces: [u64; 6],
     created_at: i64,
     sealed_at: Option<i64>,

@@ -27,7 +27,7 @@ pub(crate) struct Peeked {
     pub(crate) since: Option<i64>,
     pub(crate) worker: Option<String>,
     pub(crate) reason: Option<String>,
-    /// The id of its batch.
+    /// The id of the job's batch.
     pub(crate) batch: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Found {
     pub(crate) token: Option<Vec<u8>>,
     /// When the job is due, or when its lease ends (ms).
     pub(crate) at: Option<i64>,
-    /// The key of its batch.
+    /// The key of the job's batch.
     pub(crate) batch: Option<i64>,
 }
 

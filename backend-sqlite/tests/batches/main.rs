@@ -1,6 +1,8 @@
-//! Batches in a file; and MUTANT-KILL: each mutant is this backend with one error, and
-//! the case that it names catches it with the expected message. The unchanged backend
-//! passes the same cases in `tests/conformance.rs`.
+//! Batches in a file.
+//!
+//! MUTANT-KILL: each mutant is this backend with one error, and names a case of the
+//! suite. That case must catch the mutant with the expected message. The unchanged
+//! backend passes the same cases in `tests/conformance.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

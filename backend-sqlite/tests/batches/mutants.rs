@@ -85,19 +85,21 @@ macro_rules! altered {
 }
 
 overridden! {
-    /// B2: sidekiq/sidekiq#5524, #6852; sime1/redis-queue.
+    /// B2: an ack is counted although it was refused (sidekiq/sidekiq#5524, #6852;
+    /// sime1/redis-queue).
     acks_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_second_ack_counts_nothing", "B2"
 }
 
 overridden! {
-    /// B2: the same if the second ack is of a redelivery.
+    /// B2: the same bug, when the second ack is that of a redelivery.
     acks_of_redeliveries_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_redelivered_piece_counts_once", "B2"
 }
 
 overridden! {
-    /// B1: breamware/sidekiq-batch#69.
+    /// B1: a batch completes while more pieces may be added
+    /// (breamware/sidekiq-batch#69).
     a_completion_while_open_is_caught: CompletesWhileOpen::default(),
         "batches::an_open_batch_does_not_complete", "left: 1\n right: 0"
 }
@@ -109,7 +111,7 @@ overridden! {
 }
 
 overridden! {
-    /// B3: sime1/redis-queue.
+    /// B3: the slot of a dead worker is not given back (sime1/redis-queue).
     a_slot_that_dies_with_its_worker_is_caught: LosesSlots::default(),
         "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
 }

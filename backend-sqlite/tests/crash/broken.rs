@@ -11,7 +11,7 @@ use relq_core::{
 };
 use relq_sqlite::SqliteQueue;
 
-/// The promise that it breaks.
+/// The promise that a broken queue breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// A call with many jobs is stored job by job (R5).

@@ -13,7 +13,7 @@ use relq_conformance::{
 };
 
 /// R1, R3, R5, R7, R8, R9, R21, R23: each call happens completely or not at all, and
-/// nothing is lost, invented or left behind, whatever fault hits whichever statement.
+/// nothing is lost, invented or left behind, for every fault at every statement.
 #[test]
 fn every_statement_bears_every_fault() {
     let child = Child::Test("every_statement_bears_every_fault");

@@ -1,4 +1,4 @@
--- What scheduling a piece does to its batch. Needs relq-redis's moves.lua.
+-- Updates the batch of a piece that is scheduled. Needs relq-redis's moves.lua.
 local schedule_any = schedule
 
 -- No piece of a cancelled batch is scheduled for a retry (B7).

@@ -21,7 +21,8 @@ local function check_batches(keys)
   redis.call('XLEN', batch_key(keys, 'told'))
 end
 
--- The same for the keys of one batch, and for those that all batches share.
+-- Fails before the first write if a key of one batch, or a key that all batches share,
+-- has another type.
 local function check_batch(keys, id)
   check_batches(keys)
   redis.call('HLEN', batch_key(keys, 'record', id))
@@ -60,10 +61,10 @@ end
 -- reads all leases, and the server runs nothing else meanwhile.
 local MOST_LEASES = 1000
 
--- Makes entries ready that workers hold without a lease, because another client has
--- deleted the lease. It searches only if the stream has more held entries than there
--- are leases. It also releases held entries that were deleted. Returns how many entries
--- of a page are ready again, and the ids of the deleted ones.
+-- Workers may hold entries without a lease, because another client has deleted the
+-- lease. This makes such entries ready. It searches only if the stream has more held
+-- entries than leases. It also releases held entries that were deleted. Returns how
+-- many entries of a page are ready again, and the ids of the deleted ones.
 local function return_unleased(keys, stream, page)
   local leases = redis.call('ZCARD', keys.leased)
   if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end

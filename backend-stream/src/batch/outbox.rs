@@ -103,8 +103,8 @@ fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {
     Some((queue, entry.id, job))
 }
 
-/// Whether a lease, or the token of its receipt, is of a piece, so that the job's end may
-/// complete a batch.
+/// Whether a lease, or the token of a receipt, belongs to a piece, so that the end of
+/// its job may complete a batch.
 pub(crate) fn is_piece(lease: &[u8]) -> bool {
     let of_lease = || Lease::parse(&Bytes::copy_from_slice(lease)).map(|it| it.token);
     Token::parse(lease).or_else(of_lease).is_some_and(|token| token.is_piece())

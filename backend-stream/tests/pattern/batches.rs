@@ -1,5 +1,5 @@
-//! What is special to batches here: the streams of their pieces, and changes by other
-//! clients.
+//! Tests of what is special to batches on this backend: the streams of their pieces,
+//! and changes by other clients.
 
 use std::num::NonZeroU32;
 

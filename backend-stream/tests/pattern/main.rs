@@ -1,4 +1,5 @@
-//! What is special to this pattern: see the suite for what all backends share.
+//! Tests of what is special to this pattern. The conformance suite has the tests that
+//! all backends share.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod batches;

@@ -1,4 +1,4 @@
-//! What the streams hold, and how much memory it takes.
+//! The content of the streams, and the memory that it takes.
 
 use std::time::Duration;
 

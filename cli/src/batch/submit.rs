@@ -167,7 +167,7 @@ async fn add(
     match added.await.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))? {
         Added::Stored(_) => Ok(()),
         Added::Closed(state) => Err(Failure::Failed(format!(
-            "the batch {id} is {state} already: somebody else closed it"
+            "the batch {id} is {state} already: another client closed it"
         ))),
         Added::Unknown => known(id, None).map(drop),
     }

@@ -13,7 +13,7 @@ use std::{
 /// Bytes of a record: kind, space, twelve digits, newline.
 const SIZE: usize = 15;
 
-/// What happened to a job.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Start,

@@ -26,7 +26,7 @@ pub(super) struct WorkerProcesses {
 #[derive(Debug)]
 struct Worker {
     process: Child,
-    /// Its index in the evidence.
+    /// The worker's index in the evidence.
     number: usize,
 }
 

@@ -110,7 +110,8 @@ impl JobCommand {
                 Ok(child) => {
                     return Ok((child, Group::new(guard, Arc::clone(&self.guards))));
                 }
-                // A command cannot join the group of a killed guard.
+                // The guard was killed, so its process group does not exist any more.
+                // The loop takes another guard.
                 Err(_) if !guard.is_running() => {}
                 Err(error) => {
                     self.guards.give_back(guard).await;

@@ -131,17 +131,17 @@ impl Relq {
         self
     }
 
-    /// Limits the number of its open files.
+    /// Limits the number of files that the program may open.
     pub(crate) fn with_files(self, most: u32) -> Self {
         self.after(&format!("ulimit -n {most}"))
     }
 
-    /// Starts it as `nohup` does.
+    /// Starts the program as `nohup` does.
     pub(crate) fn ignoring_hangups(self) -> Self {
         self.after("trap '' HUP")
     }
 
-    /// Starts it in a shell that has run this command before.
+    /// Starts the program in a shell that has run this command before.
     fn after(self, command: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{command}; exec \"$0\" \"$@\"")]);
@@ -156,7 +156,7 @@ impl Relq {
         Self { command: shell, input: self.input }
     }
 
-    /// Starts it, with its standard streams connected to the test.
+    /// Starts the program, with its standard streams connected to the test.
     pub(crate) fn start(mut self) -> Running {
         let child = self
             .command
@@ -168,14 +168,14 @@ impl Relq {
         Running::new(child)
     }
 
-    /// Starts it with its output on this terminal.
+    /// Starts the program with its output on this terminal.
     pub(crate) fn start_on(mut self, terminal: std::fs::File) -> Running {
         let command = self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
         let child = command.stdout(terminal).spawn().unwrap();
         Running::new(child)
     }
 
-    /// Starts it with an output that has no reader.
+    /// Starts the program with an output that has no reader.
     pub(crate) fn start_without_output(mut self) -> Running {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -184,7 +184,7 @@ impl Relq {
         Running::new(child)
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn run(mut self) -> Ended {
         let input = std::mem::take(&mut self.input);
         let mut running = self.start();
@@ -196,7 +196,7 @@ impl Relq {
         ended
     }
 
-    /// Runs it, expects success, and returns its output.
+    /// Runs the program, expects success, and returns its output.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         let ended = self.run();
@@ -204,14 +204,14 @@ impl Relq {
         String::from_utf8(ended.out).unwrap()
     }
 
-    /// Runs it, expects success, and returns the JSON value that it printed.
+    /// Runs the program, expects success, and returns the JSON value that it printed.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         let out = self.ok();
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
     }
 
-    /// Runs it, expects a failure with that code, and returns its error text.
+    /// Runs the program, expects a failure with that code, and returns its error text.
     #[track_caller]
     pub(crate) fn fails(self, code: i32) -> String {
         let ended = self.run();
@@ -293,13 +293,13 @@ impl Running {
         wait_until("its output is closed", || self.out.is_closed());
     }
 
-    /// Closes its input and waits for its end.
+    /// Closes the input of the program and waits for its end.
     pub(crate) fn end(&mut self) -> Ended {
         drop(self.child.stdin.take());
         self.end_by_itself()
     }
 
-    /// Waits for its end while its input stays open.
+    /// Waits for the end of the program while its input stays open.
     pub(crate) fn end_by_itself(&mut self) -> Ended {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         let (out, err) = (self.out.to_the_end(), self.err.to_the_end());
@@ -307,7 +307,7 @@ impl Running {
         Ended { code: status.code(), out, err }
     }
 
-    /// Waits until its error output contains this text.
+    /// Waits until the error output of the program contains this text.
     #[track_caller]
     pub(crate) fn wait_for_error(&self, words: &str) {
         wait_until(words, || {

@@ -136,7 +136,8 @@ fn the_help_shows_no_value_of_the_environment() {
     assert_tame(&help);
 }
 
-/// Runs it on a terminal of `columns` columns, and returns the screen's content.
+/// Runs the program on a terminal of `columns` columns, and returns the screen's
+/// content.
 fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();

@@ -31,7 +31,8 @@ on_each_store! {
         assert_eq!(store.relq("audit --json").json()["jobs"], 0);
     }
 
-    /// Otherwise the job would run twice at once after its lease expires.
+    /// A killed worker's command ends with all processes that it started. Otherwise the
+    /// job would run twice at once after its lease expires.
     fn a_killed_worker_ends_its_command_with_all_it_started(store) {
         store.push("job");
         let (mut worker, ids) = work(store, &[], STUBBORN);

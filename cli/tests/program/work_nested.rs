@@ -1,5 +1,6 @@
-//! What the command of `relq work` knows of its store: a push inside it goes to the
-//! queue of its own job, and it gets a password only if the user asked for that.
+//! The store that the command of `relq work` uses: a push inside the command goes to
+//! the queue of its own job, and the command gets a password only if the user asked for
+//! that.
 
 use crate::relq::{Relq, Store, children_of, wait_until};
 
@@ -19,7 +20,7 @@ fn work(store: &Store, url: &str, flags: &[&str], script: &str) -> Relq {
 /// A server that asks for a password, on TCP or on its socket.
 struct Guarded {
     store: Store,
-    /// Its URL, without the password and with it.
+    /// The server's URL, without the password (`bare`) and with it (`full`).
     bare: String,
     full: String,
 }

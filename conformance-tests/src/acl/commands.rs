@@ -52,7 +52,7 @@ pub(super) struct Description {
     key_step: i64,
     /// Whether the positions of its keys depend on its other arguments.
     has_movable_keys: bool,
-    /// Whether a client may run it before it has authenticated.
+    /// Whether a client may run the command before it has authenticated.
     pub(super) needs_no_user: bool,
 }
 

@@ -53,8 +53,9 @@ impl<S: Subject> Restricted<S> {
         }
     }
 
-    /// The same backend; the commands that the server runs for it behind a proxy are
-    /// added to `seen`. All of them are in `seen` once the subject is dropped.
+    /// Returns the same backend with a recorder: the commands that the server runs for
+    /// it behind a proxy are added to `seen`. All of them are in `seen` once the
+    /// subject is dropped.
     pub(super) fn watched(self, seen: Seen) -> Self {
         Self { seen: Some(seen), ..self }
     }
@@ -86,7 +87,7 @@ impl<S: Subject> Restricted<S> {
         queue: &QueueName,
     ) -> io::Result<String> {
         let name = self.name_for(queue);
-        // The proxy attributes every connection to the actor's endpoint to the actor.
+        // All connections to an actor's endpoint count as connections of this actor.
         let server = self.server().map_or_else(|| address(endpoint), Ok)?;
         let mut server = Upstream::open(&server).await?;
         let answer = server.ask(&self.user.command(&name, queue)).await?;

@@ -230,7 +230,7 @@ async fn a_claim_is_bounded_by_bytes(store: &Store) {
 }
 
 case!(a_claim_of_returned_jobs_is_bounded_by_bytes: R6 R24);
-/// The same limit applies to jobs that their worker gave back.
+/// A claim of jobs that their worker gave back is limited to the same number of bytes.
 async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);
@@ -248,7 +248,7 @@ async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
 }
 
 case!(a_claim_of_urgent_jobs_is_bounded_by_bytes: R6 R15 => Priority);
-/// The same limit applies to jobs of another priority.
+/// A claim of jobs of another priority is limited to the same number of bytes.
 async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);

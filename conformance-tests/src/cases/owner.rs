@@ -170,7 +170,7 @@ async fn a_flush_stops_no_running_client(store: &Store) {
     actor.store_one("gone").await;
     let own = store.marker().await;
     store.tell(&[b"FLUSHALL"]).await;
-    // It leaves a key besides the list that any client may push to.
+    // The job's id leaves a key besides the list that any client may push to.
     actor.store_one(NewJob::new("kept").id(id("kept"))).await;
     cut_connections(store).await;
     after_the_cut(&actor).await.expect("the client knows the queue");
@@ -201,8 +201,8 @@ async fn keys_without_a_marker_are_refused(store: &Store) {
 }
 
 case!(what_a_newer_relq_wrote_is_refused: R25 @ redis);
-/// A queue of a newer format, or with an unknown option, is refused as one of a
-/// newer relq. So is a marker that cannot be parsed.
+/// A queue with a newer format or an unknown option is refused, and the error says that
+/// a newer relq wrote it. So is a queue whose marker cannot be parsed.
 async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

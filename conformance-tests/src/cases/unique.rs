@@ -89,7 +89,8 @@ async fn a_leased_job_holds_its_key(store: &Store) {
 }
 
 case!(a_retry_keeps_the_key: R16 => Unique);
-/// A job keeps its key through a retry, and its own key does not refuse it.
+/// A job keeps its key through a retry, and the retry is not refused because of that
+/// key.
 async fn a_retry_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;

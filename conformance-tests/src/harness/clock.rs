@@ -51,9 +51,9 @@ impl Clock for MovableClock {
 /// The direction in which a clock is wrong.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Skew {
-    /// It shows a later time.
+    /// The clock shows a later time.
     Ahead(Duration),
-    /// It shows an earlier time.
+    /// The clock shows an earlier time.
     Behind(Duration),
 }
 

@@ -14,16 +14,17 @@ use crate::harness::{
     store::{HELD, Store, WOKEN},
 };
 
-/// What a backend must support or declare for a case to run on it.
+/// A requirement of a case: an option that the backend must support, or a class that it
+/// must declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// It supports the option.
+    /// The backend supports the option.
     Option(Capability),
-    /// It declares an order.
+    /// The backend declares an order.
     Order,
-    /// It declares first in, first out.
+    /// The backend declares first in, first out.
     Fifo,
-    /// It declares one lease per job.
+    /// The backend declares one lease per job.
     JobLease,
 }
 

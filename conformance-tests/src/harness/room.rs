@@ -48,7 +48,7 @@ impl Rooms {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The keys on the server that belong to none of the queues, for a message.
+    /// The keys on the server that belong to none of the queues. A message lists them.
     pub(crate) async fn foreign_keys(
         &self,
         site: &StoreSite,
@@ -70,8 +70,8 @@ impl Rooms {
         foreign
     }
 
-    /// As many of the names as the server has room for, beside one queue of another
-    /// name.
+    /// Returns the first names, as many as the server has room for beside one queue of
+    /// another name.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         match self.room {
             Room::ManyQueues => names,
@@ -80,7 +80,7 @@ impl Rooms {
     }
 }
 
-/// The same endpoint with another database.
+/// Returns the endpoint with another database.
 pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
     if database == 0 {
         return endpoint.to_owned();

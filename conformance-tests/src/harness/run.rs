@@ -37,7 +37,7 @@ pub fn judge_case(
     judge_case_within(LIMIT, subject, profile, id)
 }
 
-/// The same, with another time limit after which the case counts as hanging.
+/// Like [`judge_case`], with another time limit after which the case counts as hanging.
 ///
 /// # Errors
 /// The message of the broken promise.

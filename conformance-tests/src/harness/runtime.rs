@@ -49,7 +49,7 @@ impl Panics {
         Ok(self.during(|| finish(runtime, work)))
     }
 
-    /// The same on two threads beside this one.
+    /// Like [`Self::on_this_thread`], but the runtime has two more threads.
     ///
     /// # Errors
     /// When the operating system gives no runtime.

@@ -140,7 +140,7 @@ impl Store {
         self.site.settled().await;
     }
 
-    /// Lets every `BRIEF` lease expire that was taken before this call.
+    /// Lets all `BRIEF` leases that were taken before this call expire.
     pub(crate) async fn outlast_brief_leases(&self) {
         self.advance(PAST_BRIEF).await;
     }
@@ -167,7 +167,7 @@ impl Store {
         self.subject.owns(&queue_named(QUEUE), key)
     }
 
-    /// As many of the names as the case's server has room for queues.
+    /// Returns the first names, as many queues as the case's server has room for.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         self.rooms.fit(names)
     }
@@ -227,12 +227,12 @@ impl Actor {
         &capabilities.limits
     }
 
-    /// What the backend promises by its classes.
+    /// The promises of the backend, by its classes.
     pub(crate) fn class(&self) -> Class {
         Class::of(self.capabilities())
     }
 
-    /// The same connection with another worker id.
+    /// Returns an actor with the same connection and another worker id.
     pub(crate) fn acting_as(&self, name: &str) -> Self {
         Self { worker: worker(name), ..self.clone() }
     }

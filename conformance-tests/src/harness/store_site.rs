@@ -19,8 +19,8 @@ const QUIET: Duration = Duration::from_millis(25);
 /// How long to wait until a claim surely waits, if the suite cannot observe it.
 const ASLEEP: Duration = Duration::from_millis(150);
 
-/// While a call waits, its limit is spent in at least this many parts. So one moment in
-/// which the machine is busy elsewhere does not use up the limit.
+/// The time limit of a waiting call is divided into at least this many parts, so that
+/// one moment in which the machine is busy elsewhere does not use up the whole limit.
 const PARTS: u32 = 24;
 
 /// A private server or directory, which is removed when this is dropped.
@@ -129,7 +129,8 @@ impl StoreSite {
         }
     }
 
-    /// Completes when calls that are about to wait do wait, as far as this is visible.
+    /// Completes when calls that are about to wait are waiting, as far as the suite can
+    /// see it.
     pub(crate) async fn settled(&self) {
         match self {
             Self::Proxied { .. } => self.quiet().await,

@@ -47,7 +47,7 @@ on_redis!(
     Circular, "circular", "", relq::circular::testing::script_names()
 );
 on_redis!(
-    /// The same list, from which jobs are removed as soon as they are done.
+    /// One list that rotates, from which jobs are removed as soon as they are done.
     CircularLrem, "circular", "finish=lrem", relq::circular::testing::script_names()
 );
 on_redis!(
@@ -57,7 +57,7 @@ on_redis!(
     }
 );
 on_redis!(
-    /// The same with one list for all workers.
+    /// One processing list for all workers.
     ProcessingListShared, "processing-list", "mode=shared", {
         relq::processing_list::testing::script_names(relq::processing_list::Mode::Shared)
     }

@@ -82,7 +82,7 @@ impl Actor {
     }
 }
 
-/// Counts one for as long as it exists.
+/// Adds one to a counter, and subtracts it when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a watch::Sender<usize>);
 

@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// Whether faults can be injected at it.
+    /// Whether faults can be injected at the command.
     pub(crate) fn is_step(self) -> bool {
         matches!(
             self,

@@ -45,8 +45,8 @@ impl Patch {
         self.fitted.clone()
     }
 
-    /// A script's name is in the comment of its first line, after the flags, where the
-    /// shim may stand before it.
+    /// A script's name is the comment of its first line. The line with the flags may
+    /// stand before it, and the shim may stand before it in the same line.
     fn is_for(&self, source: &str) -> bool {
         let Some(script) = &self.script else { return source.contains(&self.from) };
         let mut lines = source.lines().skip_while(|line| line.starts_with("#!"));

@@ -39,7 +39,7 @@ use super::{
 pub struct FaultProxy {
     shared: Arc<Shared>,
     runtime: Handle,
-    /// Dropping this ends the thread.
+    /// Dropping this sender ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     dir: TempDir,
@@ -244,7 +244,7 @@ impl FaultProxy {
     /// connection in the order of the deaths. Returns the number of commands.
     ///
     /// # Errors
-    /// When the server does not accept them.
+    /// When the server does not accept the commands.
     pub async fn release_ghosts(&self) -> io::Result<usize> {
         let shared = Arc::clone(&self.shared);
         self.on_proxy(async move { shared.afterlife.release(&shared).await }).await

@@ -34,12 +34,12 @@ pub enum Fault {
     TimeOut,
 }
 
-/// The fate of the commands that an actor sent after the one hit by a fault.
+/// The fate of the commands that an actor sent after the command that a fault hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// They are never sent.
+    /// The commands are never sent.
     Dropped,
-    /// They run late, as with [`Fault::Ghost`].
+    /// The commands run late, as with [`Fault::Ghost`].
     Ghosts,
 }
 
@@ -55,18 +55,18 @@ pub enum When {
 /// The fate of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It went through.
+    /// The step went through.
     Passed,
-    /// This fault fired at it.
+    /// This fault fired at the step.
     Injected(Fault),
-    /// Its command was sent on the same connection after one that was hit by a fault.
+    /// The step's command was sent on the same connection after one that a fault hit.
     LeftBehind(Behind),
 }
 
 /// One recorded step: a command, a script call, or a whole transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRecord {
-    /// The name of the actor that sent it.
+    /// The name of the actor that sent the step.
     pub actor: String,
     /// The number of the actor's connection, from 1.
     pub connection: u32,
@@ -74,7 +74,7 @@ pub struct StepRecord {
     pub step: u32,
     /// The command's name, in upper case.
     pub command: String,
-    /// The name of the script that it runs.
+    /// The name of the script that the step runs.
     pub script: Option<String>,
     /// The labels of the commands that a transaction runs.
     pub contents: Vec<String>,
@@ -83,8 +83,8 @@ pub struct StepRecord {
 }
 
 impl StepRecord {
-    /// What the step does, without its actor and number. `EVAL` and `EVALSHA` have the
-    /// same label.
+    /// A description of the step, without its actor and number. `EVAL` and `EVALSHA`
+    /// have the same label.
     pub fn label(&self) -> String {
         match &self.script {
             Some(script) => script.clone(),

@@ -117,13 +117,14 @@ impl<'a> Announcement<'a> {
         Some(Self { kind, count: last_number(reply) })
     }
 
-    /// Whether it confirms a command that changes subscriptions.
+    /// Whether the announcement confirms a command that changes subscriptions.
     pub(crate) fn is_confirmation(&self) -> bool {
         let kind = self.kind;
         kind.ends_with(b"subscribe")
     }
 
-    /// Whether RESP2, which has no separate type for announcements, would send it.
+    /// Whether RESP2 has this kind of announcement. It has only confirmations and
+    /// messages.
     pub(crate) fn is_pubsub(&self) -> bool {
         self.is_confirmation() || self.kind.ends_with(b"message")
     }

@@ -23,7 +23,7 @@ pub(crate) enum Reply {
     Keep(oneshot::Sender<Bytes>),
     /// The reply decides whether later replies use that protocol version.
     Hello(u8),
-    /// This many confirmations of subscriptions.
+    /// The next replies are this many confirmations of subscriptions.
     Confirmations(usize),
     /// The proxy made this reply without the server.
     Made(Bytes),

@@ -76,7 +76,7 @@ fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
     })
 }
 
-/// One thing to judge.
+/// A case, an act or the model, to be judged.
 enum Task {
     Case(&'static Case),
     Act(&'static str, Injection),

@@ -1,9 +1,9 @@
 //! Writes a report into a document: replaces the text between marks and keeps the rest.
 //!
 //! ```text
-//! <!-- conformance of NAME: begin -->   a table of this backend alone
-//! <!-- conformance matrix: begin -->    a column a backend, a row a topic
-//! <!-- conformance summary: begin -->   a row a backend
+//! <!-- conformance of NAME: begin -->   a table of this backend only
+//! <!-- conformance matrix: begin -->    one column per backend, one row per topic
+//! <!-- conformance summary: begin -->   one row per backend
 //! ```
 //!
 //! Each section ends with the same mark, with `end` for `begin`. A matrix or a summary

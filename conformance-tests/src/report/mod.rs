@@ -33,9 +33,9 @@ pub enum CaseResult {
 pub struct Judged {
     /// `topic::name`.
     pub id: String,
-    /// The rules that it judges.
+    /// The rules that the case judges.
     pub rules: &'static [&'static str],
-    /// Its result.
+    /// The result of the case.
     pub result: CaseResult,
     /// Steps of the act.
     pub steps: u64,

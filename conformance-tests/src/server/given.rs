@@ -29,7 +29,7 @@ impl GivenServer {
     /// Checks that the server can be reached and accepts the login.
     ///
     /// # Errors
-    /// The reason why it cannot be used.
+    /// The reason why the server cannot be used.
     pub fn answers(&self) -> io::Result<()> {
         let answer = talk::ask(&Address::Guarded(self.0.clone()), &[b"PING"])?;
         if answer == b"+PONG\r\n" {

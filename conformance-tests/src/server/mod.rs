@@ -6,7 +6,7 @@
 //! |---|---|
 //! | not set | the `redis-server` of this machine, on a unix socket |
 //! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `redis:8`; needs the feature `containers` |
-//! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that its certificate is of, and TLS needs the feature `tls` |
+//! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that issued its certificate, and TLS needs the feature `tls` |
 //!
 //! In the last two cases the suite starts, kills and configures what it can. A test
 //! that needs more than the server allows fails and says so.
@@ -146,7 +146,7 @@ impl Server {
         }
     }
 
-    /// The address that it listens on.
+    /// The address that the server listens on.
     pub fn address(&self) -> Address {
         match &self.0 {
             Kind::Process(process) => process.address(),
@@ -159,7 +159,7 @@ impl Server {
     /// The path of its socket.
     ///
     /// # Panics
-    /// When it has none, because it is not a process of this machine.
+    /// When the server has no socket, because it is not a process of this machine.
     pub fn socket(&self) -> PathBuf {
         match &self.0 {
             Kind::Process(process) => process.socket(),
@@ -170,7 +170,7 @@ impl Server {
     /// Kills the server at once with SIGKILL.
     ///
     /// # Panics
-    /// When it is not running, or the suite did not start it.
+    /// When the server is not running, or the suite did not start it.
     pub fn kill(&mut self) {
         match &mut self.0 {
             Kind::Process(process) => process.kill(),

@@ -46,7 +46,7 @@ struct Actor {
     endpoint: Option<Endpoint>,
 }
 
-/// What the caller learned about a call.
+/// The outcome of a call, as its caller observed it.
 #[derive(Debug)]
 pub(crate) enum Observed<T> {
     Answer(T),
@@ -200,7 +200,7 @@ impl Actors {
 }
 
 impl<T> Ended<T> {
-    /// The same end with a part of the answer.
+    /// Returns the same end of a call with only a part of its answer.
     pub(crate) fn part<U>(&self, part: Option<U>) -> Ended<U> {
         Ended { answer: part, fault: self.fault }
     }
@@ -217,7 +217,7 @@ impl<T> Ended<T> {
 }
 
 impl<T> Ended<Result<T, Error>> {
-    /// What the end says about the call (R21).
+    /// Derives from the end of the call whether the call happened (R21).
     pub(crate) fn observed_answer(self) -> Result<Observed<T>, String> {
         let Some(answer) = self.answer else {
             return Ok(match self.fault {

@@ -295,7 +295,7 @@ pub(crate) fn add(possible_states: &mut Vec<PossibleState>, possible: PossibleSt
 }
 
 impl Lease {
-    /// The location to which a job returns with the moment `back`.
+    /// The position to which the job of this lease returns at the moment `back`.
     pub(crate) fn back(&self, class: &Class, back: Moment) -> JobLocation {
         JobLocation::Ready(class.back((self.claim, self.index), self.until, back))
     }

@@ -55,7 +55,7 @@ pub fn run<S: Subject + Default>(profile: Profile) {
 /// Compares a backend with the reference model, and returns the size of the run.
 ///
 /// # Errors
-/// What is wrong, and the line that repeats it.
+/// The broken rule, and the replay line that repeats the failure.
 pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String> {
     let model_run = ModelRun::open(profile, Arc::new(subject))?;
     if let Some(line) = env::var_os(REPLAY) {

@@ -40,10 +40,10 @@ pub(crate) struct Actors {
 /// The actors that prepare, take over and judge, and the clock of the store.
 pub(crate) struct Survivors {
     pub(crate) clock: VirtualClock,
-    /// Prepares, recovers and drains; no fault ever hits it.
+    /// The actor that prepares the store, recovers and drains. No fault ever hits it.
     pub(crate) healthy: HealthyActor,
-    /// The same on the other queue, which may receive completions of batches, if the
-    /// backend supports batches.
+    /// The same kind of actor on the other queue, which may receive completions of
+    /// batches. `None` if the backend does not support batches.
     pub(crate) elsewhere: Option<HealthyActor>,
 }
 
@@ -56,7 +56,7 @@ impl Deref for Actors {
 }
 
 impl Survivors {
-    /// What the backend promises by its classes.
+    /// The promises of the backend, by its classes.
     pub(crate) fn class(&self) -> Class {
         Class::of(self.healthy.capabilities())
     }
@@ -74,7 +74,7 @@ impl Survivors {
     }
 }
 
-/// What the other actors of a scenario see of the victim.
+/// The events of a victim for which other actors of a scenario can wait.
 pub(crate) struct VictimObserver<'a> {
     /// Completes once the victim's claim waits at the store.
     pub(crate) held: BoxFuture<'a, ()>,

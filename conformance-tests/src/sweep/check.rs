@@ -9,13 +9,14 @@ use std::fmt;
 pub enum Check {
     /// An accepted job that nothing has ended has disappeared (R1).
     Lost,
-    /// A job exists that was never pushed, or its payload has changed (R2, R3).
+    /// There is a job that was never pushed, or the payload of a job has changed (R2,
+    /// R3).
     Unexpected,
     /// A job exists more often than the fault can explain (R4).
     DupBound,
     /// A job is back although the call that ended it had returned (R8).
     Final,
-    /// A job is dead that had attempts left, or alive that had none (R11).
+    /// A job that had attempts left is dead, or a job that had none is alive (R11).
     WrongEnd,
     /// A call that must be all or nothing was done in part (R5).
     AllOrNone,
@@ -34,7 +35,7 @@ pub enum Check {
     ErrorClass,
     /// A call fails because the server has forgotten the scripts (R21).
     ScriptReload,
-    /// A call that may be repeated fails when it is (R21).
+    /// A call that may be repeated fails when it is repeated (R21).
     Repeat,
     /// A call neither returns nor fails (R21).
     Hang,
@@ -50,7 +51,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Self; 19] = [
         Self::Lost,
         Self::Unexpected,
@@ -73,7 +74,7 @@ impl Check {
         Self::Coverage,
     ];
 
-    /// Its name; stable, so that reports of two versions can be compared.
+    /// The check's name; stable, so that reports of two versions can be compared.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lost => "LOST",

@@ -17,7 +17,7 @@ use super::{
 /// The largest number of claims that the survivors make.
 const CLAIMS: usize = 20;
 
-/// When the dead victim's commands run that were still in transit.
+/// The moment at which the dead victim's commands run, if some were still in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
     /// Right after the victim's death.
@@ -60,8 +60,8 @@ fn note(done: Result<(), String>, wrong: &mut Vec<String>) -> Result<(), String>
     Ok(())
 }
 
-/// Makes all jobs ready that the victim held or stopped. It takes one lease and one
-/// pass of the reaper, which is the bound on recovery (R9).
+/// Recovers all jobs that the victim held or stopped. It takes one lease and one pass
+/// of the reaper, which is the bound on recovery (R9).
 pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
     let audited = audit(actors).await;
     said("resume", actors.healthy.resume().await)?;

@@ -4,8 +4,8 @@
 //!  1  prepare the store, by an actor that no fault hits
 //!  2  the victim acts; its steps are counted, no fault yet; twice, to see that a
 //!     run can be repeated
-//!  3  for each step and each fault: prepare anew, act again, inject it there
-//!  4  heal, let every lease and delay end, recover, drain
+//!  3  for each step and each fault: prepare again, act, inject the fault there
+//!  4  end the faults, let every lease and delay end, recover, drain
 //!  5  judge: the store holds what the act promises, done or not done
 //! ```
 //!

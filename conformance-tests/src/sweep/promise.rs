@@ -12,11 +12,11 @@ use super::Check;
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum End {
-    /// A survivor claimed it and finished it.
+    /// A survivor claimed the job and finished it.
     Delivered,
-    /// It was found among the dead letters.
+    /// The job was found among the dead letters.
     Dead,
-    /// The victim ran it, whether or not it could settle it.
+    /// The victim ran the job, whether or not it could settle it.
     Ran,
 }
 
@@ -44,7 +44,7 @@ impl StoreContents {
         self
     }
 
-    /// The same without the jobs of that payload.
+    /// Returns the contents without the jobs of that payload.
     pub(crate) fn without(mut self, payload: &Bytes) -> Self {
         self.0.retain(|(known, _), _| known != payload);
         self
@@ -81,7 +81,7 @@ impl fmt::Debug for StoreContents {
     }
 }
 
-/// What the survivors found.
+/// The jobs and problems that the survivors found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) promise: StoreContents,
@@ -97,7 +97,8 @@ impl Found {
     }
 }
 
-/// What the act promises.
+/// The promised content of the store after an act: if the act was done, and if it was
+/// not.
 #[derive(Debug, Clone)]
 pub(crate) struct Promise {
     pub(crate) undone: StoreContents,
@@ -118,7 +119,7 @@ pub(crate) enum Atomicity {
     },
 }
 
-/// What is known about whether the act was done.
+/// Whether the act was done, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     Done,
@@ -209,7 +210,8 @@ impl Promise {
     }
 }
 
-/// The check that a payload fails which must be run or delivered at least once.
+/// Judges a payload whose job must be run or delivered at least once. Returns the check
+/// that fails, if any.
 fn not_run(
     payload: &Bytes,
     found: &StoreContents,
@@ -228,7 +230,8 @@ fn not_run(
     }
 }
 
-/// The check that a payload fails if it was found as neither of the two says.
+/// Judges a payload that must be found as one of `either` says. Returns the check that
+/// fails, if any.
 fn wrong(
     payload: &Bytes,
     found: &StoreContents,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Need;
 
-/// What other actors do while the victim acts.
+/// The calls of other actors while the victim acts.
 pub(crate) type Meanwhile =
     for<'a> fn(&'a Survivors, VictimObserver<'a>) -> BoxFuture<'a, ()>;
 

@@ -37,9 +37,9 @@ impl Deref for Victim {
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) worker: WorkerId,
-    /// The deliveries that it holds.
+    /// The deliveries that the worker holds.
     pub(crate) held: Vec<Delivery>,
-    /// The jobs that it ran, if it runs jobs.
+    /// The jobs that the worker ran, if the act runs jobs.
     pub(crate) ran: Ran,
 }
 
@@ -81,7 +81,7 @@ impl Ran {
         let is_enough = |ran: &Vec<Bytes>| {
             ran.iter().collect::<BTreeSet<_>>().len() >= count as usize
         };
-        // The sender lives as long as this.
+        // The sender lives as long as this value.
         let _ = self.payloads.subscribe().wait_for(is_enough).await;
     }
 }
@@ -101,7 +101,7 @@ pub(crate) enum VictimAnswer {
     Answer(Result<(), Error>),
     /// The victim died, or could not connect.
     Nothing,
-    /// It neither returned nor died within the limit.
+    /// The victim neither returned nor died within the limit.
     Silence,
 }
 

@@ -14,10 +14,10 @@ use crate::{
 
 /// A small broken keyspace backend.
 struct Broken {
-    /// Its bug, in words.
+    /// The mutant's bug, in words.
     name: &'static str,
     patches: &'static [Patch],
-    /// The checks; each of them must catch it alone.
+    /// The checks; each of them must catch the mutant alone.
     caught_by: &'static [By],
 }
 

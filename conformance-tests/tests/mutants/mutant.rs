@@ -16,21 +16,21 @@ pub(crate) type Opening =
 /// A small broken backend.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutant {
-    /// Its bug, in words.
+    /// The mutant's bug, in words.
     pub(crate) name: &'static str,
-    /// The healthy backend that it changes.
+    /// The healthy backend that the mutant changes.
     pub(crate) open: Open,
-    /// The changes of its scripts.
+    /// The changes of the backend's scripts.
     pub(crate) patches: &'static [Patch],
     /// The calls that replace the healthy backend's.
     pub(crate) overrides: Option<fn() -> Arc<dyn Override>>,
-    /// A command that is sent to its server first.
+    /// A command that is sent to the mutant's server first.
     pub(crate) server: &'static [&'static str],
     /// Whether the bug shows only in some runs.
     pub(crate) is_racing: bool,
     /// Whether the bug is so small that only a few cases can catch it.
     pub(crate) is_narrow: bool,
-    /// The checks; each of them must catch it alone.
+    /// The checks; each of them must catch the mutant alone.
     pub(crate) caught_by: &'static [CaughtBy],
 }
 
@@ -78,7 +78,7 @@ pub(crate) const fn patch(
 }
 
 impl Mutant {
-    /// Whether only the model catches it, and no case and no act.
+    /// Whether only the model catches the mutant, and no case and no act.
     pub(crate) fn is_for_the_model_alone(&self) -> bool {
         let is_model = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
         !self.caught_by.is_empty() && self.caught_by.iter().all(is_model)

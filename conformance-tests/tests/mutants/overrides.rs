@@ -376,7 +376,7 @@ impl Override for PausedForGood {
     }
 }
 
-/// Claims before it settles, where it does both in one call.
+/// Claims before it settles in `settle_and_claim`.
 pub(crate) struct ClaimsFirst;
 
 #[async_trait]

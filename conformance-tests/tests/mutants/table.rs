@@ -31,11 +31,11 @@ type Who = Option<usize>;
 
 /// The results for all mutants and the healthy backend. `None` means that it passed.
 pub(crate) struct Judged {
-    /// By case.
+    /// The results of the cases.
     cases: BTreeMap<(&'static str, Who), Option<String>>,
-    /// By act.
+    /// The results of the acts.
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
-    /// By the model.
+    /// The results of the model.
     sequences: BTreeMap<Who, Option<String>>,
 }
 
@@ -74,7 +74,7 @@ impl Judged {
         judged.into_inner().unwrap()
     }
 
-    /// Whether the check catches it, with the expected message.
+    /// Whether the check catches the mutant, with the expected message.
     fn catches(&self, by: &CaughtBy, who: Who) -> bool {
         match by {
             CaughtBy::Case(case, words) => {
@@ -166,20 +166,21 @@ fn backend(who: Who) -> Mutant {
     who.map_or(HEALTHY, |at| MUTANTS[at])
 }
 
-/// Whether faults are injected into that act for it. The healthy backend runs all acts.
+/// Whether faults are injected into that act of the mutant. The healthy backend runs
+/// all acts.
 fn names(who: Who, act: &str) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Act(named, _) if *named == act);
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether it is compared with the model. The healthy backend is.
+/// Whether the mutant is compared with the model. The healthy backend always is.
 fn names_the_model(who: Who) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether that case judges it. All cases judge the mutants that are neither narrow nor
-/// overrides; the others are judged by the cases that they name.
+/// Whether that case judges the mutant. All cases judge the mutants that are neither
+/// narrow nor overrides; the others are judged by the cases that they name.
 fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);

@@ -26,8 +26,8 @@ const AT_ONCE: usize = 5;
 /// A case that takes longer than this hangs; the slowest takes a few seconds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A change that this many cases catch is not tried on the others, except by a case
-/// that catches nothing else.
+/// Once this many cases have caught a change, no other case is tried on it, except
+/// cases that have caught nothing yet.
 const ENOUGH: usize = 3;
 
 /// The script that is sent with the first write of a queue, and not when it is opened.

@@ -42,11 +42,11 @@ impl BatchId {
 pub struct BatchPriority(u8);
 
 impl BatchPriority {
-    /// The least urgent.
+    /// The least urgent priority.
     pub const LOWEST: Self = Self(0);
     /// The default priority of a batch.
     pub const NORMAL: Self = Self(50);
-    /// The most urgent.
+    /// The most urgent priority.
     pub const HIGHEST: Self = Self(99);
 
     /// The priority of that level, or `None` above 99.

@@ -22,15 +22,15 @@ use crate::{NewJob, QueueName};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewBatch {
-    /// Its identity.
+    /// The batch's identity.
     pub id: BatchId,
-    /// The priority of its pieces (B4).
+    /// The priority of the batch's pieces (B4).
     pub priority: BatchPriority,
-    /// How many of its pieces are leased at once (B3); `None` sets no limit.
+    /// How many of the batch's pieces are leased at once (B3); `None` sets no limit.
     pub limit: Option<NonZeroU32>,
     /// Any bytes of the caller, up to [`Self::MAX_METADATA`]; returned with the status.
     pub metadata: Bytes,
-    /// The job that its completion pushes (B5).
+    /// The job that the batch's completion pushes (B5).
     pub on_complete: Option<OnComplete>,
     /// How long the batch can be read after its completion (B6); at least a second.
     pub retention: Duration,

@@ -77,13 +77,13 @@ impl fmt::Display for BatchState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchStatus {
-    /// Its identity.
+    /// The batch's identity.
     pub id: BatchId,
-    /// Its state.
+    /// The batch's state.
     pub state: BatchState,
-    /// The priority of its pieces.
+    /// The priority of the batch's pieces.
     pub priority: BatchPriority,
-    /// How many of its pieces are leased at once at most; `None` is no limit.
+    /// How many of the batch's pieces are leased at once at most; `None` is no limit.
     pub limit: Option<NonZeroU32>,
     /// The metadata that the caller gave at creation.
     pub metadata: Bytes,
@@ -99,11 +99,11 @@ pub struct BatchStatus {
     pub leased: u64,
     /// Pieces that wait for a worker, or for their next attempt.
     pub waiting: u64,
-    /// When it was created.
+    /// When the batch was created.
     pub created_at: Timestamp,
-    /// When it was sealed.
+    /// When the batch was sealed.
     pub sealed_at: Option<Timestamp>,
-    /// When it completed.
+    /// When the batch completed.
     pub completed_at: Option<Timestamp>,
 }
 
@@ -128,12 +128,12 @@ impl BatchStatus {
         }
     }
 
-    /// Pieces that have ended, in whatever way.
+    /// The number of pieces that have ended, in any way.
     pub fn ended(&self) -> u64 {
         self.done + self.failed + self.dropped
     }
 
-    /// How it ended, once it has.
+    /// How the batch ended; `None` if it has not completed.
     pub fn outcome(&self) -> Option<BatchOutcome> {
         match self.state {
             BatchState::Completed(outcome) => Some(outcome),

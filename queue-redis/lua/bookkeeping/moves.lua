@@ -13,7 +13,7 @@ local function check_keys(keys)
   check_ready(keys)
 end
 
--- Makes a job ready whose entry is in `jobs`.
+-- Makes a job ready. Its entry is in `jobs`.
 local function make_kept_ready(keys, job, entry)
   job.is_kept = true
   if make_ready(keys, job, entry, 'back') ~= 'kept' then

@@ -4,7 +4,7 @@
 --
 -- KEYS[1] queue    Q itself
 -- KEYS[2] leased   ZSET  lease -> end (ms)
--- KEYS[3] marks    ZSET  token of a lease -> its end (ms), or what became of it
+-- KEYS[3] marks    ZSET  token of a lease -> its end (ms), or its state after the end
 -- KEYS[4] workers  ZSET  session -> end of its heartbeat (ms)
 -- KEYS[5...4+n] STRING   the keys that name the owner: the marker first
 -- KEYS[5+n...]           keys that a queue of this pattern never has

@@ -2,9 +2,9 @@
 -- remove_marker
 -- Remove the marker of a queue that has no other key.
 --
--- KEYS[1...n] STRING  what says whose it is: the marker first
+-- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have, and Q itself
--- ARGV[1] 'keys', or 'database' if all keys of the database are of the queue
+-- ARGV[1] 'keys', or 'database' if all keys of the database belong to the queue
 -- ARGV[2...] the n values
 --
 -- Returns 1 if there is no marker now. Returns 0, and removes nothing, if the queue has

@@ -25,7 +25,7 @@ const PAGE: usize = 500;
 /// leased jobs, [`Seen::read_rest`].
 ///
 /// # Errors
-/// Those of `read`.
+/// The errors of `read`.
 pub async fn audit<'a>(
     read: impl Fn() -> BoxFuture<'a, Result<Seen, Error>>,
 ) -> Result<Audit, Error> {
@@ -37,7 +37,7 @@ pub async fn audit<'a>(
     Ok(Audit { jobs, problems: first.intersection(&second).cloned().collect() })
 }
 
-/// What one reading found.
+/// The result of one reading.
 #[derive(Debug, Default)]
 pub struct Seen {
     bare: u64,

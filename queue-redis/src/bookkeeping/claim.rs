@@ -5,7 +5,7 @@
 //!  look ---- found ------------------------------------------> deliver
 //!   ^ ^        '- and jobs are due: promote them as well
 //!   | '------- nothing, and jobs are due: promote them
-//!   '--------- nothing, and another look may find what this one did not
+//!   '--------- nothing, and a second look may find jobs at once
 //!              nothing: wait, until the claim's time limit
 //! ```
 
@@ -25,7 +25,7 @@ use crate::PartialEffect;
 pub struct ClaimRound<O> {
     /// The jobs that the look leased.
     pub deliveries: Vec<Delivery>,
-    /// What the look learnt about when jobs become ready.
+    /// The data with which an empty claim decides how long to wait.
     pub hint: O,
     /// Whether scheduled jobs are due and must be promoted.
     pub is_due: bool,
@@ -33,7 +33,7 @@ pub struct ClaimRound<O> {
     pub goes_on: bool,
 }
 
-/// What an empty claim knows about when jobs become ready, in most patterns.
+/// The data with which an empty claim decides how long to wait, in most patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitHint {
     /// Whether the queue is paused.
@@ -52,7 +52,7 @@ impl WaitHint {
 /// A pattern whose ready jobs a claim can look at.
 #[async_trait]
 pub trait ClaimPattern: ReliableQueue {
-    /// What a claim that found nothing knows about when jobs become ready.
+    /// The data with which an empty claim decides how long to wait.
     type WaitHint: Send;
 
     /// The state that one claim keeps from look to look.
@@ -64,8 +64,8 @@ pub trait ClaimPattern: ReliableQueue {
     /// Leases ready jobs, up to the requested number, without waiting.
     ///
     /// # Errors
-    /// Those of the commands, as errors of the whole call: `partial` has the effect of
-    /// the earlier commands, and `look` adds its own.
+    /// The errors of the commands, as errors of the whole call: `partial` has the
+    /// effect of the earlier commands, and `look` adds its own.
     async fn look(
         &self,
         ask: &ClaimRequest,
@@ -84,8 +84,8 @@ pub trait WaitingPattern: ClaimPattern {
 /// Claims without waiting. Promotes due jobs on the way.
 ///
 /// # Errors
-/// Those of the commands, as errors of the whole call: `partial` has the effect of the
-/// earlier commands, and `claim_now` adds its own.
+/// The errors of the commands, as errors of the whole call: `partial` has the effect of
+/// the earlier commands, and `claim_now` adds its own.
 pub async fn claim_now<P: ClaimPattern>(
     pattern: &P,
     ask: &ClaimRequest,
@@ -123,7 +123,7 @@ async fn promote_beside(bookkeeping: &Bookkeeping, page: u32) {
 /// Claims. While nothing is ready, waits for at most the requested time.
 ///
 /// # Errors
-/// [`Error::Invalid`], or those of the commands.
+/// [`Error::Invalid`], or the errors of the commands.
 pub async fn claim<P: WaitingPattern>(
     pattern: &P,
     ask: &ClaimRequest,

@@ -75,8 +75,9 @@ enum DeadIds<'a> {
 }
 
 impl DeadIds<'_> {
-    /// The next page, after the `stuck` jobs at the start that stay dead. Its errors
-    /// also cover the effect of the earlier calls, `partial`.
+    /// Reads the next page. Jobs that stay dead remain at the start: `stuck` is their
+    /// number so far, and they are skipped. `partial` has the effect of the earlier
+    /// calls, which an error here must report too.
     async fn next_page(
         &mut self,
         bookkeeping: &Bookkeeping,

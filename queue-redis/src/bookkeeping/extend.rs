@@ -8,7 +8,7 @@ use relq_core::{Error, Extended, Operation, Timestamp};
 use super::Bookkeeping;
 use crate::{Conn, Reply, entry::millis};
 
-/// What happened to the leases of one heartbeat.
+/// The effects of one heartbeat on its leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
     until: Timestamp,

@@ -9,8 +9,9 @@ use crate::{Reply, command};
 /// Elements read at once.
 const PAGE: usize = 500;
 
-/// A way through a list from its left end, where pushes only shift what was not read yet
-/// to later pages. So an element that stays in the list is not missed.
+/// Reads a list page by page from its left end. A push at that end shifts the elements
+/// that were not read yet to later pages, so no element that stays in the list is
+/// missed.
 #[derive(Debug)]
 pub struct ListPages<'a> {
     bookkeeping: &'a Bookkeeping,

@@ -1,5 +1,5 @@
-//! What every pattern stores beside its ready and leased jobs: scheduled and dead jobs,
-//! unique keys, ids and push tokens to remember, totals.
+//! The data that every pattern stores in addition to its ready and leased jobs:
+//! scheduled and dead jobs, unique keys, ids and push tokens to remember, totals.
 //!
 //! ```text
 //!               push, promote, redrive         claim

@@ -28,7 +28,7 @@ pub struct Look {
 /// shown.
 ///
 /// # Errors
-/// Those of `look`.
+/// The errors of `look`.
 pub async fn page<'a, S: Copy>(
     sections: &[S],
     ask: &PeekRequest,

@@ -37,7 +37,7 @@ impl Bookkeeping {
     /// producer command, called with their entries. Otherwise the script does.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::Unsupported`], or those of the commands.
+    /// [`Error::Invalid`], [`Error::Unsupported`], or the errors of the commands.
     pub async fn store<F: Future<Output = Result<(), Error>>>(
         &self,
         can: &Capabilities,

@@ -11,8 +11,8 @@ crate::scripts! {
 
 /// Defines the scripts of a pattern from a folder, whose path is relative to the
 /// calling file: the pattern's own scripts in `SCRIPTS` and the bookkeeping's in
-/// `BOOKKEEPING_SCRIPTS`. Both get the pattern's library, which is made of the files
-/// named first, in their order.
+/// `BOOKKEEPING_SCRIPTS`. Both get the pattern's library: the files named after
+/// `library`, joined in their order.
 #[macro_export]
 macro_rules! pattern_scripts {
     (in $folder:literal; library $($library:literal),+; $($name:ident),* $(,)?) => {
@@ -38,8 +38,9 @@ macro_rules! pattern_scripts {
     };
 }
 
-/// The functions that scripts on a pattern may call: those of entries, of the
-/// bookkeeping, and of the pattern, whose `pattern.lua` is the argument.
+/// The Lua functions that the scripts of a pattern may call. `pattern` is the text of
+/// its `pattern.lua`; the functions for entries and for the bookkeeping are added to
+/// it.
 pub fn library(pattern: &str) -> String {
     [
         entry::LUA,

@@ -9,7 +9,7 @@ use relq_core::{Disposition, Error, MAX_ERROR_BYTES, Receipt, Settled, Settlemen
 use super::Failure;
 use crate::PartialEffect;
 
-/// How a job ends that is removed.
+/// How a removed job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The job was done.
@@ -99,8 +99,8 @@ pub trait Settles: Sync {
 /// each.
 ///
 /// # Errors
-/// Those of the calls; [`Error::Interrupted`] if one call was refused although another
-/// was done.
+/// The errors of the calls; [`Error::Interrupted`] if one call was refused although
+/// another was done.
 pub async fn settle(
     on: &impl Settles,
     done: &[Settlement],

@@ -1,4 +1,4 @@
-//! The batches of a queue whose pattern has them.
+//! The batches of a queue, if its pattern has batches.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -11,8 +11,9 @@ use relq_core::{
 use super::RedisQueue;
 use crate::pattern::Pattern;
 
-/// A pattern whose jobs may be pieces of batches. Its methods are those of [`BatchQueue`],
-/// which its queue implements by them; [`Pattern::batch_queue`] says so.
+/// A pattern whose jobs may be pieces of batches. The queue implements [`BatchQueue`]
+/// by the methods of this trait, which have the same names. [`Pattern::batch_queue`]
+/// makes them available.
 #[async_trait]
 #[expect(missing_docs, reason = "`BatchQueue` documents each method of the same name")]
 pub trait BatchPattern: Pattern {

@@ -1,4 +1,4 @@
-//! From ready jobs to deliveries.
+//! Claims, and the conversion of leased jobs into deliveries.
 
 use async_trait::async_trait;
 use relq_core::{ClaimRequest, Delivery, Error, Operation};
@@ -38,12 +38,13 @@ impl<P: Pattern> ClaimPattern for RedisQueue<P> {
     }
 }
 
-/// Turns what a claim script leased into deliveries. What has expired or cannot be read is
-/// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
+/// Turns the jobs that a claim script leased into deliveries, and buries those that
+/// have expired or cannot be read. They are leased by now, so none of them can be lost
+/// on its way to the dead letters (R3, R17).
 ///
 /// # Errors
-/// That of burying what cannot be delivered, for all of `parts`, when there is nothing to
-/// deliver.
+/// The error of burying, as an error of the whole call (`parts`), if there is nothing
+/// to deliver.
 pub async fn deliver<P: Pattern>(
     pattern: &P,
     ask: &ClaimRequest,

@@ -1,4 +1,4 @@
-//! The operator's side.
+//! The operator's methods.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,8 +14,9 @@ use crate::{
     pattern::{JobRef, Pattern},
 };
 
-/// How often a cancelled job is searched: it may move from a place that is still to be
-/// searched to one that was.
+/// How often all places are searched for a job to cancel. During a search, the job may
+/// move from a place that was not searched yet to one that was; the second search finds
+/// it.
 const SEARCHES: usize = 2;
 
 #[async_trait]
@@ -76,7 +77,7 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 }
 
-/// Ends the job wherever it is.
+/// Ends a job in any state.
 async fn cancel(pattern: &impl Pattern, job: &JobId) -> Result<Cancelled, Error> {
     for _ in 0..SEARCHES {
         if pattern.bookkeeping().cancel(job, None).await?.is_some() {
@@ -89,8 +90,8 @@ async fn cancel(pattern: &impl Pattern, job: &JobId) -> Result<Cancelled, Error>
     Ok(Cancelled::NotFound)
 }
 
-/// Ends a job that is leased, by whichever of `leases` holds it still, and answers whether
-/// one did. `leases` are those of jobs of that id, as scripts take them.
+/// Ends a leased job if one of `leases` still holds it. Returns whether one did.
+/// `leases` are the leases of jobs with this id, as scripts take them.
 ///
 /// # Errors
 /// As [`Conn::call`](crate::Conn::call).

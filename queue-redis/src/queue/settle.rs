@@ -1,4 +1,4 @@
-//! Carrying out settlements, and giving back what a leaving worker holds.
+//! Carries out settlements, and gives back the jobs of a released worker.
 
 use async_trait::async_trait;
 use relq_core::{Error, MAX_JOBS_PER_CALL, Operation, Receipt, Released};
@@ -37,7 +37,7 @@ impl<P: Pattern> Settles for RedisQueue<P> {
     }
 }
 
-/// Schedules or buries failed jobs, and answers the positions of the lost leases.
+/// Schedules or buries failed jobs. Returns the positions of the lost leases.
 pub(super) async fn fail(
     pattern: &impl Pattern,
     operation: Operation,
@@ -47,8 +47,8 @@ pub(super) async fn fail(
     bookkeeping_with(pattern, jobs).fail(operation, failures).await
 }
 
-/// Makes jobs ready as if they had not been claimed, the first foremost, and answers the
-/// positions of the lost leases.
+/// Makes jobs ready as if they had not been claimed, with the job of the first lease at
+/// the front. Returns the positions of the lost leases.
 async fn give_back(
     pattern: &impl Pattern,
     operation: Operation,
@@ -58,8 +58,8 @@ async fn give_back(
     bookkeeping_with(pattern, jobs).give_back(operation, leases).await
 }
 
-/// Gives back all of these leases, page by page. The last page goes first, so that the job
-/// held longest is foremost in the end.
+/// Gives back the jobs of all these leases, page by page. The last page goes first, so
+/// that the job that was held longest is at the front in the end.
 pub(crate) async fn give_back_all<P: Pattern>(
     pattern: &P,
     leases: &[Vec<u8>],

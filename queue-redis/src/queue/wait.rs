@@ -1,10 +1,10 @@
 //! How an idle claim waits: for notifications, and for no longer than the recheck.
 //!
 //! ```text
-//!  arrivals  the pattern's own command          any client has made a job ready
-//!  signals   BLPOP {Q}:wake                     what the pattern's command does not hear:
-//!                                               an earlier due time, resume
-//!  recheck   after `Capabilities::lateness`     what no notification told
+//!  arrivals  the pattern's own command       any client made a job ready
+//!  signals   BLPOP {Q}:wake                  all other changes: an
+//!                                            earlier due time, resume
+//!  recheck   after `Capabilities::lateness`  changes without a notification
 //! ```
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -20,10 +20,10 @@ use crate::{
     pattern::{Notification, Pattern, WakeConditions},
 };
 
-/// How long the server holds a blocking command. Never zero, which would be for ever.
+/// How long the server holds a blocking command. Never zero, which would mean for ever.
 const BLOCK: Duration = Duration::from_secs(5);
 
-/// What the waiting claims of one queue listen to.
+/// The notifiers on which the waiting claims of one queue listen.
 pub(super) struct Notifications<P> {
     arrivals: Option<Notifier>,
     signals: Notifier,
@@ -42,7 +42,7 @@ impl<P: Pattern> Notifications<P> {
         }
     }
 
-    /// Waits until there may be something to claim, or `limit` is over.
+    /// Waits until there may be something to claim, or until `limit` has passed.
     async fn wait(&self, wake: WakeConditions, limit: Duration) {
         let recheck = P::capabilities().lateness;
         let limit = limit.min(wake.next_in.unwrap_or(recheck)).min(recheck);

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub(crate) enum Backend {
     /// On Redis: a list of ready jobs, a sorted set of leased ones
     Zset,
-    /// On Redis: one list that turns
+    /// On Redis: one list that is rotated
     Circular,
     /// On Redis: a list for each worker
     ProcessingList,

@@ -14,7 +14,8 @@ impl Right {
     /// The batches of the healthy queue.
     ///
     /// # Panics
-    /// When it has none: an overridden queue has batches only if the healthy one has.
+    /// When the healthy queue has no batches, because then the overridden queue has
+    /// none either.
     pub fn batches(&self) -> &dyn BatchQueue {
         self.queue.batch_queue().expect("the healthy queue has batches")
     }

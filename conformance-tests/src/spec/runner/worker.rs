@@ -169,7 +169,7 @@ impl Runner {
                 Box::pin(async move { queue.release_worker(&worker).await })
             })
             .await?;
-        // Whatever the result of the call, this run of the worker has ended.
+        // This run of the worker has ended, for any result of the call.
         self.runs.remove(&who);
         match ended.observed_answer()? {
             Observed::Answer(released) => self.reference.left(run, released.jobs),

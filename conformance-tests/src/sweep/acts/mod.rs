@@ -51,7 +51,7 @@ pub(super) async fn claim_waiting(victim: Victim) -> Done {
     victim.queue.claim(&ask).await.map(drop)
 }
 
-/// How long a claim waits that gets no job.
+/// How long a claim without a job waits.
 const BRIEFLY: Duration = Duration::from_millis(100);
 
 /// A job pushed after a claim has stopped waiting must be available to the next claim.

@@ -42,7 +42,7 @@ async fn freeze(
     let watch = Count::default().watch(move |at, _| {
         if at == spot {
             cold.send_replace(true);
-            // Returns when the sender is dropped, at the latest.
+            // The wait also ends when the sender is dropped.
             let thawed = thawed.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = thawed.recv();
         }

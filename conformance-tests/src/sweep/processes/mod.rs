@@ -13,7 +13,7 @@
 //!     [`steps`](crate::sweep)
 //! ```
 //!
-//! A step is what the backend reports as one: a statement, or the begin or end of a
+//! A step is the unit that a backend reports: a statement, or the begin or end of a
 //! transaction. The backend's configuration takes a [`Watch`] and calls it before and
 //! after each step.
 //!
@@ -94,7 +94,7 @@ pub enum Child {
 /// A way in which a step of the store can fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
-    /// Its name in the tally.
+    /// The failure's name in the tally.
     pub name: &'static str,
     /// The code that the watch returns.
     pub code: i32,

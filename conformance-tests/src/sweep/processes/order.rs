@@ -28,7 +28,7 @@ pub(super) struct Order {
     pub(super) elapsed: Duration,
     /// The deliveries that the victim holds.
     pub(super) held: Vec<Delivery>,
-    /// `None` to have the steps counted.
+    /// Where to stop; `None` to run the act to its end and count its steps.
     pub(super) spot: Option<Spot>,
 }
 

@@ -68,7 +68,7 @@ async fn refuse(
     start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
-/// Runs the act while other actors run what the scenario has them run.
+/// Runs the act while the other actors run their part of the scenario.
 pub(super) async fn with_others<T>(
     start: &Start,
     (folder, clock): (&Path, &VirtualClock),

@@ -52,7 +52,7 @@ pub(super) enum VictimFault {
 pub(super) struct Start {
     pub(super) subject: Embedded,
     pub(super) scenario: &'static Scenario,
-    /// Its index in the list of scenarios.
+    /// The scenario's index in the list of scenarios.
     pub(super) index: usize,
     pub(super) held: Vec<Delivery>,
     pub(super) promise: Promise,
@@ -61,8 +61,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Prepares a scenario, or returns the option it needs that the backend does not
-    /// support.
+    /// Prepares a scenario. If the backend does not support an option that the scenario
+    /// needs, returns that option instead.
     pub(super) async fn prepare(subject: Embedded, index: usize) -> Result<Self, Need> {
         let scenario = &SCENARIOS[index];
         let folder = folder();

@@ -124,7 +124,8 @@ pub(in crate::sweep) async fn five_pieces_held(
     let pieces = ["done", "retry", "dead", "discard", "back"];
     actors.healthy.submit(&telling(), &pieces).await;
     let mut held = actors.healthy.claim_for(victim, 5).await;
-    // In the order of the dispositions, whatever the order of the claim.
+    // The claim may return the jobs in any order. Sort them in the order of the
+    // dispositions that the act applies.
     held.sort_by_key(|one| pieces.iter().position(|piece| one.payload == piece));
     let undone = StoreContents::delivered(pieces).and(End::Delivered, ["complete"]);
     let done = StoreContents::delivered(["retry", "back", "complete"]);

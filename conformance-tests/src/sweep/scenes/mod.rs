@@ -135,7 +135,8 @@ pub(super) async fn five_held(actors: &Survivors, victim: &WorkerId) -> Scene {
     let jobs = ["done", "retry", "dead", "discard", "back"];
     actors.healthy.store_plain(&jobs).await;
     let mut held = actors.healthy.claim_for(victim, 5).await;
-    // In the order of the dispositions, whatever the order of the claim.
+    // The claim may return the jobs in any order. Sort them in the order of the
+    // dispositions that the act applies.
     held.sort_by_key(|one| jobs.iter().position(|job| one.payload == job));
     let undone = StoreContents::delivered(jobs);
     let done = StoreContents::delivered(["retry", "back"]).and(End::Dead, ["dead"]);
@@ -273,7 +274,7 @@ pub(super) async fn cancelled_held(actors: &Survivors, victim: &WorkerId) -> Sce
     Scene::unchanged(StoreContents::delivered(["stay"])).held(held)
 }
 
-/// Ids whose time of remembrance has ended.
+/// Ids that are stored longer than they must be remembered.
 pub(super) async fn old_memories(actors: &Survivors, victim: &WorkerId) -> Scene {
     actors.healthy.store(&[NewJob::new("gone").id(id("mine"))]).await;
     let held = actors.healthy.claim_for(victim, 1).await;

@@ -58,7 +58,7 @@ impl FaultFixture {
         RunningWorker::start(self.connect(server).await, lease, DEFAULT_CONCURRENCY)
     }
 
-    /// The same with that many slots.
+    /// Like [`Self::work`], with that many slots.
     pub(super) async fn work_with(
         &self,
         server: &Server,
@@ -143,8 +143,8 @@ pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
     leased
 }
 
-/// The same, and a batch of two pieces, one of them leased, if the backend supports
-/// batches. Returns all leased jobs.
+/// Fills the queue like [`fill`]. If the backend supports batches, adds a batch of two
+/// pieces, one of them leased. Returns all leased jobs.
 pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     let mut held = Vec::new();
     if queue.batch_queue().is_some() {

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::server::Server;
 
-/// R1, R5: whatever prefix of the writes survives, every call that had returned is in
-/// it, and each job is where it was before or after the call in progress.
+/// R1, R5: a power cut leaves a prefix of the writes. It includes every call that had
+/// returned. A call that was in progress is done completely or not at all for each job.
 pub(super) async fn every_aof_prefix(fixture: &FaultFixture) {
     let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;

@@ -17,7 +17,7 @@ use crate::SuiteResult;
 /// The number of problems that are listed; further ones are only counted.
 const TOLD: usize = 20;
 
-/// What happened to all jobs.
+/// The results of all jobs of a soak.
 #[derive(Serialize, Debug, Default)]
 pub(super) struct Judgement {
     /// Jobs that the store accepted.
@@ -265,7 +265,7 @@ async fn dead_jobs(queue: &dyn Queue) -> SuiteResult<Vec<JobView>> {
 mod tests {
     use super::{super::record::Recorder, *};
 
-    /// Judges jobs that each went through these records.
+    /// Judges a soak with these records, each as kind, job and count.
     fn judge(records: &[(Kind, u64, u32)]) -> Judgement {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("records");

@@ -1,4 +1,4 @@
-//! When which process is killed.
+//! Chooses the processes to kill, and the times.
 
 use std::time::Duration;
 

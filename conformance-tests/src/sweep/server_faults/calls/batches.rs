@@ -80,7 +80,7 @@ async fn work(tape: &mut Tape<'_>) {
     tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
 }
 
-/// A worker leaves, and a lease ends.
+/// A worker is released, and another worker's lease expires.
 async fn come_back(tape: &mut Tape<'_>) {
     submit(tape, &telling("returned", 1), &["left", "lost"]).await;
     tape.claim(1).await;

@@ -9,8 +9,9 @@
 //!                                   └ each start and end ──> records
 //! ```
 //!
-//! Three sources judge it: the records, the queue's own counters, which count each job
-//! once, and the status of both batches, which is read throughout the run (B2, B3).
+//! Three sources judge the soak: the records, the queue's own counters, which count
+//! each job once, and the status of both batches, which is read throughout the run (B2,
+//! B3).
 
 mod runs;
 mod worker;
@@ -59,12 +60,12 @@ const AT_ONCE: usize = 500;
 /// A batch that the soak submits.
 struct Request {
     name: &'static str,
-    /// The number of its first piece.
+    /// The number of the batch's first piece.
     first: u64,
     pieces: u64,
     limit: u32,
     level: u8,
-    /// The number of its completion job.
+    /// The number of the batch's completion job.
     completion: u64,
 }
 
