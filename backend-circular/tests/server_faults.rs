@@ -1,6 +1,5 @@
 //! Faults of the server, and their effect on this backend and on its waiting claims,
-//! for each way in which finished jobs leave
-//! the ring.
+//! for each way in which finished jobs leave the ring.
 
 use std::process::ExitCode;
 
