@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     command::Kind,
-    proxy::Shared,
+    fault_proxy::Shared,
     request::Request,
     rewrite::{self, Session},
     upstream::Upstream,

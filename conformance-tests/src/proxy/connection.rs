@@ -7,10 +7,10 @@ use tokio::{sync::watch, time::timeout};
 use super::{
     actor::{Actor, Life},
     afterlife::Ghost,
+    fault_proxy::Shared,
     frame::Malformed,
     inbound::{Ended, Inbound, Requests},
     outbound::{Outbound, Stopped},
-    proxy::Shared,
     rewrite::Session,
     stream::{Stream, Writer},
     upstream::Upstream,

@@ -8,8 +8,8 @@ use tokio::sync::oneshot::{self, error::RecvError};
 use super::{
     actor::{Actor, Life},
     command::Kind,
+    fault_proxy::Shared,
     frame::Malformed,
-    proxy::Shared,
     record::{Fate, StepRecord},
     request::{Request, RequestParser},
     rewrite::{self, Session},

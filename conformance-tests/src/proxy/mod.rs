@@ -39,6 +39,7 @@ mod blocking;
 mod clock;
 mod command;
 mod connection;
+mod fault_proxy;
 mod frame;
 mod guarded;
 mod inbound;
@@ -46,7 +47,6 @@ mod inject;
 mod ledger;
 mod outbound;
 mod patch;
-mod proxy;
 mod record;
 mod reply;
 mod request;
@@ -61,9 +61,9 @@ mod waiting;
 mod wire;
 
 pub use clock::VirtualClock;
+pub use fault_proxy::{Endpoint, FaultProxy, Transport};
 pub use guarded::Guarded;
 pub use patch::Fitted;
-pub use proxy::{Endpoint, FaultProxy, Transport};
 pub use record::{Behind, Fate, Fault, StepRecord, When};
 pub(crate) use reply::is_error;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{
     command::Kind,
-    proxy::Shared,
+    fault_proxy::Shared,
     request::{Request, bulk, encode},
     script::Scripts,
     wire::Reply,

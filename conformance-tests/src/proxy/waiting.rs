@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::{
     blocking::Blocking,
+    fault_proxy::Shared,
     inbound::{Answer, Ended, Inbound, gone},
-    proxy::Shared,
     request::Request,
 };
 
