@@ -14,6 +14,12 @@ const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long opening a connection may take unless configured otherwise.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The options that the URL of every transport takes.
+const OPTIONS: [&str; 3] = ["response_timeout", "connect_timeout", "protocol"];
+
+/// The options that only a URL `unix://…` takes.
+const UNIX_OPTIONS: [&str; 3] = ["db", "user", "pass"];
+
 /// A URL that does not name a Redis server, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a redis url: {reason}")]
@@ -53,10 +59,11 @@ impl RedisConfig {
     /// `SSL_CERT_FILE` names.
     ///
     /// # Errors
-    /// When the URL has none of these forms, a timeout is malformed or zero, the URL
-    /// turns off the check of certificates (`#insecure`), or it asks for TLS and the
-    /// crate was built without its feature `tls`.
+    /// When the URL has none of these forms, it has an unknown option, a timeout is
+    /// malformed or zero, the URL turns off the check of certificates (`#insecure`), or
+    /// it asks for TLS and the crate was built without its feature `tls`.
     pub fn new(url: &str) -> Result<Self, InvalidUrl> {
+        Self::check_options(url, &[])?;
         let (url, response_timeout) = take_time(url, "response_timeout")?;
         let (url, connect_timeout) = take_time(&url, "connect_timeout")?;
         let info = url.as_str().into_connection_info().map_err(|error| InvalidUrl {
@@ -75,6 +82,31 @@ impl RedisConfig {
             connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             environment: Environment::default(),
         })
+    }
+
+    /// Checks that each option of the URL is one that [`new`](Self::new) reads, or one of
+    /// `own`, the options of a backend.
+    ///
+    /// # Errors
+    /// When the URL has another option. The error names it, and the options that there
+    /// are.
+    pub fn check_options(url: &str, own: &[&str]) -> Result<(), InvalidUrl> {
+        let url = url.split('#').next().unwrap_or(url);
+        let Some((place, options)) = url.split_once('?') else { return Ok(()) };
+        let is_unix = place.split(':').next().is_some_and(|it| it.ends_with("unix"));
+        let of_transport = if is_unix { &UNIX_OPTIONS[..] } else { &[] };
+        let known = || own.iter().chain(of_transport).chain(&OPTIONS);
+        let names = options.split('&').filter(|option| !option.is_empty());
+        let mut names = names.filter_map(|option| option.split('=').next());
+        let Some(name) = names.find(|name| !known().any(|it| it == name)) else {
+            return Ok(());
+        };
+        // A password that contains a question mark looks like an option.
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let name = if is_name { name } else { "…" };
+        let known: Vec<_> = known().copied().collect();
+        let known = known.join(", ");
+        Err(InvalidUrl { reason: format!("it has no option {name:?}, only {known}") })
     }
 
     /// The URL of a queue with this marker on the same server, without user and
@@ -224,6 +256,22 @@ mod tests {
             let other = format!("processing-list+{other}");
             assert_eq!(RedisConfig::new(url).unwrap().url_of(&shared), other);
         }
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused_with_those_there_are() {
+        for url in ["redis://h?finsh=lrem", "redis://h?db=1", "unix:///s?db=1&x"] {
+            let error = RedisConfig::new(url).unwrap_err().to_string();
+            assert!(error.contains("has no option"), "{url}: {error}");
+            assert!(error.contains("response_timeout, connect_timeout"), "{error}");
+        }
+        for url in ["redis://h?", "redis://h?protocol=resp3", "unix:///s?db=1&user=u"] {
+            assert!(RedisConfig::new(url).is_ok(), "{url}");
+        }
+        let own = RedisConfig::check_options("redis://h?finish=x", &["finish"]);
+        assert_eq!(own, Ok(()));
+        let leaked = RedisConfig::new("redis://:sec?ret@h/1").unwrap_err().to_string();
+        assert!(!leaked.contains("ret@"), "{leaked}");
     }
 
     #[test]

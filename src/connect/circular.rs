@@ -10,6 +10,7 @@ on_redis!(CircularQueue);
 
 fn config(url: &str) -> Result<CircularConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    own_option::check(url, address, "finish")?;
     let (address, finish) = own_option::split(address, "finish");
     let finish = match finish.as_slice() {
         [] | ["mark"] => FinishBy::Mark,
@@ -40,6 +41,8 @@ mod tests {
         for (url, why) in [
             ("circular+redis://:s3cret@h?finish=never", "mark or lrem"),
             ("circular+redis://:s3cret@h?finish=mark&finish=lrem", "mark or lrem"),
+            ("circular+redis://:s3cret@h?finsh=lrem", "only finish, response_timeout"),
+            ("circular+redis://:s3cret@h?mode=shared", "no option \"mode\""),
             ("circular+redis://:s3cret@h/zero", "not usable"),
         ] {
             let error = config(url).unwrap_err();

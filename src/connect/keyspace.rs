@@ -11,6 +11,7 @@ on_redis!(KeyspaceQueue);
 
 fn config(url: &str) -> Result<KeyspaceConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    own_option::check(url, address, "foreign")?;
     let (address, foreign) = own_option::split(address, "foreign");
     let config = KeyspaceConfig::new(&address);
     let config = config.map_err(|error| bad_url(url, error.to_string()))?;

@@ -1,6 +1,16 @@
 //! Splits off the backend's own option of a URL; all other options belong to the
 //! transport.
 
+use relq_redis::RedisConfig;
+
+use super::{ConnectError, bad_url};
+
+/// Refuses a URL with an option that neither the backend nor its transport has.
+pub(super) fn check(url: &str, address: &str, own: &str) -> Result<(), ConnectError> {
+    RedisConfig::check_options(address, &[own])
+        .map_err(|error| bad_url(url, error.to_string()))
+}
+
 /// The URL without the option of that name, and the values of that option.
 pub(super) fn split<'a>(url: &'a str, name: &str) -> (String, Vec<&'a str>) {
     let Some((place, options)) = url.split_once('?') else {

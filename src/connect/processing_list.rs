@@ -10,6 +10,7 @@ on_redis!(ProcessingListQueue);
 
 fn config(url: &str) -> Result<ProcessingListConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    own_option::check(url, address, "mode")?;
     let (address, mode) = own_option::split(address, "mode");
     let mode = match mode.as_slice() {
         [] | ["worker"] => Mode::PerWorker,

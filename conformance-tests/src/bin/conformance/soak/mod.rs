@@ -141,8 +141,11 @@ impl Soak {
             }
             if now > since + PATIENCE {
                 let seconds = PATIENCE.as_secs();
+                let (stats, audit) =
+                    (self.queue.stats().await, self.queue.audit().await);
                 return Err(format!(
-                    "no job ended for {seconds} s; before that, {ended} ended"
+                    "no job ended for {seconds} s; before that, {ended} ended: \
+                     {stats:?}, {audit:?}"
                 )
                 .into());
             }
