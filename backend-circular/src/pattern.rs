@@ -100,7 +100,6 @@ impl Pattern for Circular {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask, rotated).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
         deliver(self, ask, claimed, parts).await
     }
 

@@ -130,11 +130,7 @@ impl Pattern for Keyspace {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.needs_side_records {
-            self.store.finish_with_side_records(receipts, finish.how).await
-        } else {
-            self.store.finish(receipts, finish.how).await
-        }
+        self.store.finish(receipts, finish).await
     }
 
     async fn heartbeat(
@@ -148,17 +144,12 @@ impl Pattern for Keyspace {
 
     /// In no order: what is ready has none.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
-        let glob = format!("*{}", lease::suffix(worker));
-        let leases = self
-            .store
-            .bookkeeping
-            .find_leases(
-                Operation::ReleaseWorker,
-                &self.store.keys.leased,
-                Lease::parse,
-                &glob,
-            )
-            .await?;
+        let (leased, glob) =
+            (&self.store.keys.leased, format!("*{}", lease::suffix(worker)));
+        let operation = Operation::ReleaseWorker;
+        let found =
+            self.store.bookkeeping.find_leases(operation, leased, Lease::parse, &glob);
+        let leases = found.await?;
         Ok(leases.into_iter().map(|(key, _)| key.into()).collect())
     }
 

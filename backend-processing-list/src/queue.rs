@@ -1,6 +1,7 @@
 //! The worker's methods.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     num::NonZeroU32,
@@ -15,13 +16,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
-    Limits, MAX_JOBS_PER_CALL, NewJob, Operation, Order, Priority, PushToken, Pushed,
-    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
-    SettledAndClaimed, Settlement, WorkerId,
+    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, JobId,
+    LeaseScope, Limits, MAX_JOBS_PER_CALL, NewJob, Operation, Order, Priority,
+    PushToken, Pushed, QueueName, Receipt, Recovered, RecoveryBound, Released,
+    ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
 };
 use relq_redis::{
-    Conn, PartialEffect, PushBatcher, Reply, bookkeeping, command,
+    Conn, PartialEffect, PushBatcher, Reply,
+    bookkeeping::{self, Bookkeeping, Stores},
+    command,
     pattern::PatternConfig,
 };
 
@@ -121,8 +124,7 @@ impl ReliableQueue for ProcessingListQueue {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        let plain = |entries| self.pushes.push(entries);
-        self.store.bookkeeping.store(self.capabilities(), jobs, token, plain).await
+        bookkeeping::push(self, jobs, token).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -235,6 +237,22 @@ impl ReliableQueue for ProcessingListQueue {
         let conn = self.store.conn.open_another().await?;
         let (queue, nonce) = (self.name().clone(), self.nonce.clone());
         Ok(Arc::new(Self::on(conn, queue, self.mode, nonce).await?))
+    }
+}
+
+#[async_trait]
+impl Stores for ProcessingListQueue {
+    fn bookkeeping_for(&self, _ids: &[JobId]) -> Cow<'_, Bookkeeping> {
+        Cow::Borrowed(&self.store.bookkeeping)
+    }
+
+    async fn append(
+        &self,
+        _ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.pushes.push(entries).await?;
+        Ok(true)
     }
 }
 

@@ -101,7 +101,6 @@ impl Pattern for Streams {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
         deliver(self, ask, claimed, parts).await
     }
 
@@ -119,11 +118,7 @@ impl Pattern for Streams {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.needs_side_records {
-            self.store.finish_with_side_records(receipts, finish.how).await
-        } else {
-            self.store.finish(receipts, finish.how).await
-        }
+        self.store.finish(receipts, finish).await
     }
 
     /// Also ends the leases of pieces of cancelled batches.
@@ -137,17 +132,11 @@ impl Pattern for Streams {
 
     /// In no order: each job goes back to where it was in its stream.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
-        let glob = format!("{worker}/*");
-        let leases = self
-            .store
-            .bookkeeping
-            .find_leases(
-                Operation::ReleaseWorker,
-                &self.store.keys.leased,
-                Lease::parse,
-                &glob,
-            )
-            .await?;
+        let (leased, glob) = (&self.store.keys.leased, format!("{worker}/*"));
+        let operation = Operation::ReleaseWorker;
+        let found =
+            self.store.bookkeeping.find_leases(operation, leased, Lease::parse, &glob);
+        let leases = found.await?;
         Ok(leases.into_iter().map(|(member, _)| member.into()).collect())
     }
 

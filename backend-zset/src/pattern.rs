@@ -91,7 +91,6 @@ impl Pattern for Zset {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
         deliver(self, ask, claimed, parts).await
     }
 
@@ -108,11 +107,7 @@ impl Pattern for Zset {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.needs_side_records {
-            self.store.finish_with_side_records(receipts, finish.how).await
-        } else {
-            self.store.finish(receipts, finish.how).await
-        }
+        self.store.finish(receipts, finish).await
     }
 
     async fn heartbeat(
@@ -125,17 +120,11 @@ impl Pattern for Zset {
     }
 
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
-        let glob = format!("{worker}/*");
-        let mut leases = self
-            .store
-            .bookkeeping
-            .find_leases(
-                Operation::ReleaseWorker,
-                &self.store.keys.leased,
-                Lease::parse,
-                &glob,
-            )
-            .await?;
+        let (leased, glob) = (&self.store.keys.leased, format!("{worker}/*"));
+        let operation = Operation::ReleaseWorker;
+        let found =
+            self.store.bookkeeping.find_leases(operation, leased, Lease::parse, &glob);
+        let mut leases = found.await?;
         // Which of two claims in one microsecond came first is not kept: no server runs
         // two scripts in one.
         leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));

@@ -44,6 +44,6 @@ pub use partial_effect::PartialEffect;
 pub use push_batcher::PushBatcher;
 pub use queue::RedisQueue;
 pub use redis::Cmd;
-pub use reply::Reply;
+pub use reply::{Parts, Reply};
 pub use script::{Call, Script, code_of};
 pub use waiting::WaitingConn;

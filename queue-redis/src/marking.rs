@@ -129,10 +129,9 @@ pub async fn marked_queues(
     let mut scan = command("SCAN");
     scan.arg(cursor).arg("MATCH").arg(format!("{{*}}:{}", layout::MARKER));
     scan.arg("COUNT").arg(PAGE);
-    let mut reply = conn.call(Operation::Connect, &scan).await?.list()?.into_iter();
-    let mut part = || reply.next().unwrap_or_else(|| Reply::nothing(&conn));
-    let next: u64 = part().text()?.parse().unwrap_or(0);
-    let keys = part().list()?.into_iter().map(Reply::bytes);
+    let mut parts = conn.call(Operation::Connect, &scan).await?.parts()?;
+    let next: u64 = parts.part().text()?.parse().unwrap_or(0);
+    let keys = parts.part().list()?.into_iter().map(Reply::bytes);
     let names = keys.collect::<Result<Vec<_>, _>>()?;
     let names = names.iter().filter_map(|key| name_of(key));
     let queues = join_all(names.map(|name| read(&conn, &config, name))).await;
@@ -170,9 +169,8 @@ async fn look(
     owner: &Owner,
 ) -> Result<(u64, Vec<Option<Vec<u8>>>), Error> {
     let reply = conn.call(Operation::Connect, &owner.seeing()).await?;
-    let mut parts = reply.list()?.into_iter();
-    let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(conn));
-    let (others, values) = (part().count()?, part().list()?);
+    let mut parts = reply.parts()?;
+    let (others, values) = (parts.part().count()?, parts.part().list()?);
     let value = |value: Reply| Ok(value.optional_bytes()?.map(Into::into));
     Ok((others, values.into_iter().map(value).collect::<Result<_, Error>>()?))
 }

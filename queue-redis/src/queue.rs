@@ -10,7 +10,7 @@ use std::{borrow::Cow, fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended,
+    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, JobId,
     MAX_JOBS_PER_CALL, NewJob, Operation, PushToken, Pushed, QueueName, Receipt,
     Recovered, Released, ReliableQueue, Settled, SettledAndClaimed, Settlement,
     WorkerId,
@@ -19,8 +19,7 @@ use relq_core::{
 use self::wait::Notifications;
 use crate::{
     Conn, Script,
-    bookkeeping::{self, Bookkeeping},
-    entry,
+    bookkeeping::{self, Bookkeeping, Stores},
     pattern::{JobRef, Pattern, PatternConfig},
 };
 
@@ -78,21 +77,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        P::capabilities().check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.pattern.bookkeeping().ids_for(jobs, token);
-        if token.is_none() && jobs.iter().all(bookkeeping::is_plain) {
-            let encode = |(job, id)| entry::encode(job, id);
-            let entries = jobs.iter().zip(&ids).map(encode).collect();
-            if self.pattern.append(&ids, entries).await? {
-                return Ok(ids.into_iter().map(Pushed::Stored).collect());
-            }
-        }
-        let bookkeeping =
-            bookkeeping_with(&*self.pattern, ids.iter().map(JobRef::Pushed));
-        bookkeeping.push(jobs, ids, token).await
+        bookkeeping::push(self, jobs, token).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -159,6 +144,21 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         let conn = self.pattern.bookkeeping().conn.open_another().await?;
         let (name, config) = (self.name.clone(), self.config.clone());
         Ok(Arc::new(Self::on(conn, name, config).await?))
+    }
+}
+
+#[async_trait]
+impl<P: Pattern> Stores for RedisQueue<P> {
+    fn bookkeeping_for(&self, ids: &[JobId]) -> Cow<'_, Bookkeeping> {
+        bookkeeping_with(&*self.pattern, ids.iter().map(JobRef::Pushed))
+    }
+
+    async fn append(
+        &self,
+        ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.pattern.append(ids, entries).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
 use relq_redis::{
     Reply,
-    bookkeeping::{Bookkeeping, Ended, WaitHint},
+    bookkeeping::{Bookkeeping, Finish, WaitHint},
     entry,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -40,11 +40,10 @@ impl Store {
             .arg(ClaimRequest::MAX_BYTES)
             .run(&self.conn, Operation::Claim)
             .await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let since_us = part().text()?;
-        let is_paused = part().number()? == 1;
-        let hint = WaitHint { is_paused, due_in: part().optional_ms()? };
+        let mut parts = reply.parts()?;
+        let since_us = parts.part().text()?;
+        let is_paused = parts.part().number()? == 1;
+        let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
         let claim = Claim { worker: &ask.worker, since_us: &since_us, nonce: &nonce };
         let leased = |(at, entry): (usize, Reply)| {
             let entry = entry.bytes()?;
@@ -68,36 +67,17 @@ impl Store {
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
-        how: Ended,
-    ) -> Result<Vec<usize>, Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS
-            .finish
-            .keys(&[&keys.leased, &keys.held, &keys.bookkeeping.totals])
-            .arg(how.total());
-        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        call.run(&self.conn, Operation::Settle).await?.positions()
-    }
-
-    /// As `finish`, for jobs with side records to clean up.
-    pub(crate) async fn finish_with_side_records(
-        &self,
-        receipts: &[&Receipt],
-        how: Ended,
+        Finish { how, needs_side_records }: Finish,
     ) -> Result<Vec<usize>, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
-        let mut call = SCRIPTS
-            .finish_with_side_records
-            .keys(&[
-                &keys.leased,
-                &keys.held,
-                &bookkeeping.totals,
-                &bookkeeping.unique,
-                &bookkeeping.ids,
-                &bookkeeping.errors,
-            ])
-            .arg(how.total())
-            .arg(Bookkeeping::memory_ms());
+        let own = [&keys.leased, &keys.held, &bookkeeping.totals];
+        let mut call = if needs_side_records {
+            let records = [&bookkeeping.unique, &bookkeeping.ids, &bookkeeping.errors];
+            let call = SCRIPTS.finish_with_side_records.keys(&[own, records].concat());
+            call.arg(how.total()).arg(Bookkeeping::memory_ms())
+        } else {
+            SCRIPTS.finish.keys(&own).arg(how.total())
+        };
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }

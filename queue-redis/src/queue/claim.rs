@@ -42,14 +42,15 @@ impl<P: Pattern> ClaimPattern for RedisQueue<P> {
 /// leased by now, so it cannot be lost on its way to the dead letters (R3, R17).
 ///
 /// # Errors
-/// That of burying what cannot be delivered, for all of `parts`, when there is nothing to
+/// That of the claim script; that of burying what cannot be delivered, for all of `parts`, when there is nothing to
 /// deliver.
 pub async fn deliver<P: Pattern>(
     pattern: &P,
     ask: &ClaimRequest,
-    claimed: Claimed,
+    claimed: Result<Claimed, Error>,
     parts: &mut PartialEffect,
 ) -> Result<ClaimRound<WakeConditions>, Error> {
+    let claimed = claimed.map_err(|error| parts.whole(error))?;
     let Claimed { now, jobs, wake, is_due, is_changed, goes_on } = claimed;
     if is_changed {
         *parts = PartialEffect::Begun;
