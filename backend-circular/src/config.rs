@@ -5,7 +5,7 @@ use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::pattern::CAPABILITIES;
+use crate::capabilities::CAPABILITIES;
 
 /// How a finished job leaves the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

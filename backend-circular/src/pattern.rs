@@ -8,9 +8,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
-    MAX_JOBS_PER_CALL, Operation, Order, Page, PeekRequest, Priority, QueueName,
-    Receipt, Recovered, RecoveryBound, Released, Stats, WorkerId,
+    Capabilities, ClaimRequest, Error, JobId, JobState, MAX_JOBS_PER_CALL, Operation,
+    Page, PeekRequest, QueueName, Receipt, Recovered, Released, Stats, WorkerId,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
@@ -19,32 +18,11 @@ use relq_redis::{
 };
 
 use crate::{
-    CircularConfig, audit, cancel, lease, peek, scripts,
+    CircularConfig, audit, cancel,
+    capabilities::CAPABILITIES,
+    lease, peek, scripts,
     scripts::{Recovery, Rotated, Store},
     wait,
-};
-
-/// The upper of the two priorities: pushed at the end that is looked at first.
-const URGENT: Priority =
-    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "circular",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Priority,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::NORMAL..=URGENT,
-    lateness: wait::RECHECK,
-    order: Order::Rotating,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::OneTurn,
-    limits: Limits::DEFAULT,
 };
 
 /// A queue on Redis: one list that turns, and that jobs leave when they are done.

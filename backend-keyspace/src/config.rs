@@ -5,7 +5,7 @@ use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::{keys::DATABASE, pattern::CAPABILITIES};
+use crate::{capabilities::CAPABILITIES, keys::DATABASE};
 
 /// The Redis server, the environment, and how foreign keys are treated.
 #[derive(Debug, Clone)]

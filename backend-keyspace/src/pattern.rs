@@ -5,9 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
-    Operation, Order, Page, PeekRequest, Priority, QueueName, Receipt, Recovered,
-    RecoveryBound, Stats, WorkerId,
+    Capabilities, ClaimRequest, Error, JobId, JobState, Operation, Page, PeekRequest,
+    QueueName, Receipt, Recovered, Stats, WorkerId,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
@@ -16,36 +15,18 @@ use relq_redis::{
 };
 
 use crate::{
-    KeyspaceConfig, audit, cancel,
+    Keyspace, KeyspaceConfig, audit, cancel,
+    capabilities::CAPABILITIES,
     claim::Contended,
-    config::ForeignKeys,
     database, keys, lease,
     lease::Lease,
     peek,
     pick::Finder,
     purge,
-    recover::{Adoption, Freeing},
+    recover::{self, Adoption, Freeing},
     scripts,
     scripts::Store,
-    stats, wait,
-};
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "keyspace",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::NORMAL..=Priority::NORMAL,
-    lateness: wait::RECHECK,
-    order: Order::Unordered,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
+    stats,
 };
 
 /// A queue that is a whole database of a Redis server: each job is a key.
@@ -57,16 +38,6 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type KeyspaceQueue = RedisQueue<Keyspace>;
-
-/// How this backend keeps its jobs.
-#[derive(Debug)]
-pub struct Keyspace {
-    pub(crate) store: Store,
-    pub(crate) foreign_keys: ForeignKeys,
-    pub(crate) finder: Finder,
-    pub(crate) adoption: Adoption,
-    pub(crate) freeing: Freeing,
-}
 
 #[async_trait]
 impl Pattern for Keyspace {
@@ -154,7 +125,7 @@ impl Pattern for Keyspace {
     }
 
     async fn recover(&self, page: u32) -> Result<Recovered, Error> {
-        self.recover_page(page).await
+        recover::recover(&self.store, &self.adoption, &self.freeing, page).await
     }
 
     /// Every script that makes a job ready leaves a signal.

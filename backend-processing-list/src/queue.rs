@@ -16,9 +16,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, JobId,
-    LeaseScope, Limits, MAX_JOBS_PER_CALL, NewJob, Operation, Order, Priority,
-    PushToken, Pushed, QueueName, Receipt, Recovered, RecoveryBound, Released,
+    Capabilities, ClaimRequest, Delivery, Error, Extended, JobId, MAX_JOBS_PER_CALL,
+    NewJob, Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
     ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
 };
 use relq_redis::{
@@ -30,36 +29,15 @@ use relq_redis::{
 
 use crate::{
     Mode, ProcessingListConfig,
+    capabilities::{OF_PER_WORKER, OF_SHARED},
     lease::Lease,
     scripts::{From, How, Store, Taken},
     session::{Nonce, Session, Site},
-    wait::{RECHECK, WaitingPattern},
+    wait::WaitingPattern,
 };
 
 /// Keys of the server that one recovery looks at, in search of lists of no session.
 const SCANNED: u32 = 500;
-
-pub(crate) const PER_WORKER: Capabilities = Capabilities {
-    backend: "processing-list",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::NORMAL..=Priority::NORMAL,
-    lateness: RECHECK,
-    order: Order::Fifo,
-    lease_scope: LeaseScope::Worker,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
-};
-
-static OF_PER_WORKER: Capabilities = PER_WORKER;
-static OF_SHARED: Capabilities =
-    Capabilities { lease_scope: LeaseScope::Job, ..PER_WORKER };
 
 /// A queue on Redis whose jobs move into processing lists.
 ///

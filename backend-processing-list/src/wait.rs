@@ -25,14 +25,11 @@ use relq_core::{Error, Operation};
 use relq_redis::{Notifier, bookkeeping::WaitHint, command};
 
 use crate::{
+    capabilities::RECHECK,
     moves::{BLOCK, Move, Movers},
     scripts::{Asked, Claimed, Store},
     session::Site,
 };
-
-/// How long a waiting claim sleeps at most before it looks again, with or without a
-/// notification. It bounds the delay when a waiter dies after it took a notification.
-pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
 /// The state with which the claims of one opened queue wait.
 #[derive(Debug)]

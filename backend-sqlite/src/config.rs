@@ -7,11 +7,8 @@ use relq_core::{
     RecoveryBound,
 };
 
-use crate::failure::Failure;
+use crate::failure::{BACKEND, Failure};
 use crate::steps::{AtStep, Steps};
-
-/// The backend's name, as in its URL.
-pub(crate) const BACKEND: &str = "sqlite";
 
 /// The file of a configuration that does not name one.
 const DEFAULT_FILE: &str = "relq.db";

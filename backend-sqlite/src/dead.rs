@@ -5,8 +5,8 @@ use relq_core::{JobId, Redriven, Selection};
 
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::push::{PROMOTED_AT_ONCE, find_live_holder};
-use crate::statements::{Buried, DeadKey};
+use crate::push::find_live_holder;
+use crate::statements::{Buried, DeadKey, PROMOTED_AT_ONCE};
 use crate::store::Store;
 
 /// The maximum number of dead jobs that one transaction changes.

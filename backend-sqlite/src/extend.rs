@@ -6,8 +6,8 @@ use relq_core::{Extended, Receipt, Released, Timestamp, WorkerId};
 
 use crate::batch::maintenance;
 use crate::call::Call;
-use crate::claim::job_of;
 use crate::failure::Failure;
+use crate::lease::job_of;
 use crate::statements::Ended;
 use crate::store::{Store, WINDOW};
 

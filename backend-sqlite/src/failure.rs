@@ -5,7 +5,8 @@ use std::{error, fmt, sync::Arc};
 use relq_core::{BoxError, Error, ErrorContext, Operation};
 use rusqlite::{ErrorCode, ffi};
 
-use crate::config::BACKEND;
+/// The backend's name, as in its URL and in errors.
+pub(crate) const BACKEND: &str = "sqlite";
 
 /// Why a call failed. It can be cloned, because one failed commit fails many calls.
 #[derive(Debug, Clone)]

@@ -27,7 +27,7 @@ use relq_core::{
 };
 use relq_redis::{PartialEffect, pattern::BatchPattern};
 
-use crate::{Streams, pattern::CAPABILITIES};
+use crate::{Streams, capabilities::CAPABILITIES};
 
 pub(crate) use outbox::{forward, forward_page, is_piece};
 

@@ -5,7 +5,7 @@ use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::pattern::CAPABILITIES;
+use crate::capabilities::CAPABILITIES;
 
 /// The Redis server and the environment of a queue.
 #[derive(Debug, Clone)]

@@ -5,9 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    BatchQueue, Capabilities, Capability, ClaimRequest, Error, JobId, JobState,
-    LeaseScope, Limits, Operation, Order, Page, PeekRequest, Priority, QueueName,
-    Receipt, Recovered, RecoveryBound, Stats, WorkerId,
+    BatchQueue, Capabilities, ClaimRequest, Error, JobId, JobState, Operation, Page,
+    PeekRequest, QueueName, Receipt, Recovered, Stats, WorkerId,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
@@ -16,51 +15,18 @@ use relq_redis::{
 };
 
 use crate::{
-    StreamConfig, audit, batch, cancel,
+    StreamConfig, Streams, audit, batch, cancel,
+    capabilities::CAPABILITIES,
     lease::{self, Lease, Token},
     peek, scripts,
     scripts::Store,
     wait,
 };
 
-/// The priority below the normal.
-const PATIENT: Priority =
-    Priority::new(Priority::NORMAL.level() - 1).expect("there are levels below");
-
-/// The one above.
-const URGENT: Priority =
-    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "stream",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Priority,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-        Capability::Batches,
-    ],
-    priorities: PATIENT..=URGENT,
-    lateness: wait::RECHECK,
-    order: Order::Fifo,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
-};
-
 /// A queue on Redis: a stream of jobs, and a sorted set of leases.
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type StreamQueue = RedisQueue<Streams>;
-
-/// How this backend keeps its jobs: in Redis Streams.
-#[derive(Debug)]
-pub struct Streams {
-    pub(crate) store: Store,
-}
 
 #[async_trait]
 impl Pattern for Streams {

@@ -5,7 +5,7 @@ use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::pattern::CAPABILITIES;
+use crate::capabilities::CAPABILITIES;
 
 /// Where the server is, and which clock and randomness the queue uses.
 #[derive(Debug, Clone)]

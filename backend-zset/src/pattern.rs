@@ -5,9 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
-    Operation, Order, Page, PeekRequest, Priority, QueueName, Receipt, Recovered,
-    RecoveryBound, Stats, WorkerId,
+    Capabilities, ClaimRequest, Error, JobId, JobState, Operation, Page, PeekRequest,
+    QueueName, Receipt, Recovered, Stats, WorkerId,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, PushBatcher, RedisQueue, Script,
@@ -16,39 +15,14 @@ use relq_redis::{
 };
 
 use crate::{
-    ZsetConfig, audit, cancel, lease, lease::Lease, peek, scripts, scripts::Store, wait,
-};
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "zset",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Priority,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::LOWEST..=Priority::HIGHEST,
-    lateness: wait::RECHECK,
-    order: Order::Fifo,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
+    Zset, ZsetConfig, audit, cancel, capabilities::CAPABILITIES, lease, lease::Lease,
+    peek, scripts, scripts::Store, wait,
 };
 
 /// A queue on Redis: a list of ready jobs and a sorted set of leased ones.
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type ZsetQueue = RedisQueue<Zset>;
-
-/// How this backend keeps its jobs.
-#[derive(Debug)]
-pub struct Zset {
-    pub(crate) store: Store,
-    pushes: PushBatcher,
-}
 
 #[async_trait]
 impl Pattern for Zset {

@@ -6,10 +6,10 @@ use relq::Audit;
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
     printable::printable,
+    target::Target,
 };
 
 /// Check that each job is in exactly one state, and print each problem

@@ -4,10 +4,10 @@ use relq::{Cancelled, JobId, JobState};
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::{Format, JsonArray, Output},
     printable::printable,
+    target::Target,
 };
 
 /// End scheduled, ready or leased jobs for good

@@ -7,10 +7,10 @@ use relq::{JobId, JobState, Redriven, Selection};
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
     peek::Listing,
+    target::Target,
 };
 
 /// Look at the dead jobs, make them ready again, or remove them

@@ -6,11 +6,12 @@ use clap::ValueEnum;
 use relq::{JobState, JobView, PeekRequest, Queue};
 
 use crate::{
-    args::Target,
     failure::CommandResult,
-    output::{Format, JsonArray, Output, say},
+    message::say,
+    output::{Format, JsonArray, Output},
     printable::{self, printable},
     table::{Table, line_width},
+    target::Target,
     view::{self, JobJson},
 };
 

@@ -15,10 +15,11 @@ use relq::{Bytes, Effect, JobId, NewJob, Priority, Pushed, UniqueKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    args::{Target, positive_duration, priority},
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::Format,
+    target::Target,
+    values::{positive_duration, priority},
 };
 use ids::Ids;
 use lines::{Limits, Lines};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use relq_core::{Environment, QueueName};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
-use super::{ConnectError, Opening, bad_url};
+use super::{
+    ConnectError,
+    opening::{Opening, bad_url},
+};
 
 const MEMORY: &str = ":memory:";
 

@@ -8,7 +8,7 @@ use std::{
 use relq::{ConnectError, Effect, Error};
 
 use crate::{
-    output::{say, say_lines},
+    message::{say, say_lines},
     printable::printable_lines,
 };
 

@@ -17,8 +17,8 @@ use relq::{
 
 use super::record::{Kind, Recorder};
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
+    target::Target,
 };
 
 /// A short lease, so that a dead worker's jobs come back soon.

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    output::{Format, JsonArray, Output, say},
+    message::say,
+    output::{Format, JsonArray, Output},
 };
 
 /// The results so far. The push continues when the reader of the ids closes the output.

@@ -1,0 +1,26 @@
+//! What this backend supports and declares.
+
+use relq_core::{
+    Capabilities, Capability, LeaseScope, Limits, Order, Priority, RecoveryBound,
+};
+
+use crate::wait;
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "zset",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::LOWEST..=Priority::HIGHEST,
+    lateness: wait::RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};
