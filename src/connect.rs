@@ -22,7 +22,7 @@ mod zset;
 
 use std::sync::Arc;
 
-use relq_core::{Environment, Queue, QueueName};
+use relq_core::{Queue, QueueName, environment::Environment};
 
 pub use error::ConnectError;
 use opening::Open;

@@ -89,6 +89,19 @@ local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
 end
 
+-- Rotates up to `most` elements, to drop those of ended jobs. A whole rotation keeps the
+-- order, and so does a partial one if no job waits. Returns whether another call should
+-- continue.
+local function drop_litter(keys, most)
+  local length = redis.call('LLEN', keys.circle)
+  local over, is_littered = litter(keys, length)
+  local is_idle = length <= redis.call('ZCARD', keys.marks)
+  if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
+  for _ = 1, math.min(length, most) do rotate(keys) end
+  if length <= most then forget_strays(keys, OVER, OVER) end
+  return length > most and redis.call('LLEN', keys.circle) < length
+end
+
 -- Whole milliseconds until the next running lease ends, or -1.
 local function end_in_ms(keys, now_ms)
   local first = redis.call('ZRANGE', keys.marks, '(' .. now_ms, '+inf', 'BYSCORE',

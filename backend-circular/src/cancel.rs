@@ -5,7 +5,7 @@
 //! may come round behind the search, to the head, where the next search begins.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::entry::{Entry, id_of};
 
 use crate::{element::InProcess, scripts::Store};

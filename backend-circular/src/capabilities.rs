@@ -1,7 +1,10 @@
 //! What this backend supports and declares.
 
 use relq_core::{
-    Capabilities, Capability, LeaseScope, Limits, Order, Priority, RecoveryBound,
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
 };
 
 use crate::wait;

@@ -8,8 +8,12 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, ClaimRequest, Error, JobId, JobState, MAX_JOBS_PER_CALL, Operation,
-    Page, PeekRequest, QueueName, Receipt, Recovered, Released, Stats, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
+    operator::{JobState, Page, PeekRequest},
+    outcome::{Recovered, Released},
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,

@@ -4,7 +4,7 @@
 //! whose names hold more than the id, page by page.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState};
+use relq_core::{Error, JobId, operator::JobState};
 use relq_redis::{escape_glob, pattern::cancel_leased};
 
 use crate::{Keyspace, keys::PROCESSING, lease::Lease, scripts::Store};

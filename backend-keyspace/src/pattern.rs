@@ -5,8 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, ClaimRequest, Error, JobId, JobState, Operation, Page, PeekRequest,
-    QueueName, Receipt, Recovered, Stats, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    operator::{JobState, Page, PeekRequest},
+    outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,

@@ -21,7 +21,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use relq_core::{Error, Recovered};
+use relq_core::{Error, outcome::Recovered};
 use relq_redis::PartialEffect;
 
 use crate::scripts::Store;

@@ -1,6 +1,6 @@
 //! The figures.
 
-use relq_core::{Error, Operation, Stats};
+use relq_core::{Error, Stats, error::Operation};
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 

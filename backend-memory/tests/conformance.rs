@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use relq_conformance::{Subject, async_trait};
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{environment::Environment, Error, Queue, QueueName};
 use relq_memory::MemoryStore;
 
 /// Each case begins with an empty store; its actors share it.

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use relq_core::{
-    Capabilities, Capability, LeaseScope, Limits, Order, Priority, RecoveryBound,
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
 };
 
 /// The name of this backend.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 use relq_redis::{Cmd, Reply, WaitingConn, command};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},

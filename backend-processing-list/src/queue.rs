@@ -16,9 +16,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
-    Capabilities, ClaimRequest, Delivery, Error, Extended, JobId, MAX_JOBS_PER_CALL,
-    NewJob, Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
-    ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use relq_redis::{
     Conn, PartialEffect, PushBatcher, Reply,

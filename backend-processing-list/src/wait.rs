@@ -21,7 +21,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 use relq_redis::{Notifier, bookkeeping::WaitHint, command};
 
 use crate::{

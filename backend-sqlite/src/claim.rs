@@ -3,8 +3,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use relq_core::{
-    BatchId, ClaimBytes, ClaimRequest, Delivery, Headers, InvalidName, JobId, Priority,
-    Receipt,
+    ClaimRequest, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId,
+    capabilities::ClaimBytes, error::InvalidName,
 };
 
 use crate::batch::maintenance;

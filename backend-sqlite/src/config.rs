@@ -3,8 +3,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use relq_core::{
-    Capabilities, Capability, Environment, LeaseScope, Limits, Order, Priority,
-    RecoveryBound,
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+    environment::Environment,
 };
 
 use crate::failure::{BACKEND, Failure};

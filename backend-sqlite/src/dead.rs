@@ -1,7 +1,10 @@
 //! Dead letters: made ready again or removed, one page at a time, so that calls of
 //! workers can run in between.
 
-use relq_core::{JobId, Redriven, Selection};
+use relq_core::{
+    JobId,
+    operator::{Redriven, Selection},
+};
 
 use crate::call::Call;
 use crate::failure::Failure;

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use relq_core::{Extended, Receipt, Released, Timestamp, WorkerId};
+use relq_core::{
+    Receipt, WorkerId,
+    environment::Timestamp,
+    outcome::{Extended, Released},
+};
 
 use crate::batch::maintenance;
 use crate::call::Call;

@@ -2,7 +2,10 @@
 
 use std::{error, fmt, sync::Arc};
 
-use relq_core::{BoxError, Error, ErrorContext, Operation};
+use relq_core::{
+    Error,
+    error::{BoxError, ErrorContext, Operation},
+};
 use rusqlite::{ErrorCode, ffi};
 
 /// The backend's name, as in its URL and in errors.
@@ -177,7 +180,7 @@ impl error::Error for SqliteMessage {}
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{Effect, RetryAdvice};
+    use relq_core::error::{Effect, RetryAdvice};
 
     use super::*;
 

@@ -7,8 +7,11 @@
 use std::ops::RangeFrom;
 
 use relq_core::{
-    BatchId, DuplicateOf, JobId, JobState, NewJob, OnDuplicate, PushToken, Pushed,
-    Unique,
+    JobId, NewJob, PushToken,
+    batch::BatchId,
+    operator::JobState,
+    outcome::{DuplicateOf, Pushed},
+    unique::{OnDuplicate, Unique},
 };
 
 use crate::answers;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, MAX_ERROR_BYTES, Settled, Settlement};
+use relq_core::{Disposition, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled};
 
 use crate::batch::maintenance;
 use crate::call::Call;

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use relq_conformance::{Subject, async_trait};
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 #[derive(Default)]

@@ -142,3 +142,10 @@ local function return_found(keys, entry)
   keys.outcome = 'returned'
   notify(keys)
 end
+
+-- A stream of another priority exists only while it holds an entry.
+local function remove_empty(stream)
+  if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then
+    redis.call('UNLINK', stream)
+  end
+end

@@ -22,8 +22,10 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, BatchId, BatchStatus, Change, Created, Error, MAX_JOBS_PER_CALL, NewBatch,
-    NewJob, Operation, PushToken,
+    Error, NewJob, PushToken,
+    batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
 };
 use relq_redis::{PartialEffect, pattern::BatchPattern};
 

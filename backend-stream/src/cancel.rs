@@ -5,7 +5,7 @@
 //! it costs a reading of the streams.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::{escape_glob, pattern::cancel_leased};
 
 use crate::{Streams, keys::Stream, lease::Lease, scripts::Store, streams::PAGE};

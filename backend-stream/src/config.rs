@@ -1,6 +1,6 @@
 //! Configuration of a queue of this backend.
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};

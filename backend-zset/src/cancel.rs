@@ -5,7 +5,7 @@
 //! newest on, page by page, so cancelling it costs a reading of the list.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::{
     entry::{Entry, id_of},
     escape_glob,

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relq::Environment;
+use relq::environment::Environment;
 
 use crate::{
     at_rest,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use relq::Audit;
+use relq::operator::Audit;
 use serde::Serialize;
 
 use crate::{

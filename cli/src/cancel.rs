@@ -1,6 +1,9 @@
 //! `relq cancel`: ends unfinished jobs.
 
-use relq::{Cancelled, JobId, JobState};
+use relq::{
+    JobId,
+    operator::{Cancelled, JobState},
+};
 use serde::Serialize;
 
 use crate::{

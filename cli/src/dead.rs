@@ -3,7 +3,10 @@
 use std::fmt;
 
 use clap::Subcommand;
-use relq::{JobId, JobState, Redriven, Selection};
+use relq::{
+    JobId,
+    operator::{JobState, Redriven, Selection},
+};
 use serde::Serialize;
 
 use crate::{

@@ -16,7 +16,10 @@ use std::{
     time::Duration,
 };
 
-use relq::{Audit, Environment, NewJob, Queue, QueueName, RetryAdvice, Stats};
+use relq::{
+    NewJob, Queue, QueueName, Stats, environment::Environment, error::RetryAdvice,
+    operator::Audit,
+};
 use tempfile::TempDir;
 
 use crate::{

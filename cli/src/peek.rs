@@ -3,7 +3,10 @@
 use std::num::NonZeroU32;
 
 use clap::ValueEnum;
-use relq::{JobState, JobView, PeekRequest, Queue};
+use relq::{
+    Queue,
+    operator::{JobState, JobView, PeekRequest},
+};
 
 use crate::{
     failure::CommandResult,

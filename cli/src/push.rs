@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use relq::{Bytes, Effect, JobId, NewJob, Priority, Pushed, UniqueKey};
+use relq::{
+    Bytes, JobId, NewJob, Priority, error::Effect, outcome::Pushed, unique::UniqueKey,
+};
 use sha2::{Digest, Sha256};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq::{BatchPriority, Priority};
+use relq::{Priority, batch::BatchPriority};
 
 /// A duration as `5s`, `1h 30m` or `250ms`, above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {

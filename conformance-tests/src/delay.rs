@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{JobState, NewJob, OnDuplicate};
+use relq_core::{NewJob, operator::JobState, unique::OnDuplicate};
 
 use crate::{
     checks::{
@@ -229,13 +229,13 @@ pub(crate) async fn a_delayed_job_keeps_its_level(store: &Store) {
 /// R14: the longest delay is allowed and does not overflow.
 pub(crate) async fn the_longest_delay_is_far_off(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").delay(relq_core::MAX_DURATION)).await;
+    actor.store_one(NewJob::new("job").delay(relq_core::limits::MAX_DURATION)).await;
 
     actor.recover_all().await;
 
     assert_eq!(actor.take(1).await, []);
     let next = actor.figures().await.next_due_in.expect("one is scheduled");
-    assert!(next > relq_core::MAX_DURATION - HELD, "{next:?}");
+    assert!(next > relq_core::limits::MAX_DURATION - HELD, "{next:?}");
 }
 
 /// R14, R23: the stats show when the next job is due.

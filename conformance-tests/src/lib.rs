@@ -8,7 +8,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use relq_conformance::{Subject, async_trait};
-//! use relq_core::{Environment, Error, Queue, QueueName};
+//! use relq_core::{Error, Queue, QueueName, environment::Environment};
 //! # async fn open(
 //! #     _: &str,
 //! #     _: QueueName,

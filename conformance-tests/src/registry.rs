@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
-use relq_core::Capability;
+use relq_core::capabilities::Capability;
 
 use crate::{
     Need, bad_input, batches, cancel_safety, clocks, dead_letters, delay, expiry,

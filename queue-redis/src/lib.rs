@@ -41,6 +41,7 @@ pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see, unmar
 pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
 pub use partial_effect::PartialEffect;
+pub use pruned_library::LibraryFile;
 pub use push_batcher::PushBatcher;
 pub use queue::RedisQueue;
 pub use redis::Cmd;

@@ -1,7 +1,7 @@
 //! Operator calls on markers: read one, write one, find all queues.
 
 use futures_util::future::join_all;
-use relq_core::{Error, Operation, QueueName};
+use relq_core::{Error, QueueName, error::Operation};
 
 use crate::{
     Conn, Marker, Owner, RedisConfig, Reply, command,
@@ -177,17 +177,17 @@ async fn look(
 
 fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     let layout = Layout::of(owner.backend);
-    let claims = owner.ownership();
+    let ownership = owner.ownership();
     let mut keys = vec![owner.keys.producer()];
     keys.extend(["leased", "marks", "workers"].map(|part| owner.keys.part(part)));
-    keys.extend(claims.iter().map(|(key, _)| key.clone()));
+    keys.extend(ownership.iter().map(|(key, _)| key.clone()));
     let foreign = layout.map(Layout::foreign_parts).unwrap_or_default();
     keys.extend(foreign.into_iter().map(|part| owner.keys.part(part)));
     let mut cmd = command("EVAL");
     cmd.arg(CHANGE).arg(keys.len()).arg(keys);
     cmd.arg(layout.and_then(|layout| layout.queue).unwrap_or_default());
     cmd.arg(seen).arg(if is_others { "owned" } else { "own" });
-    claims.iter().for_each(|(_, value)| {
+    ownership.iter().for_each(|(_, value)| {
         cmd.arg(value);
     });
     cmd

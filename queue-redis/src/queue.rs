@@ -10,10 +10,13 @@ use std::{borrow::Cow, fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, JobId,
-    MAX_JOBS_PER_CALL, NewJob, Operation, PushToken, Pushed, QueueName, Receipt,
-    Recovered, Released, ReliableQueue, Settled, SettledAndClaimed, Settlement,
-    WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 
 use self::wait::Notifications;

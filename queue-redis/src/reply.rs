@@ -4,7 +4,7 @@ use std::{time::Duration, vec};
 
 use bytes::Bytes;
 use redis::Value;
-use relq_core::{Error, ErrorContext};
+use relq_core::{Error, error::ErrorContext};
 
 use crate::error::unreadable;
 

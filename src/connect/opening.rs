@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use relq_core::{Environment, Queue, QueueName};
+use relq_core::{Queue, QueueName, environment::Environment};
 
 use super::{error::ConnectError, redact::redacted};
 
@@ -25,7 +25,7 @@ macro_rules! on_redis {
         pub(super) fn open(
             url: &str,
             queue: relq_core::QueueName,
-            environment: relq_core::Environment,
+            environment: relq_core::environment::Environment,
         ) -> super::opening::Opening<'_> {
             Box::pin(async move {
                 let config = config(url)?.environment(environment);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 use super::{

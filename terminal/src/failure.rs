@@ -5,7 +5,7 @@ use std::{
     process::{self, ExitCode},
 };
 
-use relq::{ConnectError, Effect, Error};
+use relq::{ConnectError, Error, error::Effect};
 
 use crate::{
     message::{say, say_lines},

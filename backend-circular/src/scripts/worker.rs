@@ -1,7 +1,10 @@
 //! The calls of producers, workers and reapers.
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, Receipt, environment::Timestamp, error::Operation,
+    outcome::Recovered,
+};
 use relq_redis::{
     Reply,
     bookkeeping::{Bookkeeping, Finish},

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use relq_core::{Error, JobId, Operation, Stats};
+use relq_core::{Error, JobId, Stats, error::Operation};
 use relq_redis::{bookkeeping::Bookkeeping, command};
 
 use super::{SCRIPTS, Store, worker::PAGE};

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, JobId, Operation, Receipt, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, JobId, Receipt, environment::Timestamp, error::Operation,
+};
 use relq_redis::{
     Reply,
     bookkeeping::{Bookkeeping, Finish},

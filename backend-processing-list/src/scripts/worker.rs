@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use relq_core::{
-    ClaimRequest, Error, MAX_JOBS_PER_CALL, Operation, Recovered, Timestamp, WorkerId,
+    ClaimRequest, Error, WorkerId, environment::Timestamp, error::Operation,
+    limits::MAX_JOBS_PER_CALL, outcome::Recovered,
 };
 use relq_redis::{
     Call, Reply,

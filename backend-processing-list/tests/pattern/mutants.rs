@@ -12,7 +12,7 @@ use relq_conformance::{
     fault::{FaultProxy, Fitted},
     judge_case,
 };
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 
 use crate::{

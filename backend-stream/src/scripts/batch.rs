@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use relq_core::{
-    Added, BatchId, BatchStatus, Change, Created, DuplicateOf, Error, JobId, NewBatch,
-    NewJob, Operation, PushToken, Pushed, QueueName, Recovered,
+    Error, JobId, NewJob, PushToken, QueueName,
+    batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
+    error::Operation,
+    outcome::{DuplicateOf, Pushed, Recovered},
 };
 use relq_redis::{
     Call, Reply,

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, Receipt, environment::Timestamp, error::Operation,
+    outcome::Recovered,
+};
 use relq_redis::{
     bookkeeping::{Beat, Bookkeeping, Finish, WaitHint},
     command,

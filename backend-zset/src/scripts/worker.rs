@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, Receipt, WorkerId, environment::Timestamp, error::Operation,
+    outcome::Recovered,
+};
 use relq_redis::{
-    Reply,
+    Call, Reply,
     bookkeeping::{Bookkeeping, Finish, WaitHint},
     entry,
     entry::millis,
@@ -16,9 +19,14 @@ use crate::lease::{self, Claim};
 
 impl Store {
     pub(crate) async fn claim(&self, ask: &ClaimRequest) -> Result<Claimed, Error> {
-        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let nonce = self.conn.environment().random().text(12);
-        let reply = SCRIPTS
+        let call = self.claim_call(ask, &nonce);
+        claimed(call.run(&self.conn, Operation::Claim).await?, &ask.worker, &nonce)
+    }
+
+    fn claim_call(&self, ask: &ClaimRequest, nonce: &str) -> Call<'static> {
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
+        SCRIPTS
             .claim
             .keys(&[
                 &keys.ready,
@@ -33,34 +41,11 @@ impl Store {
                 &bookkeeping.jobs,
             ])
             .arg(ask.worker.as_str())
-            .arg(&nonce)
+            .arg(nonce)
             .arg(millis(ask.lease))
             .arg(ask.max.get())
             .arg(entry::uncounted_bare_header())
             .arg(ClaimRequest::MAX_BYTES)
-            .run(&self.conn, Operation::Claim)
-            .await?;
-        let mut parts = reply.parts()?;
-        let since_us = parts.part().text()?;
-        let is_paused = parts.part().number()? == 1;
-        let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
-        let claim = Claim { worker: &ask.worker, since_us: &since_us, nonce: &nonce };
-        let leased = |(at, entry): (usize, Reply)| {
-            let entry = entry.bytes()?;
-            let token = claim.token(at, &entry);
-            Ok(LeasedJob { token, entry, attempt: Attempt::AfterEntry })
-        };
-        let jobs: Vec<_> =
-            parts.enumerate().map(leased).collect::<Result<_, Error>>()?;
-        let since_us: u64 = since_us.parse().unwrap_or(u64::MAX);
-        Ok(Claimed {
-            now: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
-            is_changed: !jobs.is_empty(),
-            goes_on: !jobs.is_empty(),
-            jobs,
-            is_due: hint.is_due(),
-            wake: hint.into(),
-        })
     }
 
     /// Ends jobs. Returns the positions of the lost leases.
@@ -97,4 +82,28 @@ impl Store {
             .arg(most);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
+}
+
+/// Reads the reply of the claim script.
+fn claimed(reply: Reply, worker: &WorkerId, nonce: &str) -> Result<Claimed, Error> {
+    let mut parts = reply.parts()?;
+    let since_us = parts.part().text()?;
+    let is_paused = parts.part().number()? == 1;
+    let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
+    let claim = Claim { worker, since_us: &since_us, nonce };
+    let leased = |(at, entry): (usize, Reply)| {
+        let entry = entry.bytes()?;
+        let token = claim.token(at, &entry);
+        Ok(LeasedJob { token, entry, attempt: Attempt::AfterEntry })
+    };
+    let jobs: Vec<_> = parts.enumerate().map(leased).collect::<Result<_, Error>>()?;
+    let since_us: u64 = since_us.parse().unwrap_or(u64::MAX);
+    Ok(Claimed {
+        now: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+        is_changed: !jobs.is_empty(),
+        goes_on: !jobs.is_empty(),
+        jobs,
+        is_due: hint.is_due(),
+        wake: hint.into(),
+    })
 }

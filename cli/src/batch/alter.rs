@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use relq::{BatchId, BatchPriority, Change};
+use relq::batch::{BatchId, BatchPriority, Change};
 
 use super::{
     known::{batches_of, known},

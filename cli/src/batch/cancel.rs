@@ -1,6 +1,6 @@
 //! `relq batch cancel`: end batches that have not completed.
 
-use relq::{BatchId, BatchStatus};
+use relq::batch::{BatchId, BatchStatus};
 
 use super::{known::batches_of, report::Report};
 use crate::{

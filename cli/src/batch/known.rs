@@ -1,6 +1,9 @@
 //! The batches of a queue, and a batch that must exist.
 
-use relq::{BatchId, BatchQueue, BatchStatus, Queue};
+use relq::{
+    Queue,
+    batch::{BatchId, BatchQueue, BatchStatus},
+};
 
 use crate::failure::{CommandResult, Failure};
 

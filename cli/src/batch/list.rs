@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use relq::{BatchId, BatchQueue, BatchStatus};
+use relq::batch::{BatchId, BatchQueue, BatchStatus};
 
 use super::{known::batches_of, report::Report};
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use relq::{BatchStatus, Timestamp};
+use relq::{batch::BatchStatus, environment::Timestamp};
 use serde::Serialize;
 
 use crate::view::time;

@@ -1,6 +1,6 @@
 //! `relq batch status`: the progress of a batch.
 
-use relq::BatchId;
+use relq::batch::BatchId;
 
 use super::{
     known::{batches_of, known},

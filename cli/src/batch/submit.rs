@@ -8,8 +8,9 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchPriority, BatchQueue, Bytes, Created, Environment, NewBatch,
-    NewJob, OnComplete, PushToken, Queue, QueueName,
+    Bytes, NewJob, PushToken, Queue, QueueName,
+    batch::{Added, BatchId, BatchPriority, BatchQueue, Created, NewBatch, OnComplete},
+    environment::Environment,
 };
 use serde::Serialize;
 

@@ -6,7 +6,11 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relq::{BatchId, BatchOutcome, BatchQueue, BatchStatus, Error, RetryAdvice};
+use relq::{
+    Error,
+    batch::{BatchId, BatchOutcome, BatchQueue, BatchStatus},
+    error::RetryAdvice,
+};
 
 use super::{
     known::{batches_of, known},

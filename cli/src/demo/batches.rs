@@ -9,8 +9,12 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchOutcome, BatchPriority, BatchStatus, Environment, JobState,
-    NewBatch, NewJob, OnComplete, PeekRequest, PushToken, Queue, QueueName,
+    NewJob, PushToken, Queue, QueueName,
+    batch::{
+        Added, BatchId, BatchOutcome, BatchPriority, BatchStatus, NewBatch, OnComplete,
+    },
+    environment::Environment,
+    operator::{JobState, PeekRequest},
 };
 
 use super::{

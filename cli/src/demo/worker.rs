@@ -11,7 +11,8 @@ use std::{
 };
 
 use relq::{
-    Environment, ReliableQueue,
+    ReliableQueue,
+    environment::Environment,
     worker::{Failure as JobFailure, JobContext, Worker},
 };
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use relq::{DuplicateOf, Pushed};
+use relq::outcome::{DuplicateOf, Pushed};
 use serde::Serialize;
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use relq::{Bytes, Capabilities};
+use relq::{Bytes, capabilities::Capabilities};
 
 use super::gathering::{Batch, Gathering, ReadError};
 use crate::failure::{CommandResult, Failure};

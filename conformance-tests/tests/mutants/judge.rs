@@ -12,7 +12,7 @@ use relq_conformance::{
     overrides::{OverriddenQueue, Override, Right},
     steps,
 };
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::mutant::{Mutant, Opening};

@@ -16,7 +16,9 @@ use relq_conformance::{
     fault::{FaultProxy, Fitted},
     judge_case_within,
 };
-use relq_core::{Capability, Environment, Error, Queue, QueueName};
+use relq_core::{
+    Error, Queue, QueueName, capabilities::Capability, environment::Environment,
+};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::{change::Change, survivors::OTHERS};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use relq_core::{Audit, Error, JobId, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::Audit};
 
 use super::{Bookkeeping, peek::text};
 use crate::{

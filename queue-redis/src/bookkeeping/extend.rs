@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::ToRedisArgs;
-use relq_core::{Error, Extended, Operation, Timestamp};
+use relq_core::{Error, environment::Timestamp, error::Operation, outcome::Extended};
 
 use super::Bookkeeping;
 use crate::{Reply, entry::millis};

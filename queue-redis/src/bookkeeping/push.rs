@@ -4,8 +4,11 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 use relq_core::{
-    DEDUPLICATION_WINDOW, DuplicateOf, Error, JobId, NewJob, OnDuplicate, Operation,
-    Priority, PushToken, Pushed, ReliableQueue,
+    Error, JobId, NewJob, Priority, PushToken, ReliableQueue,
+    error::Operation,
+    limits::DEDUPLICATION_WINDOW,
+    outcome::{DuplicateOf, Pushed},
+    unique::OnDuplicate,
 };
 
 use super::Bookkeeping;

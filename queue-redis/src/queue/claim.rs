@@ -1,7 +1,7 @@
 //! From ready jobs to deliveries.
 
 use async_trait::async_trait;
-use relq_core::{ClaimRequest, Delivery, Error, Operation};
+use relq_core::{ClaimRequest, Delivery, Error, error::Operation};
 
 use super::{RedisQueue, settle::fail};
 use crate::{

@@ -1,7 +1,9 @@
 //! Carrying out settlements, and giving back what a leaving worker holds.
 
 use async_trait::async_trait;
-use relq_core::{Error, MAX_JOBS_PER_CALL, Operation, Receipt, Released};
+use relq_core::{
+    Error, Receipt, error::Operation, limits::MAX_JOBS_PER_CALL, outcome::Released,
+};
 
 use super::{RedisQueue, bookkeeping_with};
 use crate::{
