@@ -23,8 +23,9 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchOutcome, Environment, NewBatch, NewJob, OnComplete, PushToken,
-    QueueName,
+    NewJob, PushToken, QueueName,
+    batch::{Added, BatchId, BatchOutcome, NewBatch, OnComplete},
+    environment::Environment,
     worker::{CancellationToken, Failure, JobContext, Worker, json, json_job},
 };
 use serde::{Deserialize, Serialize};

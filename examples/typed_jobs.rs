@@ -9,7 +9,8 @@
 use std::{error::Error, num::NonZeroU16, time::Duration};
 
 use relq::{
-    JobState, NewJob, PeekRequest, Queue, QueueName, ReliableQueueExt,
+    NewJob, Queue, QueueName, ReliableQueueExt,
+    operator::{JobState, PeekRequest},
     worker::{Failure, JobContext, RetryPolicy, Worker, json, json_job},
 };
 use serde::{Deserialize, Serialize};

@@ -1,32 +1,7 @@
 //! Opens a queue from a URL. This module has the one list of backends.
 
-/// Defines `open` and `owner` for a backend on Redis. Its settings come from the
-/// function `config` of the same module, which reads them from a URL.
-#[cfg(feature = "redis")]
-macro_rules! on_redis {
-    ($Queue:ident) => {
-        pub(super) fn open(
-            url: &str,
-            queue: relq_core::QueueName,
-            environment: relq_core::Environment,
-        ) -> super::Opening<'_> {
-            Box::pin(async move {
-                let config = config(url)?.environment(environment);
-                let queue = $Queue::connect(config, queue).await?;
-                Ok(std::sync::Arc::new(queue) as _)
-            })
-        }
-
-        pub(super) fn owner(
-            url: &str,
-            queue: relq_core::QueueName,
-        ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
-            use relq_redis::pattern::PatternConfig as _;
-            Ok(config(url)?.owner(queue))
-        }
-    };
-}
-
+#[macro_use]
+mod opening;
 #[cfg(feature = "circular")]
 mod circular;
 mod error;
@@ -45,11 +20,14 @@ mod stream;
 #[cfg(feature = "zset")]
 mod zset;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use relq_core::{Environment, Queue, QueueName};
+use relq_core::{Queue, QueueName, environment::Environment};
 
 pub use error::ConnectError;
+use opening::Open;
+#[cfg(feature = "redis")]
+use opening::OwnerOf;
 use redact::redacted;
 
 /// The Redis backend of a plain `redis://` URL.
@@ -77,17 +55,6 @@ enum StoreKind {
     File,
     Redis,
 }
-
-type Open = for<'a> fn(&'a str, QueueName, Environment) -> Opening<'a>;
-type Opening<'a> =
-    Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
-
-#[cfg(feature = "redis")]
-type OwnerOf = fn(
-    &str,
-    QueueName,
-)
-    -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError>;
 
 macro_rules! if_compiled_in {
     ($feature:literal, $open:expr) => {{
@@ -269,18 +236,6 @@ fn unknown_scheme(url: &str, scheme: Option<&str>) -> ConnectError {
 
 fn not_compiled_in(scheme: &str, feature: &'static str) -> ConnectError {
     ConnectError::NotCompiledIn { scheme: scheme.to_owned(), feature }
-}
-
-#[cfg(any(
-    feature = "circular",
-    feature = "keyspace",
-    feature = "processing-list",
-    feature = "sqlite",
-    feature = "stream",
-    feature = "zset"
-))]
-fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
-    ConnectError::BadUrl { url: redacted(url), reason: reason.into() }
 }
 
 #[cfg(test)]

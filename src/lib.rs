@@ -8,7 +8,8 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use relq::{ClaimRequest, Environment, QueueName, ReliableQueueExt, Settled, WorkerId};
+//! use relq::{ClaimRequest, QueueName, ReliableQueueExt, WorkerId};
+//! use relq::{environment::Environment, outcome::Settled};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

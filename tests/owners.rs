@@ -11,9 +11,14 @@
 use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::{
-    BatchId, Capability, ClaimRequest, ConnectError, Delivery, Effect, Error, JobId,
-    NewBatch, NewJob, PushToken, Queue, QueueName, ReliableQueueExt, Settled,
-    UniqueKey, WorkerId, redis::Seen,
+    ClaimRequest, ConnectError, Delivery, Error, JobId, NewJob, PushToken, Queue,
+    QueueName, ReliableQueueExt, WorkerId,
+    batch::{BatchId, NewBatch},
+    capabilities::Capability,
+    error::Effect,
+    outcome::Settled,
+    redis::Seen,
+    unique::UniqueKey,
 };
 use relq_conformance::server::Server;
 

@@ -7,6 +7,8 @@
 -- ARGV[3] how long a cancelled lease is remembered after its end (ms)
 --
 -- Returns 'ready' or 'leased' (its state before), or false if there is no such element.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local element, window_ms, remember_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local now_ms = server_ms()

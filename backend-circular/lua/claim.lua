@@ -15,6 +15,8 @@
 -- 'empty' (ring), ms until the next delayed job is due or -1, ms until the next lease
 -- ends or -1, number of rotated elements, length of the ring, element, ...}. The
 -- elements have their new form, in process.
+--
+-- Library: entry, side_records, pattern, leasing, moves
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local wanted, max_rotations, bare_header = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]

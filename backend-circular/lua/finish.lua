@@ -9,6 +9,8 @@
 --            before their entry
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local total, how, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local FIRST = 4

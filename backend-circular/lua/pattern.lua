@@ -16,11 +16,6 @@ local function pattern_keys(first)
   return {circle = KEYS[first], marks = KEYS[first + 1]}
 end
 
--- Wakes a notifier now, or the next one that listens.
-local function notify(keys)
-  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
-end
-
 -- Fails before the first write if a key has the wrong type.
 local function check_ready(keys)
   redis.call('LLEN', keys.circle)
@@ -92,6 +87,19 @@ end
 -- are left after a script handled all elements with such marks.
 local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
+end
+
+-- Rotates up to `most` elements, to drop those of ended jobs. A whole rotation keeps the
+-- order, and so does a partial one if no job waits. Returns whether another call should
+-- continue.
+local function drop_litter(keys, most)
+  local length = redis.call('LLEN', keys.circle)
+  local over, is_littered = litter(keys, length)
+  local is_idle = length <= redis.call('ZCARD', keys.marks)
+  if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
+  for _ = 1, math.min(length, most) do rotate(keys) end
+  if length <= most then forget_strays(keys, OVER, OVER) end
+  return length > most and redis.call('LLEN', keys.circle) < length
 end
 
 -- Whole milliseconds until the next running lease ends, or -1.

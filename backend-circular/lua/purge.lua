@@ -4,6 +4,8 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
 -- Returns how many jobs were removed.
+--
+-- Library: pattern, moves
 local keys = bind_keys()
 
 local over = redis.call('ZCOUNT', keys.marks, OVER, OVER)

@@ -6,6 +6,8 @@
 -- ARGV[1...] entries, the oldest first
 --
 -- Returns how many elements the ring has.
+--
+-- Library: pattern
 local keys = {circle = KEYS[1], wake = KEYS[2]}
 
 -- A key of another type fails here, before the first write.

@@ -10,6 +10,8 @@
 --
 -- Returns {{made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}, how many elements were looked at, or 0 when the head was reached}.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local page, most, offset = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_for_all = ARGV[4] == 'all'
@@ -77,21 +79,9 @@ local function look()
   return 0
 end
 
--- Rotates to drop elements of ended jobs. A whole rotation keeps the order, and so does
--- a partial one if no job waits. Returns whether another call should continue.
-local function drop_litter()
-  local length = redis.call('LLEN', keys.circle)
-  local over, is_littered = litter(keys, length)
-  local is_idle = length <= redis.call('ZCARD', keys.marks)
-  if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
-  for _ = 1, math.min(length, most) do rotate(keys) end
-  if length <= most then forget_strays(keys, OVER, OVER) end
-  return length > most and redis.call('LLEN', keys.circle) < length
-end
-
 if is_for_all then let_go() end
 if not is_full() then offset = unseen() > 0 and look() or 0 end
-local is_littered = is_for_all and drop_litter()
+local is_littered = is_for_all and drop_litter(keys, most)
 local has_more = unseen() > 0 and (offset > 0 or is_full())
 if counts.requeued > 0 then notify(keys) end
 return {

@@ -6,6 +6,8 @@
 -- ARGV[1...] tokens
 --
 -- Returns {how many leases were released, how many of them recovery must process}.
+--
+-- Library: side_records, pattern
 local marks = KEYS[1]
 local keys = {wake = KEYS[2]}
 

@@ -4,6 +4,8 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
 -- Returns {ready, leased, overdue, then the bookkeeping's counts}.
+--
+-- Library: entry, pattern, moves
 local keys = bind_keys()
 local now_ms = server_ms()
 

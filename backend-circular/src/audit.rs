@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 use relq_redis::bookkeeping::Seen;
 
 use crate::{ring, scripts::Store};

@@ -5,7 +5,7 @@
 //! that was not read yet to the head, where the next search finds it.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::entry::{Entry, id_of};
 
 use crate::{element::InProcess, scripts::Store};

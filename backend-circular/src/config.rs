@@ -1,11 +1,11 @@
 //! The configuration of a queue of this backend.
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::pattern::CAPABILITIES;
+use crate::capabilities::CAPABILITIES;
 
 /// How a finished job leaves the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

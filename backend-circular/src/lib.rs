@@ -2,6 +2,7 @@
 
 mod audit;
 mod cancel;
+mod capabilities;
 mod config;
 mod element;
 mod keys;

@@ -8,9 +8,12 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
-    MAX_JOBS_PER_CALL, Operation, Order, Page, PeekRequest, Priority, QueueName,
-    Receipt, Recovered, RecoveryBound, Released, Stats, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
+    operator::{JobState, Page, PeekRequest},
+    outcome::{Recovered, Released},
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
@@ -19,33 +22,11 @@ use relq_redis::{
 };
 
 use crate::{
-    CircularConfig, audit, cancel, lease, peek, scripts,
+    CircularConfig, audit, cancel,
+    capabilities::CAPABILITIES,
+    lease, peek, scripts,
     scripts::{Recovery, Rotated, Store},
     wait,
-};
-
-/// The higher of the two priorities. Its jobs are pushed at the end from which claims
-/// read.
-const URGENT: Priority =
-    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "circular",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Priority,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::NORMAL..=URGENT,
-    lateness: wait::RECHECK,
-    order: Order::Rotating,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::OneTurn,
-    limits: Limits::DEFAULT,
 };
 
 /// A queue on Redis: one list that is rotated; a job leaves it when it is done.
@@ -101,7 +82,6 @@ impl Pattern for Circular {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask, rotated).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
         deliver(self, ask, claimed, parts).await
     }
 

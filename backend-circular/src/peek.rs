@@ -3,7 +3,11 @@
 //! Ready and leased jobs are elements of one ring, so a page of one state reads the
 //! ring from its tail and skips the other elements.
 
-use relq_core::{Error, Operation, Page, PageCursor, PeekRequest};
+use relq_core::{
+    Error,
+    error::Operation,
+    operator::{Page, PageCursor, PeekRequest},
+};
 
 use crate::{ring, scripts::Store};
 

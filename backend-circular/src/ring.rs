@@ -1,7 +1,9 @@
 //! Reading the ring and its marks, page by page from the tail.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use relq_core::{Error, Operation, StateDetail, Timestamp};
+use relq_core::{
+    Error, environment::Timestamp, error::Operation, operator::StateDetail,
+};
 use relq_redis::{Reply, command};
 
 use crate::{element::InProcess, lease::Lease, scripts::Store};

@@ -8,6 +8,8 @@
 -- ARGV[3] lease (ms)
 --
 -- Returns {how many keys were adopted, cursor of the next page}.
+--
+-- Library: entry, pattern
 local leased = KEYS[1]
 local cursor, count, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local end_ms = server_ms() + lease_ms

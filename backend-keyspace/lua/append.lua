@@ -6,6 +6,8 @@
 -- ARGV[1...] the jobs' entries, in the order of the keys
 --
 -- Returns 1 if the jobs are stored, else 0.
+--
+-- Library: side_records
 local keys = {wake = KEYS[1]}
 
 redis.call('LLEN', keys.wake)

@@ -7,6 +7,8 @@
 -- ARGV[2] how long an id is remembered after its job has ended (ms)
 --
 -- Returns 1 if the job was there, else 0.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local item, id, window_ms = KEYS[#KEYS], ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()

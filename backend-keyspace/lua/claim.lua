@@ -15,6 +15,8 @@
 -- Returns {now (ms), how many keys are unclaimed now, 1 if the next job does not fit
 -- else 0, entry or false, ...}: for each job its entry as it is leased now, or false if
 -- the job was not taken.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local wanted, lease_ms, bare_header = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local foreign_keys, FIRST_ID = tonumber(ARGV[4]), 7

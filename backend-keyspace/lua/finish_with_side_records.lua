@@ -7,6 +7,8 @@
 -- ARGV[2] how long an id is remembered after its job has ended (ms)
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()

@@ -12,6 +12,8 @@
 -- ARGV[6] how long an id is remembered after its job has ended (ms)
 --
 -- Returns {how many jobs were deleted, the three cursors of the next pages}.
+--
+-- Library: entry, pattern, moves
 local keys = bind_keys()
 local cursors, count, most_leases = {ARGV[1], ARGV[2], ARGV[3]}, ARGV[4], tonumber(ARGV[5])
 local window_ms = tonumber(ARGV[6])

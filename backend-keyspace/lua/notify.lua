@@ -5,6 +5,8 @@
 -- KEYS[1] wake  LIST  at most one token, for the notifiers
 --
 -- Returns 1.
+--
+-- Library: side_records
 local keys = {wake = KEYS[1]}
 
 notify(keys)

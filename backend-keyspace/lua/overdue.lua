@@ -6,6 +6,8 @@
 --
 -- Returns {1 if there is more else 0, ms until the next lease expires or -1, processing
 -- key, ...}, the lease that expired first at the front.
+--
+-- Library: entry
 local leased = KEYS[1]
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

@@ -40,11 +40,6 @@ local function unclaimed(keys)
     - redis.call('EXISTS', unpack(KEYS, 1, BOOKKEEPING_KEYS + PATTERN_KEYS))
 end
 
--- Makes sure that a notifier wakes now, or that the next one to listen does.
-local function notify(keys)
-  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
-end
-
 -- Fails before the first write if a key has another type. Keys of jobs are checked one
 -- by one elsewhere.
 local function check_ready(keys)

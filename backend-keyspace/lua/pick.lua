@@ -8,6 +8,8 @@
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- how many keys are unclaimed, item key, ...}.
+--
+-- Library: pattern, moves
 local keys = bind_keys()
 local wanted, draws, foreign_keys = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 

@@ -8,6 +8,8 @@
 -- ARGV[3] how many pages at most
 --
 -- Returns {how many jobs were removed, cursor of the next page or '0'}.
+--
+-- Library: pattern, moves
 local keys = bind_keys()
 local cursor, count, pages = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

@@ -7,6 +7,8 @@
 -- KEYS[n + 1] STRING  the item key of its job
 --
 -- Returns {how many were made ready, how many were buried}.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local now_ms = server_ms()
 

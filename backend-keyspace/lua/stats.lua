@@ -4,6 +4,8 @@
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
 -- Returns {unclaimed keys, leased, overdue, then the bookkeeping's stats}.
+--
+-- Library: entry, pattern, moves
 local keys = bind_keys()
 local now_ms = server_ms()
 

@@ -8,6 +8,8 @@
 --
 -- Returns {cursor of the next page or '0', {item keys}, {processing keys without a
 -- lease}, how many other keys are foreign, {names of some of them}}.
+--
+-- Library: side_records, pattern, moves
 local keys = bind_keys()
 local cursor, count, to_name = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

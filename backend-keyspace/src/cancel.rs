@@ -4,7 +4,7 @@
 //! searched page by page, because a name holds more than the job's id.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, operator::JobState};
 use relq_redis::{escape_glob, pattern::cancel_leased};
 
 use crate::{Keyspace, keys::PROCESSING, lease::Lease, scripts::Store};
@@ -23,10 +23,6 @@ pub(crate) async fn cancel(
 
 async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
     let glob = format!("{PROCESSING}{}_*", escape_glob(job.as_str()));
-    let mut leases = store
-        .bookkeeping
-        .find_leases(Operation::Cancel, &store.keys.leased, Lease::parse, &glob)
-        .await?;
-    leases.retain(|(_, lease)| lease.id == job.as_str().as_bytes());
-    Ok(leases.into_iter().map(|(key, _)| key).collect())
+    let id_of = |name: &Bytes| Some(Lease::parse(name)?.id);
+    store.bookkeeping.leases_of_job(&store.keys.leased, job, &glob, id_of).await
 }

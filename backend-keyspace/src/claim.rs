@@ -1,7 +1,9 @@
 //! Turns the keys that the pick found into deliveries.
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Delivery, Error, JobId, Operation, Timestamp};
+use relq_core::{
+    ClaimRequest, Delivery, Error, JobId, environment::Timestamp, error::Operation,
+};
 use relq_redis::{
     PartialEffect,
     bookkeeping::{self, ClaimRound, Failure, Undeliverable, WaitHint},

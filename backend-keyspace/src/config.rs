@@ -1,11 +1,11 @@
 //! Configuration of a queue of this backend.
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::{keys::DATABASE, pattern::CAPABILITIES};
+use crate::{capabilities::CAPABILITIES, keys::DATABASE};
 
 /// The Redis server, the environment, and how foreign keys are treated.
 #[derive(Debug, Clone)]

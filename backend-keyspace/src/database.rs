@@ -1,6 +1,9 @@
 //! Checks whether the queue may use the database: a queue needs all of it.
 
-use relq_core::{BoxError, Error, Operation};
+use relq_core::{
+    Error,
+    error::{BoxError, Operation},
+};
 use relq_redis::{code_of, command};
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};

@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{Receipt, Timestamp, WorkerId};
+use relq_core::{Receipt, WorkerId, environment::Timestamp};
 use relq_redis::entry::Entry;
 
 use crate::keys::PROCESSING;

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod audit;
+mod backend;
 mod cancel;
+mod capabilities;
 mod claim;
 mod config;
 mod database;
@@ -16,8 +18,9 @@ mod scripts;
 mod stats;
 mod wait;
 
+pub use backend::Keyspace;
 pub use config::{InvalidUrl, KeyspaceConfig, RedisConfig};
-pub use pattern::{Keyspace, KeyspaceQueue};
+pub use pattern::KeyspaceQueue;
 
 /// Internals that the conformance suite needs. Not part of the API.
 #[doc(hidden)]

@@ -5,9 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
-    Operation, Order, Page, PeekRequest, Priority, QueueName, Receipt, Recovered,
-    RecoveryBound, Stats, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    operator::{JobState, Page, PeekRequest},
+    outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
@@ -16,36 +18,18 @@ use relq_redis::{
 };
 
 use crate::{
-    KeyspaceConfig, audit, cancel,
+    Keyspace, KeyspaceConfig, audit, cancel,
+    capabilities::CAPABILITIES,
     claim::Contended,
-    config::ForeignKeys,
     database, keys, lease,
     lease::Lease,
     peek,
     pick::Finder,
     purge,
-    recover::{Adoption, Freeing},
+    recover::{self, Adoption, Freeing},
     scripts,
     scripts::Store,
-    stats, wait,
-};
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "keyspace",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::NORMAL..=Priority::NORMAL,
-    lateness: wait::RECHECK,
-    order: Order::Unordered,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
+    stats,
 };
 
 /// A queue that is a whole database of a Redis server: each job is a key.
@@ -58,16 +42,6 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type KeyspaceQueue = RedisQueue<Keyspace>;
-
-/// The pattern of this backend: how it stores jobs.
-#[derive(Debug)]
-pub struct Keyspace {
-    pub(crate) store: Store,
-    pub(crate) foreign_keys: ForeignKeys,
-    pub(crate) finder: Finder,
-    pub(crate) adoption: Adoption,
-    pub(crate) freeing: Freeing,
-}
 
 #[async_trait]
 impl Pattern for Keyspace {
@@ -132,11 +106,7 @@ impl Pattern for Keyspace {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.needs_side_records {
-            self.store.finish_with_side_records(receipts, finish.how).await
-        } else {
-            self.store.finish(receipts, finish.how).await
-        }
+        self.store.finish(receipts, finish).await
     }
 
     async fn heartbeat(
@@ -150,22 +120,17 @@ impl Pattern for Keyspace {
 
     /// In no order, because ready jobs of this pattern have no order.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
-        let glob = format!("*{}", lease::suffix(worker));
-        let leases = self
-            .store
-            .bookkeeping
-            .find_leases(
-                Operation::ReleaseWorker,
-                &self.store.keys.leased,
-                Lease::parse,
-                &glob,
-            )
-            .await?;
+        let (leased, glob) =
+            (&self.store.keys.leased, format!("*{}", lease::suffix(worker)));
+        let operation = Operation::ReleaseWorker;
+        let found =
+            self.store.bookkeeping.find_leases(operation, leased, Lease::parse, &glob);
+        let leases = found.await?;
         Ok(leases.into_iter().map(|(key, _)| key.into()).collect())
     }
 
     async fn recover(&self, page: u32) -> Result<Recovered, Error> {
-        self.recover_page(page).await
+        recover::recover(&self.store, &self.adoption, &self.freeing, page).await
     }
 
     /// No command is needed: every script that makes a job ready also leaves a token.

@@ -3,8 +3,10 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
 use relq_core::{
-    Error, JobState, JobView, Operation, Page, PageCursor, PeekRequest, StateDetail,
-    Timestamp, WorkerId,
+    Error, WorkerId,
+    environment::Timestamp,
+    error::Operation,
+    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
 };
 use relq_redis::{
     Reply,

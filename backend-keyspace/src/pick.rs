@@ -27,7 +27,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 
 use crate::scripts::{PAGE, Store, Swept, Wanted};
 

@@ -21,10 +21,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use relq_core::{Error, Recovered};
+use relq_core::{Error, outcome::Recovered};
 use relq_redis::PartialEffect;
 
-use crate::{Keyspace, scripts::Store};
+use crate::scripts::Store;
 
 /// The length of the lease that is given to another client's processing key.
 const ADOPTED_FOR: Duration = Duration::from_secs(60);
@@ -78,23 +78,26 @@ impl Freeing {
     }
 }
 
-impl Keyspace {
-    /// Recovers up to a page of expired leases. Also scans one page for processing keys
-    /// without a lease, and one page for deleted jobs.
-    pub(crate) async fn recover_page(&self, page: u32) -> Result<Recovered, Error> {
-        let (expired, adopted, freed) = tokio::join!(
-            recover_expired(&self.store, page),
-            self.adoption.look_on(&self.store),
-            self.freeing.look_on(&self.store),
-        );
-        let mut partial = PartialEffect::default();
-        partial.add(&expired);
-        partial.add(&adopted);
-        partial.add(&freed);
-        adopted.map_err(|error| partial.whole(error))?;
-        freed.map_err(|error| partial.whole(error))?;
-        expired.map_err(|error| partial.whole(error))
-    }
+/// Recovers up to a page of ended leases, and looks at a page of what other clients may
+/// have done.
+pub(crate) async fn recover(
+    store: &Store,
+    adoption: &Adoption,
+    freeing: &Freeing,
+    page: u32,
+) -> Result<Recovered, Error> {
+    let (expired, adopted, freed) = tokio::join!(
+        recover_expired(store, page),
+        adoption.look_on(store),
+        freeing.look_on(store),
+    );
+    let mut partial = PartialEffect::default();
+    partial.add(&expired);
+    partial.add(&adopted);
+    partial.add(&freed);
+    adopted.map_err(|error| partial.whole(error))?;
+    freed.map_err(|error| partial.whole(error))?;
+    expired.map_err(|error| partial.whole(error))
 }
 
 async fn recover_expired(store: &Store, page: u32) -> Result<Recovered, Error> {

@@ -1,6 +1,6 @@
 //! Counts the jobs in each state.
 
-use relq_core::{Error, Operation, Stats};
+use relq_core::{Error, Stats, error::Operation};
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 

@@ -1,10 +1,7 @@
 //! The operator's methods.
 
 use async_trait::async_trait;
-use relq_core::{
-    Audit, Bytes, Cancelled, Error, JobId, JobView, Operator, Page, PageCursor,
-    PeekRequest, Redriven, Selection, StateDetail, Stats, Timestamp,
-};
+use relq_core::{environment::Timestamp, operator::{Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection, StateDetail}, Bytes, Error, JobId, Operator, Stats};
 
 use crate::{
     queue::MemoryQueue,

@@ -9,12 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use relq_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Environment, Error, Extended,
-    JobId, LeaseScope, Limits, NewJob, Operation, Order, Priority, PushToken, Pushed,
-    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
-    Settlement, Timestamp, WorkerId,
-};
+use relq_core::{capabilities::{Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound}, environment::{Environment, Timestamp}, error::Operation, outcome::{Extended, Pushed, Recovered, Released, Settled}, ClaimRequest, Delivery, Error, JobId, NewJob, Priority, PushToken, QueueName, Receipt, ReliableQueue, Settlement, WorkerId};
 
 use crate::state::{Job, State};
 

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
-use relq_core::{
-    ClaimBytes, ClaimRequest, Delivery, Disposition, Extended, JobId, NewJob, Receipt,
-    Recovered, Settled, Settlement, Timestamp, WorkerId,
-};
+use relq_core::{environment::Timestamp, capabilities::ClaimBytes, outcome::{Extended, Recovered, Settled}, ClaimRequest, Delivery, Disposition, JobId, NewJob, Receipt, Settlement, WorkerId};
 
 /// The jobs of a queue, its counters and its remembered leases.
 #[derive(Debug, Default)]

@@ -13,6 +13,8 @@
 -- ARGV[3...] names of leases
 --
 -- Returns {new end (ms), {positions of the lost from 0}, {positions of the cancelled}}.
+--
+-- Library: entry, pattern
 local ready, leased, workers, cancelled, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local session = ARGV[1]
 local end_ms = server_ms() + tonumber(ARGV[2])

@@ -9,6 +9,8 @@
 -- ARGV[4] how long a cancelled lease is remembered after its end (ms)
 --
 -- Returns 1 if the element was there, else 0.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local list = KEYS[#KEYS]
 local element, session = ARGV[1], ARGV[2]

@@ -22,6 +22,8 @@
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- element, ...}, each element as it is leased now.
+--
+-- Library: entry, side_records, pattern, moves
 local ready, handed, list, leased, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local retired, later, unique, paused = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local session, scope, nonce, lease_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])

@@ -13,6 +13,8 @@
 -- ARGV[3...] leases: elements of the list
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: entry, side_records, pattern
 local list, leased, totals = KEYS[1], KEYS[2], KEYS[3]
 local side_records = {unique = KEYS[4], ids = KEYS[5], errors = KEYS[6]}
 local total, window_ms = ARGV[1], tonumber(ARGV[2])

@@ -16,11 +16,6 @@ local function pattern_keys(first)
   }
 end
 
--- Makes sure that a notifier wakes now, or that the next one to listen does.
-local function notify(keys)
-  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
-end
-
 -- Fails before the first write if a key has another type.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)

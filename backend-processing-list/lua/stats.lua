@@ -6,6 +6,8 @@
 -- ARGV[1...] for each processing list its session, or empty for the shared list
 --
 -- Returns {ready, leased, overdue, then the bookkeeping's stats}.
+--
+-- Library: entry, pattern, moves
 local keys = bind_keys()
 local handed = list_of(1)
 local now_ms = server_ms()

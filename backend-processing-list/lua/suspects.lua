@@ -9,6 +9,8 @@
 --
 -- Returns {{expired leases, the latest end first}, {active sessions, the earliest end
 -- first}, {retired sessions, the earliest end first}}.
+--
+-- Library: entry
 local leased, workers, retired = KEYS[1], KEYS[2], KEYS[3]
 local page, sessions = tonumber(ARGV[1]), tonumber(ARGV[2])
 

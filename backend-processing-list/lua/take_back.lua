@@ -13,6 +13,8 @@
 --
 -- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
 -- ms until the next lease expires or -1}.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local how, page, watch_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local leases = tonumber(ARGV[4])

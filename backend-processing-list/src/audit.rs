@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{Audit, Error, Operation};
+use relq_core::{Error, error::Operation, operator::Audit};
 use relq_redis::bookkeeping::{self, Seen};
 
 use crate::{lease::Lease, scripts::Store, session::Site};

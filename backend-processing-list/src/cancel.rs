@@ -5,7 +5,11 @@
 //! cancelling it costs a read of the lists.
 
 use bytes::Bytes;
-use relq_core::{Cancelled, Error, JobId, JobState, Operation};
+use relq_core::{
+    Error, JobId,
+    error::Operation,
+    operator::{Cancelled, JobState},
+};
 use relq_redis::entry::{Entry, id_of};
 
 use crate::{lease::Lease, scripts::Store, session::Site};

@@ -1,7 +1,9 @@
 //! Turns ready jobs into deliveries.
 
 use async_trait::async_trait;
-use relq_core::{ClaimRequest, Delivery, Error, MAX_JOBS_PER_CALL, Operation};
+use relq_core::{
+    ClaimRequest, Delivery, Error, error::Operation, limits::MAX_JOBS_PER_CALL,
+};
 use relq_redis::{
     PartialEffect,
     bookkeeping::{self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint},

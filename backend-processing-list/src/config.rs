@@ -1,11 +1,11 @@
 //! Configuration of a queue of this backend.
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::queue::PER_WORKER;
+use crate::capabilities::BACKEND;
 
 /// The lists that hold leased jobs, and the kind of lease. Workers of both modes may
 /// use one queue at the same time.
@@ -49,7 +49,7 @@ impl ProcessingListConfig {
 
 impl PatternConfig for ProcessingListConfig {
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
-        let owner = Owner::new(PER_WORKER.backend, queue);
+        let owner = Owner::new(BACKEND, queue);
         let owner = match self.mode {
             Mode::PerWorker => owner,
             Mode::Shared => owner.option("mode=shared"),

@@ -2,6 +2,7 @@
 
 mod audit;
 mod cancel;
+mod capabilities;
 mod claim;
 mod config;
 mod keys;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 use relq_redis::{Cmd, Reply, WaitingConn, command};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
@@ -212,7 +212,7 @@ impl Movers {
         is_over: bool,
         claimed: Result<Reply, Error>,
     ) -> Result<Moved, Error> {
-        match claimed.and_then(|claimed| self.store.claimed(claimed)) {
+        match claimed.and_then(Claimed::read) {
             Ok(claimed) if !claimed.elements.is_empty() => Ok(Moved::Claimed(claimed)),
             Ok(claimed) if is_over && !claimed.is_paused => Ok(Moved::Nothing),
             Err(error) if is_over => Err(error),

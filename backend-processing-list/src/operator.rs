@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    Audit, Cancelled, Error, JobId, Operator, Page, PeekRequest, Redriven, Selection,
-    Stats,
+    Error, JobId, Operator, Stats,
+    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
 };
 
 use crate::{ProcessingListQueue, audit, cancel, peek};

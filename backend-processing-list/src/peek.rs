@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use futures_util::FutureExt;
 use relq_core::{
-    Error, JobState, JobView, Operation, Page, PeekRequest, StateDetail, Timestamp,
+    Error,
+    environment::Timestamp,
+    error::Operation,
+    operator::{JobState, JobView, Page, PeekRequest, StateDetail},
 };
 use relq_redis::{
     Reply,

@@ -1,6 +1,7 @@
 //! The worker's methods.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     num::NonZeroU32,
@@ -15,48 +16,31 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Delivery, Error, Extended, LeaseScope,
-    Limits, MAX_JOBS_PER_CALL, NewJob, Operation, Order, Priority, PushToken, Pushed,
-    QueueName, Receipt, Recovered, RecoveryBound, Released, ReliableQueue, Settled,
-    SettledAndClaimed, Settlement, WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use relq_redis::{
-    Conn, PartialEffect, PushBatcher, Reply, bookkeeping, command,
+    Conn, PartialEffect, PushBatcher, Reply,
+    bookkeeping::{self, Bookkeeping, Stores},
+    command,
     pattern::PatternConfig,
 };
 
 use crate::{
     Mode, ProcessingListConfig,
+    capabilities::{OF_PER_WORKER, OF_SHARED},
     lease::Lease,
     scripts::{From, How, Store, Taken},
     session::{Nonce, Session, Site},
-    wait::{RECHECK, WaitingPattern},
+    wait::WaitingPattern,
 };
 
 /// Keys of the server that one recovery looks at, in search of lists of no session.
 const SCANNED: u32 = 500;
-
-pub(crate) const PER_WORKER: Capabilities = Capabilities {
-    backend: "processing-list",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::NORMAL..=Priority::NORMAL,
-    lateness: RECHECK,
-    order: Order::Fifo,
-    lease_scope: LeaseScope::Worker,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
-};
-
-static OF_PER_WORKER: Capabilities = PER_WORKER;
-static OF_SHARED: Capabilities =
-    Capabilities { lease_scope: LeaseScope::Job, ..PER_WORKER };
 
 /// A queue on Redis whose jobs move into processing lists.
 ///
@@ -121,8 +105,7 @@ impl ReliableQueue for ProcessingListQueue {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        let plain = |entries| self.pushes.push(entries);
-        self.store.bookkeeping.store(self.capabilities(), jobs, token, plain).await
+        bookkeeping::push(self, jobs, token).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -235,6 +218,22 @@ impl ReliableQueue for ProcessingListQueue {
         let conn = self.store.conn.open_another().await?;
         let (queue, nonce) = (self.name().clone(), self.nonce.clone());
         Ok(Arc::new(Self::on(conn, queue, self.mode, nonce).await?))
+    }
+}
+
+#[async_trait]
+impl Stores for ProcessingListQueue {
+    fn bookkeeping_for(&self, _ids: &[JobId]) -> Cow<'_, Bookkeeping> {
+        Cow::Borrowed(&self.store.bookkeeping)
+    }
+
+    async fn append(
+        &self,
+        _ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.pushes.push(entries).await?;
+        Ok(true)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::{fmt, sync::Arc};
 
-use relq_core::{Randomness, WorkerId};
+use relq_core::{WorkerId, environment::Randomness};
 
 /// The suffix that an opened queue and its other handles add to the names of their
 /// workers.

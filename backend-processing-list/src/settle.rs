@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use relq_core::{Error, Operation, Receipt};
+use relq_core::{Error, Receipt, error::Operation};
 use relq_redis::{
     PartialEffect,
     bookkeeping::{Failure, Finish, Settles},

@@ -21,18 +21,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 use relq_redis::{Notifier, bookkeeping::WaitHint, command};
 
 use crate::{
+    capabilities::RECHECK,
     moves::{BLOCK, Move, Movers},
     scripts::{Asked, Claimed, Store},
     session::Site,
 };
-
-/// How long a waiting claim sleeps at most before it looks again, with or without a
-/// notification. It bounds the delay when a waiter dies after it took a notification.
-pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
 /// The notifier and the blocking moves that wake the waiting claims of one opened
 /// queue.

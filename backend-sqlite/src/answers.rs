@@ -6,7 +6,10 @@
 
 use std::fmt::Write as _;
 
-use relq_core::{DuplicateOf, JobId, PushToken, Pushed};
+use relq_core::{
+    JobId, PushToken,
+    outcome::{DuplicateOf, Pushed},
+};
 
 /// Encodes the results for the column `answers`.
 pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {

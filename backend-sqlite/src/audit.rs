@@ -5,7 +5,7 @@
 //! verifies these constraints, and that every index agrees with its table. The
 //! statements here check the rest.
 
-use relq_core::Audit;
+use relq_core::operator::Audit;
 
 use crate::call::Call;
 use crate::failure::Failure;

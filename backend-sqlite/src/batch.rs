@@ -21,8 +21,9 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
-    Operation, PushToken, ReliableQueue as _,
+    Error, NewJob, PushToken, ReliableQueue as _,
+    batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
+    error::Operation,
 };
 
 use crate::claim::Pulse;

@@ -3,27 +3,22 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use relq_core::{
-    BatchId, ClaimBytes, ClaimRequest, Delivery, Headers, InvalidName, JobId, Priority,
-    Receipt,
+    ClaimRequest, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId,
+    capabilities::ClaimBytes, error::InvalidName,
 };
 
 use crate::batch::maintenance;
 use crate::call::{Call, Pending, background_call};
 use crate::failure::Failure;
+use crate::give_back::GiveBack;
 use crate::headers;
-use crate::push::PROMOTED_AT_ONCE;
-use crate::settle::GiveBack;
-use crate::statements::ReadyRow;
+use crate::lease::{NONCE_BYTES, token};
+use crate::statements::{EXPIRED, PROMOTED_AT_ONCE, ReadyRow};
 use crate::store::Store;
-
-/// The reason for burying a job that was not delivered in time (R17).
-pub(crate) const EXPIRED: &str = "expired before it was delivered";
 
 /// The maximum number of jobs, expired or unreadable, that one call buries before it
 /// returns.
 const BURIED_AT_ONCE: usize = 1000;
-
-const NONCE_BYTES: usize = 12;
 
 /// A claim that does not wait, after it was checked.
 pub(crate) struct Claim {
@@ -192,22 +187,6 @@ impl<'a> ClaimRound<'a> {
 /// The stored size of a job in bytes.
 fn size(row: &ReadyRow) -> usize {
     [&row.payload, &row.headers].into_iter().flatten().map(Vec::len).sum()
-}
-
-/// A lease's token: the nonce of its claim, then the job's key in the file, so that
-/// a settlement finds the job without an index.
-fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> [u8; NONCE_BYTES + 8] {
-    let mut token = [0; NONCE_BYTES + 8];
-    token[..NONCE_BYTES].copy_from_slice(nonce);
-    token[NONCE_BYTES..].copy_from_slice(&job.to_be_bytes());
-    token
-}
-
-/// The key of the job that a token belongs to; `None` if this backend did not make the
-/// token.
-pub(crate) fn job_of(token: &[u8]) -> Option<i64> {
-    let (_, job) = token.split_at_checked(NONCE_BYTES)?;
-    Some(i64::from_be_bytes(job.try_into().ok()?))
 }
 
 /// Reads a job, or says why it cannot be read (R3).

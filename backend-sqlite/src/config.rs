@@ -3,15 +3,15 @@
 use std::{path::PathBuf, time::Duration};
 
 use relq_core::{
-    Capabilities, Capability, Environment, LeaseScope, Limits, Order, Priority,
-    RecoveryBound,
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+    environment::Environment,
 };
 
-use crate::failure::Failure;
+use crate::failure::{BACKEND, Failure};
 use crate::steps::{AtStep, Steps};
-
-/// The backend's name, as in its URL.
-pub(crate) const BACKEND: &str = "sqlite";
 
 /// The file of a configuration that does not name one.
 const DEFAULT_FILE: &str = "relq.db";

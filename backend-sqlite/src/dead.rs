@@ -1,12 +1,15 @@
 //! Dead letters: made ready again or removed, one page at a time, so that calls of
 //! workers can run in between.
 
-use relq_core::{JobId, Redriven, Selection};
+use relq_core::{
+    JobId,
+    operator::{Redriven, Selection},
+};
 
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::push::{PROMOTED_AT_ONCE, find_live_holder};
-use crate::statements::{Buried, DeadKey};
+use crate::push::find_live_holder;
+use crate::statements::{Buried, DeadKey, PROMOTED_AT_ONCE};
 use crate::store::Store;
 
 /// The maximum number of dead jobs that one transaction changes.

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use relq_core::{Extended, Receipt, Released, Timestamp, WorkerId};
+use relq_core::{
+    Receipt, WorkerId,
+    environment::Timestamp,
+    outcome::{Extended, Released},
+};
 
 use crate::batch::maintenance;
 use crate::call::Call;
-use crate::claim::job_of;
 use crate::failure::Failure;
+use crate::lease::job_of;
 use crate::statements::Ended;
 use crate::store::{Store, WINDOW};
 

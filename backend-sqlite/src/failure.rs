@@ -2,10 +2,14 @@
 
 use std::{error, fmt, sync::Arc};
 
-use relq_core::{BoxError, Error, ErrorContext, Operation};
+use relq_core::{
+    Error,
+    error::{BoxError, ErrorContext, Operation},
+};
 use rusqlite::{ErrorCode, ffi};
 
-use crate::config::BACKEND;
+/// The backend's name, as in its URL and in errors.
+pub(crate) const BACKEND: &str = "sqlite";
 
 /// Why a call failed. It can be cloned, because one failed commit fails many calls.
 #[derive(Debug, Clone)]
@@ -177,7 +181,7 @@ impl error::Error for SqliteMessage {}
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{Effect, RetryAdvice};
+    use relq_core::error::{Effect, RetryAdvice};
 
     use super::*;
 

@@ -20,7 +20,7 @@
 
 use std::cell::Cell;
 
-use relq_core::Environment;
+use relq_core::environment::Environment;
 use rusqlite::Connection;
 
 use crate::call::Pending;

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    Audit, Cancelled, Error, JobId, Operation, Operator, Page, PeekRequest, Redriven,
-    Selection, Stats,
+    Error, JobId, Operator, Stats,
+    error::Operation,
+    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
 };
 
 use crate::audit::Inspect;

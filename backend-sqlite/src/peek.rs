@@ -3,8 +3,11 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use relq_core::{
-    BatchId, Bytes, JobId, JobState, JobView, Page, PageCursor, PeekRequest, Priority,
-    StateDetail, Stats, Timestamp, UniqueKey, WorkerId,
+    Bytes, JobId, Priority, Stats, WorkerId,
+    batch::BatchId,
+    environment::Timestamp,
+    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
+    unique::UniqueKey,
 };
 
 use crate::call::Call;

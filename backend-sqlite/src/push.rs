@@ -7,20 +7,20 @@
 use std::ops::RangeFrom;
 
 use relq_core::{
-    BatchId, DuplicateOf, JobId, JobState, NewJob, OnDuplicate, PushToken, Pushed,
-    Unique,
+    JobId, NewJob, PushToken,
+    batch::BatchId,
+    operator::JobState,
+    outcome::{DuplicateOf, Pushed},
+    unique::{OnDuplicate, Unique},
 };
 
 use crate::answers;
 use crate::call::Call;
-use crate::claim::EXPIRED;
 use crate::failure::Failure;
 use crate::headers;
-use crate::statements::{Holder, JobRow};
+use crate::statements::{EXPIRED, Holder, JobRow, PROMOTED_AT_ONCE};
 use crate::store::{Store, WINDOW, ms};
 
-/// The maximum number of due scheduled jobs that one call makes ready.
-pub(crate) const PROMOTED_AT_ONCE: u32 = 1000;
 /// The maximum number of expired ids, push calls and cancelled leases, of each kind,
 /// that one call forgets.
 pub(crate) const SWEPT_AT_ONCE: u32 = 100;

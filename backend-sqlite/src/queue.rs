@@ -13,9 +13,13 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use relq_core::{
-    BatchQueue, Capabilities, ClaimRequest, Delivery, Environment, Error, Extended,
-    NewJob, Operation, PushToken, Pushed, QueueName, Receipt, Recovered, Released,
-    ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
+    ClaimRequest, Delivery, Error, NewJob, PushToken, QueueName, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    environment::Environment,
+    error::Operation,
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use tokio::sync::watch;
 

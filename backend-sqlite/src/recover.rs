@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{JobState, Recovered};
+use relq_core::{operator::JobState, outcome::Recovered};
 
 use crate::batch::maintenance;
 use crate::call::Call;

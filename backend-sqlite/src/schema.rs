@@ -191,7 +191,7 @@ mod tests {
 
         let error = prepare(&mut conn, &Steps::default()).unwrap_err();
 
-        let message = error.at(relq_core::Operation::Connect).full_message();
+        let message = error.at(relq_core::error::Operation::Connect).full_message();
         assert!(message.contains("use the newer relq"), "{message}");
     }
 

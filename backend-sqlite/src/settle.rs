@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, MAX_ERROR_BYTES, Receipt, Settled, Settlement};
+use relq_core::{Disposition, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled};
 
 use crate::batch::maintenance;
 use crate::call::Call;
-use crate::claim::job_of;
 use crate::failure::Failure;
-use crate::push::PROMOTED_AT_ONCE;
-use crate::statements::{Ended, Held};
+use crate::give_back::{find_held, give_back};
+use crate::statements::{Ended, Held, PROMOTED_AT_ONCE};
 use crate::store::Store;
 
 /// Settlements of one call.
@@ -83,17 +82,6 @@ fn beginning(error: &str) -> &str {
     &error[..ends.find(|end| error.is_char_boundary(*end)).unwrap_or(0)]
 }
 
-/// The key and the fields of the job that a receipt holds; `None` if the lease was
-/// lost.
-fn find_held(
-    store: &Store<'_>,
-    receipt: &Receipt,
-) -> Result<Option<(i64, Held)>, Failure> {
-    let Some(job) = job_of(receipt.token()) else { return Ok(None) };
-    let held = store.find_lease(job, receipt.token())?;
-    Ok(held.map(|held| (job, held)))
-}
-
 fn retry(
     store: &Store<'_>,
     job: i64,
@@ -113,38 +101,6 @@ fn retry(
         return store.retry_now(job, error);
     }
     store.retry_at(job, store.ms_after(after), error)
-}
-
-fn give_back(store: &Store<'_>, job: i64) -> Result<(), Failure> {
-    store.wake_claims();
-    store.give_back(job)
-}
-
-/// Gives back claimed jobs that never reached their caller.
-pub(crate) struct GiveBack {
-    pub(crate) receipts: Vec<Receipt>,
-}
-
-impl Call for GiveBack {
-    type Answer = ();
-
-    fn weight(&self) -> usize {
-        self.receipts.len()
-    }
-
-    fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
-        let mut pieces = false;
-        for receipt in &self.receipts {
-            if let Some((job, held)) = find_held(store, receipt)? {
-                pieces |= held.batch.is_some();
-                give_back(store, job)?;
-            }
-        }
-        if pieces {
-            maintenance::after_pieces_ended(store)?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

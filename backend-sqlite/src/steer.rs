@@ -1,6 +1,10 @@
 //! Cancel, pause, resume and purge.
 
-use relq_core::{Cancelled, JobId, JobState, Timestamp};
+use relq_core::{
+    JobId,
+    environment::Timestamp,
+    operator::{Cancelled, JobState},
+};
 
 use crate::batch::maintenance;
 use crate::call::Call;

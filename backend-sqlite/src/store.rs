@@ -3,7 +3,10 @@
 
 use std::{cell::Cell, time::Duration};
 
-use relq_core::{DEDUPLICATION_WINDOW, Randomness, Timestamp};
+use relq_core::{
+    environment::{Randomness, Timestamp},
+    limits::DEDUPLICATION_WINDOW,
+};
 use rusqlite::Connection;
 
 use crate::steps::Steps;

@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use relq_conformance::{Profile, Subject, Tests, async_trait};
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 #[derive(Default)]

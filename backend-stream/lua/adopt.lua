@@ -8,6 +8,8 @@
 -- ARGV[2] how long a consumer may be idle (ms)
 --
 -- Returns {made ready, buried, 1 if there is more else 0, -1}.
+--
+-- Library: side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local page, idle_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 

@@ -5,6 +5,8 @@
 -- ARGV[1...] entries, the oldest first
 --
 -- Returns how many entries the stream has.
+--
+-- Library: pattern
 local stream = KEYS[1]
 
 append({streams = {n = stream}}, ARGV)

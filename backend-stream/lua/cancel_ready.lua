@@ -7,6 +7,8 @@
 -- ARGV[3] how long an id is remembered after its job has ended (ms)
 --
 -- Returns 1 if the job was there and ready, else 0.
+--
+-- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local word, sid, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local stream, batch = stream_by(keys, word)

@@ -13,6 +13,8 @@
 -- Returns {now (ms), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- how many were buried because their entry was deleted, token, entry, ...}. An entry
 -- does not count the deliveries since it was added; the token does.
+--
+-- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -126,13 +128,6 @@ local function take(word, stream, room)
   end
   -- An entry that is added to the stream of normal priority wakes a waiter by itself.
   return word ~= 'n' or take_page == take_returned or budget.is_full
-end
-
--- A stream of another priority exists only while it holds an entry.
-local function remove_empty(stream)
-  if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then
-    redis.call('UNLINK', stream)
-  end
 end
 
 for _, level in ipairs(LEVELS) do

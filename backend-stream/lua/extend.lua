@@ -8,6 +8,8 @@
 -- ARGV[3...] leases
 --
 -- Returns {new end (ms), {positions of the lost from 0}, {positions of the cancelled}}.
+--
+-- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local FIRST = 3
 local now_ms = server_ms()

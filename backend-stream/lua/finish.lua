@@ -7,6 +7,8 @@
 -- ARGV[2...] leases
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: pattern, moves
 local keys = bind_keys()
 local total = ARGV[1]
 

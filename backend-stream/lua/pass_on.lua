@@ -5,5 +5,7 @@
 -- KEYS[1] wake  LIST  at most one token, for the notifiers
 --
 -- Returns how many tokens there are.
+--
+-- Library: side_records
 notify({wake = KEYS[1]})
 return redis.call('LLEN', KEYS[1])

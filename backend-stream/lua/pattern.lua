@@ -28,11 +28,6 @@ local function batch_key(keys, what, id)
   return id and name .. ':' .. id or name
 end
 
--- Makes sure that a notifier wakes now, or that the next one to listen does.
-local function notify(keys)
-  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
-end
-
 -- Fails before the first write if a key has another type.
 local function check_ready(keys)
   for _, level in ipairs(LEVELS) do redis.call('XLEN', keys.streams[level]) end
@@ -146,4 +141,11 @@ local function return_found(keys, entry)
   return_entry(found.stream, found.sid, attempt - found.job.attempt)
   keys.outcome = 'returned'
   notify(keys)
+end
+
+-- A stream of another priority exists only while it holds an entry.
+local function remove_empty(stream)
+  if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then
+    redis.call('UNLINK', stream)
+  end
 end

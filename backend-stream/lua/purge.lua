@@ -4,6 +4,8 @@
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
 -- Returns how many jobs were removed.
+--
+-- Library: pattern, moves
 local keys = bind_keys()
 
 local jobs = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)

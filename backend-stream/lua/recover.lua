@@ -7,6 +7,8 @@
 --
 -- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
 -- ms until the next lease expires or -1}.
+--
+-- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{BatchId, Error, Operation};
+use relq_core::{Error, batch::BatchId, error::Operation};
 use relq_redis::bookkeeping::Seen;
 
 use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};

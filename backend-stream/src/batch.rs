@@ -22,12 +22,14 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, BatchId, BatchStatus, Change, Created, Error, MAX_JOBS_PER_CALL, NewBatch,
-    NewJob, Operation, PushToken,
+    Error, NewJob, PushToken,
+    batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
 };
 use relq_redis::{PartialEffect, pattern::BatchPattern};
 
-use crate::{Streams, pattern::CAPABILITIES};
+use crate::{Streams, capabilities::CAPABILITIES};
 
 pub(crate) use outbox::{forward, forward_page, is_piece};
 

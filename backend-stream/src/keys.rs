@@ -23,7 +23,7 @@
 //! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]). The streams
 //! of other priorities exist only while they hold an entry.
 
-use relq_core::{BatchId, QueueName};
+use relq_core::{QueueName, batch::BatchId};
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
 /// The group that reads a queue's streams.

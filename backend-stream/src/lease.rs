@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{Receipt, Timestamp, WorkerId};
+use relq_core::{Receipt, WorkerId, environment::Timestamp};
 
 use crate::keys::Stream;
 

@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod audit;
+mod backend;
 mod batch;
 mod cancel;
+mod capabilities;
 mod config;
 mod keys;
 mod lease;
@@ -12,8 +14,9 @@ mod scripts;
 mod streams;
 mod wait;
 
+pub use backend::Streams;
 pub use config::{InvalidUrl, RedisConfig, StreamConfig};
-pub use pattern::{StreamQueue, Streams};
+pub use pattern::StreamQueue;
 
 /// The internals that the conformance suite needs. Not part of the API.
 #[doc(hidden)]

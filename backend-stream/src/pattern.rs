@@ -5,9 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    BatchQueue, Capabilities, Capability, ClaimRequest, Error, JobId, JobState,
-    LeaseScope, Limits, Operation, Order, Page, PeekRequest, Priority, QueueName,
-    Receipt, Recovered, RecoveryBound, Stats, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    error::Operation,
+    operator::{JobState, Page, PeekRequest},
+    outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
@@ -16,51 +19,18 @@ use relq_redis::{
 };
 
 use crate::{
-    StreamConfig, audit, batch, cancel,
+    StreamConfig, Streams, audit, batch, cancel,
+    capabilities::CAPABILITIES,
     lease::{self, Lease, Token},
     peek, scripts,
     scripts::Store,
     wait,
 };
 
-/// The priority below the normal one.
-const PATIENT: Priority =
-    Priority::new(Priority::NORMAL.level() - 1).expect("there are levels below");
-
-/// The priority above the normal one.
-const URGENT: Priority =
-    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "stream",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Priority,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-        Capability::Batches,
-    ],
-    priorities: PATIENT..=URGENT,
-    lateness: wait::RECHECK,
-    order: Order::Fifo,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
-};
-
 /// A queue on Redis: a stream of jobs, and a sorted set of leases.
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type StreamQueue = RedisQueue<Streams>;
-
-/// The pattern of this backend: how it stores jobs, in Redis Streams.
-#[derive(Debug)]
-pub struct Streams {
-    pub(crate) store: Store,
-}
 
 #[async_trait]
 impl Pattern for Streams {
@@ -101,7 +71,6 @@ impl Pattern for Streams {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
         deliver(self, ask, claimed, parts).await
     }
 
@@ -120,11 +89,7 @@ impl Pattern for Streams {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.needs_side_records {
-            self.store.finish_with_side_records(receipts, finish.how).await
-        } else {
-            self.store.finish(receipts, finish.how).await
-        }
+        self.store.finish(receipts, finish).await
     }
 
     /// Also ends the leases of pieces of cancelled batches.
@@ -138,17 +103,11 @@ impl Pattern for Streams {
 
     /// In no order, because each job goes back to its old position in its stream.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
-        let glob = format!("{worker}/*");
-        let leases = self
-            .store
-            .bookkeeping
-            .find_leases(
-                Operation::ReleaseWorker,
-                &self.store.keys.leased,
-                Lease::parse,
-                &glob,
-            )
-            .await?;
+        let (leased, glob) = (&self.store.keys.leased, format!("{worker}/*"));
+        let operation = Operation::ReleaseWorker;
+        let found =
+            self.store.bookkeeping.find_leases(operation, leased, Lease::parse, &glob);
+        let leases = found.await?;
         Ok(leases.into_iter().map(|(member, _)| member.into()).collect())
     }
 

@@ -7,8 +7,11 @@
 use bytes::Bytes;
 use futures_util::{FutureExt, future::try_join_all};
 use relq_core::{
-    DEFAULT_MAX_ATTEMPTS, Error, JobId, JobState, JobView, Operation, Page, PageCursor,
-    PeekRequest, StateDetail, Timestamp,
+    Error, JobId,
+    environment::Timestamp,
+    error::Operation,
+    limits::DEFAULT_MAX_ATTEMPTS,
+    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
 };
 use relq_redis::bookkeeping::{self, Look};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use relq_core::{BatchId, Error, Operation};
+use relq_core::{Error, batch::BatchId, error::Operation};
 use relq_redis::{Reply, code_of, command, entry::Entry};
 
 use crate::{

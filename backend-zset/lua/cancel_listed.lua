@@ -10,6 +10,8 @@
 -- ARGV[2] how long ids are remembered after their job (ms)
 --
 -- Returns 1 if the element was in the list, else 0.
+--
+-- Library: entry, side_records
 local list, totals = KEYS[1], KEYS[5]
 local side_records = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])

@@ -6,6 +6,8 @@
 -- ARGV[2] how long ids are remembered after their job (ms)
 --
 -- Returns 1 if the job was ready, else 0.
+--
+-- Library: entry, side_records, moves
 local keys = bind_keys()
 local id, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()

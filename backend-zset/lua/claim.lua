@@ -20,6 +20,8 @@
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- entry, ...}. The entries are as stored in `held`: this delivery is not counted yet.
+--
+-- Library: entry, side_records, pattern, leasing
 local ready, handed, ranked, later = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, held, unique, paused, wake = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local jobs = KEYS[10]
@@ -74,16 +76,7 @@ if #elements == 0 then return {now_us, 0, due_in_ms} end
 -- A key of another type fails here, before the first write.
 if #ranked_ids > 0 then redis.call('LLEN', wake) end
 
--- Returns the new entry of an element as {id, entry, kind, lease (ms)}: several
--- results, which need no table. This function handles the common case, a job without
--- options on its first delivery.
-local function lease_fresh(element)
-  local id_bytes = element:byte(11) or 0
-  if element:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or element:sub(9, 10) == '\0\0'
-    or id_bytes == 0 or #element < 11 + id_bytes then return nil end
-  return element:sub(12, 11 + id_bytes), element, 'p', lease_ms
-end
-
+-- As `lease_fresh`, for any job, and for an element that is a bare payload.
 local function lease_any(element, number)
   local job = read_entry(element)
   if not job then
@@ -97,23 +90,12 @@ local function lease_any(element, number)
   return job.id, element, kind, job.lease_ms or lease_ms
 end
 
--- Numbers as text, from lookup tables: converting each number would cost more than the
--- rest of its lease's name. Numbers begin at 10001, so that the leases of one claim
--- sort by them.
-local DIGITS = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}
-local function number_of(i)
-  local rest = i % 1000
-  local hundreds, ones = (rest - rest % 100) / 100, rest % 10
-  local tens = (rest - hundreds * 100 - ones) / 10
-  return (i < 1000 and '10' or '11') .. DIGITS[hundreds] .. DIGITS[tens] .. DIGITS[ones]
-end
-
 local answer, fields, ends, leases = {now_us, 0, due_in_ms}, {}, {}, {}
 local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
 local usual_end = string.format('%.0f', now_ms + lease_ms)
 for i, element in ipairs(elements) do
   local number = number_of(i)
-  local id, entry, kind, ms = lease_fresh(element)
+  local id, entry, kind, ms = lease_fresh(element, lease_ms)
   if not id then id, entry, kind, ms = lease_any(element, number) end
   local lease = name .. number .. kind .. '/' .. id
   fields[2 * i - 1], fields[2 * i] = lease, entry

@@ -12,6 +12,8 @@
 -- ARGV[3...] leases
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: entry, side_records, pattern
 local keys = {
   leased = KEYS[1], held = KEYS[2], totals = KEYS[3], unique = KEYS[4], ids = KEYS[5],
   errors = KEYS[6],

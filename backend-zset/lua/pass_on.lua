@@ -7,6 +7,8 @@
 -- ARGV[1] maximum number of elements
 --
 -- Returns how many elements were moved back.
+--
+-- Library: side_records
 local handed, ready, wake = KEYS[1], KEYS[2], KEYS[3]
 local most = tonumber(ARGV[1])
 

@@ -14,11 +14,6 @@ local function pattern_keys(first)
   }
 end
 
--- Wakes a notifier now, or the next one that listens.
-local function notify(keys)
-  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
-end
-
 -- Fails before the first write if a key has the wrong type.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)

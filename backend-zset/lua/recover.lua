@@ -7,6 +7,8 @@
 --
 -- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}.
+--
+-- Library: entry, pattern, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

@@ -5,6 +5,8 @@
 -- KEYS[last] handed  LIST  elements moved by a notifier
 --
 -- Returns {ready, leased, overdue, then the bookkeeping's counts}.
+--
+-- Library: entry, moves
 local keys = bind_keys()
 local handed = KEYS[#KEYS]
 local now_ms = server_ms()

@@ -5,7 +5,7 @@
 //! the newest element on.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, JobState, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::{
     entry::{Entry, id_of},
     escape_glob,
@@ -35,12 +35,8 @@ pub(crate) async fn cancel(
 
 async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
     let glob = format!("*/{}", escape_glob(job.as_str()));
-    let mut leases = store
-        .bookkeeping
-        .find_leases(Operation::Cancel, &store.keys.leased, Lease::parse, &glob)
-        .await?;
-    leases.retain(|(_, lease)| lease.id == job.as_str().as_bytes());
-    Ok(leases.into_iter().map(|(member, _)| member).collect())
+    let id_of = |name: &Bytes| Some(Lease::parse(name)?.id);
+    store.bookkeeping.leases_of_job(&store.keys.leased, job, &glob, id_of).await
 }
 
 async fn cancel_in_list(store: &Store, list: &str, job: &JobId) -> Result<bool, Error> {

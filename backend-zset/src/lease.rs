@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{Receipt, Timestamp, WorkerId};
+use relq_core::{Receipt, WorkerId, environment::Timestamp};
 
 /// The number of a claim's first lease. All numbers have the same number of digits, so
 /// that the leases of one claim sort by them.

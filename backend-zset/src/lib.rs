@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod audit;
+mod backend;
 mod cancel;
+mod capabilities;
 mod config;
 mod keys;
 mod lease;
@@ -10,8 +12,9 @@ mod peek;
 mod scripts;
 mod wait;
 
+pub use backend::Zset;
 pub use config::{InvalidUrl, RedisConfig, ZsetConfig};
-pub use pattern::{Zset, ZsetQueue};
+pub use pattern::ZsetQueue;
 
 /// Internals that the conformance suite needs. Not part of the API.
 #[doc(hidden)]

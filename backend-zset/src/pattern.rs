@@ -5,9 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use relq_core::{
-    Capabilities, Capability, ClaimRequest, Error, JobId, JobState, LeaseScope, Limits,
-    Operation, Order, Page, PeekRequest, Priority, QueueName, Receipt, Recovered,
-    RecoveryBound, Stats, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    capabilities::Capabilities,
+    error::Operation,
+    operator::{JobState, Page, PeekRequest},
+    outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, PushBatcher, RedisQueue, Script,
@@ -16,39 +18,14 @@ use relq_redis::{
 };
 
 use crate::{
-    ZsetConfig, audit, cancel, lease, lease::Lease, peek, scripts, scripts::Store, wait,
-};
-
-pub(crate) static CAPABILITIES: Capabilities = Capabilities {
-    backend: "zset",
-    supported: &[
-        Capability::ClientIds,
-        Capability::PushTokens,
-        Capability::Delay,
-        Capability::Priority,
-        Capability::Unique,
-        Capability::Expiry,
-        Capability::BlockingWait,
-    ],
-    priorities: Priority::LOWEST..=Priority::HIGHEST,
-    lateness: wait::RECHECK,
-    order: Order::Fifo,
-    lease_scope: LeaseScope::Job,
-    recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits::DEFAULT,
+    Zset, ZsetConfig, audit, cancel, capabilities::CAPABILITIES, lease, lease::Lease,
+    peek, scripts, scripts::Store, wait,
 };
 
 /// A queue on Redis: a list of ready jobs and a sorted set of leased ones.
 ///
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type ZsetQueue = RedisQueue<Zset>;
-
-/// The pattern of this backend: how it stores jobs.
-#[derive(Debug)]
-pub struct Zset {
-    pub(crate) store: Store,
-    pushes: PushBatcher,
-}
 
 #[async_trait]
 impl Pattern for Zset {
@@ -91,7 +68,6 @@ impl Pattern for Zset {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         let claimed = self.store.claim(ask).await;
-        let claimed = claimed.map_err(|error| parts.whole(error))?;
         deliver(self, ask, claimed, parts).await
     }
 
@@ -108,11 +84,7 @@ impl Pattern for Zset {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Vec<usize>, Error> {
-        if finish.needs_side_records {
-            self.store.finish_with_side_records(receipts, finish.how).await
-        } else {
-            self.store.finish(receipts, finish.how).await
-        }
+        self.store.finish(receipts, finish).await
     }
 
     async fn heartbeat(
@@ -125,17 +97,11 @@ impl Pattern for Zset {
     }
 
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
-        let glob = format!("{worker}/*");
-        let mut leases = self
-            .store
-            .bookkeeping
-            .find_leases(
-                Operation::ReleaseWorker,
-                &self.store.keys.leased,
-                Lease::parse,
-                &glob,
-            )
-            .await?;
+        let (leased, glob) = (&self.store.keys.leased, format!("{worker}/*"));
+        let operation = Operation::ReleaseWorker;
+        let found =
+            self.store.bookkeeping.find_leases(operation, leased, Lease::parse, &glob);
+        let mut leases = found.await?;
         // The order of two claims in the same microsecond is not recorded. It does not
         // matter: no server runs two scripts within one microsecond.
         leases.sort_unstable_by(|(_, a), (_, b)| a.order.cmp(&b.order));

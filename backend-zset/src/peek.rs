@@ -1,7 +1,11 @@
 //! Looking at jobs without changing them.
 
 use futures_util::FutureExt;
-use relq_core::{Error, JobState, JobView, Page, PeekRequest, StateDetail, Timestamp};
+use relq_core::{
+    Error,
+    environment::Timestamp,
+    operator::{JobState, JobView, Page, PeekRequest, StateDetail},
+};
 use relq_redis::bookkeeping::{self, Look};
 
 use crate::{lease::Lease, scripts::Store};

@@ -13,7 +13,12 @@ use std::{
 };
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    operator::Selection,
+    outcome::{Pushed, Settled},
+    unique::UniqueKey,
+    *,
+};
 use relq_zset::{ZsetConfig, ZsetQueue};
 use tokio::runtime::Runtime;
 

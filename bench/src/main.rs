@@ -16,13 +16,14 @@ mod raw_sqlite;
 mod results;
 mod sample;
 mod server;
+mod spent;
 mod tally;
 mod text;
 mod workload;
 
 use std::process::ExitCode;
 
-use relq_terminal::{failure, interrupts, logging, output, store, table};
+use relq_terminal::{failure, interrupts, logging, message, output, store, table};
 
 fn main() -> ExitCode {
     let bench = command::Bench::from_command_line();

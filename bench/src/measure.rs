@@ -3,15 +3,15 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relq::Environment;
+use relq::environment::Environment;
 
 use crate::{
     at_rest,
     contender::Contender,
     failure::{CommandResult, Failure},
     growth::{self, Many, queue_name},
+    message::say,
     meter::Meter,
-    output::say,
     plan::Plan,
     queue::QueueContender,
     raw_redis::RawRedis,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{meter::Spent, workload::Workload};
+use crate::{spent::Spent, workload::Workload};
 
 /// One run of a workload.
 #[derive(Debug, Clone, Default)]

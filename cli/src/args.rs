@@ -1,19 +1,16 @@
 //! The command line: the queue and the command.
 
 mod exec;
-mod target;
-mod values;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
-pub(crate) use target::{Credentials, Environment, Target};
-pub(crate) use values::{positive_duration, priority};
-
 use crate::{
     audit, batch, cancel, dead, demo,
     failure::{CommandResult, Failure, end},
-    pause, peek, purge, push, recover, stats, work,
+    pause, peek, purge, push, recover, stats,
+    target::{self, Target},
+    work,
 };
 #[cfg(feature = "redis")]
 use crate::{marker, queues};

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use relq::Audit;
+use relq::operator::Audit;
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
     printable::printable,
+    target::Target,
 };
 
 /// Check that each job is in exactly one state, and print each problem

@@ -2,19 +2,19 @@
 
 mod alter;
 mod cancel;
+mod known;
 mod list;
+mod report;
 mod request;
 mod status;
 mod submit;
 mod watch;
 
 use clap::Subcommand;
-use relq::{BatchId, BatchPriority, BatchQueue, BatchStatus, Queue};
 
-use crate::{
-    args::Target,
-    failure::{CommandResult, Failure},
-};
+pub(crate) use known::batches_of;
+
+use crate::{failure::CommandResult, target::Target};
 
 /// Submit batches of jobs, and follow their progress
 ///
@@ -49,27 +49,4 @@ impl Args {
             Action::List(args) => args.run(target).await,
         }
     }
-}
-
-/// The batch calls of a queue; fails if the backend has no batches.
-pub(crate) fn batches_of(queue: &dyn Queue) -> CommandResult<&dyn BatchQueue> {
-    let backend = queue.capabilities().backend;
-    queue.batch_queue().ok_or_else(|| {
-        Failure::Usage(format!(
-            "the backend {backend} has no batches: choose another --url"
-        ))
-    })
-}
-
-/// The status of a batch that must exist.
-fn known(id: &BatchId, status: Option<BatchStatus>) -> CommandResult<BatchStatus> {
-    status.ok_or_else(|| Failure::Failed(format!("there is no batch {id}")))
-}
-
-/// A priority from 0 to 99.
-fn priority(text: &str) -> Result<BatchPriority, String> {
-    let level = text.parse().ok().and_then(BatchPriority::new);
-    level.ok_or_else(|| {
-        "a batch's priority is a number from 0 to 99, larger is sooner".to_owned()
-    })
 }

@@ -1,13 +1,16 @@
 //! `relq cancel`: ends unfinished jobs.
 
-use relq::{Cancelled, JobId, JobState};
+use relq::{
+    JobId,
+    operator::{Cancelled, JobState},
+};
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::{Format, JsonArray, Output},
     printable::printable,
+    target::Target,
 };
 
 /// End scheduled, ready or leased jobs for good

@@ -3,14 +3,17 @@
 use std::fmt;
 
 use clap::Subcommand;
-use relq::{JobId, JobState, Redriven, Selection};
+use relq::{
+    JobId,
+    operator::{JobState, Redriven, Selection},
+};
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
     peek::Listing,
+    target::Target,
 };
 
 /// Look at the dead jobs, make them ready again, or remove them

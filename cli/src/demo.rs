@@ -2,6 +2,7 @@
 
 mod batches;
 mod judge;
+mod own_queue;
 mod record;
 mod report;
 mod show;
@@ -15,25 +16,27 @@ use std::{
     time::Duration,
 };
 
-use relq::{Audit, Environment, NewJob, Queue, QueueName, RetryAdvice, Stats};
+use relq::{
+    NewJob, Queue, QueueName, Stats, environment::Environment, error::RetryAdvice,
+    operator::Audit,
+};
 use tempfile::TempDir;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
-    output::{Format, say},
+    message::say,
+    output::Format,
     push::Sender,
+    target::Target,
 };
 use batches::Batches;
 use judge::Judgement;
+use own_queue::{LOOK_EVERY, remove};
 use report::Report;
 use show::Show;
 pub(crate) use worker::Args as WorkerArgs;
 use worker_processes::WorkerProcesses;
-
-/// The pause between two reads of the queue's statistics.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The shortest and the longest pause between two kills.
 const KILL_EVERY: (Duration, Duration) =
@@ -248,19 +251,6 @@ impl Demo {
             None => Ok(()),
         }
     }
-}
-
-/// Purges a queue of the demo's own. On Redis, this also removes the queue's marker,
-/// which a purge keeps.
-async fn remove(url: &str, queue: &dyn Queue, name: &QueueName) -> CommandResult {
-    queue.purge().await?;
-    #[cfg(feature = "redis")]
-    if !url.starts_with("sqlite:") && !relq::redis::unmark(url, name).await? {
-        return Err(Failure::Failed(format!("the queue {name} is not empty")));
-    }
-    #[cfg(not(feature = "redis"))]
-    let _ = (url, name);
-    Ok(())
 }
 
 /// When the number of finished jobs last grew.

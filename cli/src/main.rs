@@ -16,13 +16,15 @@ mod push;
 mod queues;
 mod recover;
 mod stats;
+mod target;
+mod values;
 mod view;
 mod work;
 
 use std::process::ExitCode;
 
 use relq_terminal::{
-    failure, interrupts, logging, output, printable, store, store_url, table,
+    failure, interrupts, logging, message, output, printable, store, store_url, table,
 };
 
 fn main() -> ExitCode {

@@ -7,9 +7,9 @@ use relq::redis::{self, Seen};
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
+    target::Target,
 };
 
 /// Show or set which backend owns a queue on Redis

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{args::Target, failure::CommandResult, output::Format};
+use crate::{failure::CommandResult, output::Format, target::Target};
 
 /// Stop giving jobs to workers; jobs that they hold continue
 #[derive(clap::Args, Debug)]

@@ -3,14 +3,18 @@
 use std::num::NonZeroU32;
 
 use clap::ValueEnum;
-use relq::{JobState, JobView, PeekRequest, Queue};
+use relq::{
+    Queue,
+    operator::{JobState, JobView, PeekRequest},
+};
 
 use crate::{
-    args::Target,
     failure::CommandResult,
-    output::{Format, JsonArray, Output, say},
+    message::say,
+    output::{Format, JsonArray, Output},
     printable::{self, printable},
     table::{Table, line_width},
+    target::Target,
     view::{self, JobJson},
 };
 

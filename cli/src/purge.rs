@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
+    target::Target,
 };
 
 /// Remove every job in every state, every batch, and all remembered ids and tokens

@@ -11,14 +11,17 @@ use std::{
     time::Duration,
 };
 
-use relq::{Bytes, Effect, JobId, NewJob, Priority, Pushed, UniqueKey};
+use relq::{
+    Bytes, JobId, NewJob, Priority, error::Effect, outcome::Pushed, unique::UniqueKey,
+};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    args::{Target, positive_duration, priority},
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::Format,
+    target::Target,
+    values::{positive_duration, priority},
 };
 use ids::Ids;
 use lines::{Limits, Lines};

@@ -6,9 +6,9 @@ use relq::redis::{self, MarkedQueue};
 use serde::Serialize;
 
 use crate::{
-    args::Target,
     failure::CommandResult,
     output::{Format, JsonArray, Output},
+    target::Target,
 };
 
 /// List the queues of a database on Redis, each with its backend

@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroU32};
 
 use serde::Serialize;
 
-use crate::{args::Target, failure::CommandResult, output::Format};
+use crate::{failure::CommandResult, output::Format, target::Target};
 
 /// Jobs per call: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");

@@ -5,7 +5,7 @@ use std::fmt;
 use relq::Stats;
 use serde::Serialize;
 
-use crate::{args::Target, failure::CommandResult, output::Format};
+use crate::{failure::CommandResult, output::Format, target::Target};
 
 /// Print how many jobs are in each state
 #[derive(clap::Args, Debug)]

@@ -3,7 +3,11 @@
 use std::{num::NonZeroU16, time::SystemTime};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use relq::{JobView, StateDetail, Timestamp, WorkerId};
+use relq::{
+    WorkerId,
+    environment::Timestamp,
+    operator::{JobView, StateDetail},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -88,7 +92,7 @@ impl<'a> From<&'a JobView> for JobJson<'a> {
             attempt: job.attempt,
             max_attempts: job.max_attempts,
             priority: job.priority.level(),
-            unique: job.unique.as_ref().map(relq::UniqueKey::as_str),
+            unique: job.unique.as_ref().map(relq::unique::UniqueKey::as_str),
             expires_at_ms: job.expires_at.map(Timestamp::unix_ms),
             headers: job.headers.iter().map(header).collect(),
             last_error: job.last_error.as_deref(),

@@ -20,10 +20,11 @@ use relq::{
 use tokio::sync::Mutex;
 
 use crate::{
-    args::{Credentials, Target, positive_duration},
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
-    output::say,
+    message::say,
+    target::{Credentials, Target},
+    values::positive_duration,
 };
 use cannot_start::CannotStart;
 use command::JobCommand;

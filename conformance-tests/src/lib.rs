@@ -9,7 +9,7 @@
 //! ```no_run
 //! use std::sync::Arc;
 //! use relq_conformance::{Profile, Subject, Tests, async_trait};
-//! use relq_core::{Environment, Error, Queue, QueueName};
+//! use relq_core::{Error, Queue, QueueName, environment::Environment};
 //! # async fn open(
 //! #     _: &str,
 //! #     _: QueueName,

@@ -3,7 +3,7 @@
 use std::{io, sync::Arc};
 
 use async_trait::async_trait;
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 use crate::{harness::room::Room, proxy::FaultProxy, sweep::processes::Embedded};
 

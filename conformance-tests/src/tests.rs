@@ -28,7 +28,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// ```no_run
 /// # use std::sync::Arc;
 /// # use relq_conformance::{Subject, async_trait};
-/// # use relq_core::{Environment, Error, Queue, QueueName};
+/// # use relq_core::{Error, Queue, QueueName, environment::Environment};
 /// # #[derive(Default)]
 /// # struct Mine;
 /// # #[async_trait]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use relq_conformance::{Subject, async_trait, own::Zset, sweep};
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 #[derive(Default)]
 struct WithOneMore;

@@ -10,8 +10,11 @@ use relq_conformance::{
     sweep::server_faults,
 };
 use relq_core::{
-    Added, BatchId, Disposition, Environment, Error, JobId, NewJob, PushToken, Pushed,
-    Queue, QueueName, Receipt, Settled, Settlement,
+    Disposition, Error, JobId, NewJob, PushToken, Queue, QueueName, Receipt,
+    Settlement,
+    batch::{Added, BatchId},
+    environment::Environment,
+    outcome::{Pushed, Settled},
 };
 
 /// A healthy backend with one call replaced by a broken one.

@@ -11,7 +11,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 
-use crate::{Error, NewJob, PushToken, Pushed, ReliableQueue};
+use crate::{Error, NewJob, PushToken, ReliableQueue, outcome::Pushed};
 
 pub use change::Change;
 pub use id::{BatchId, BatchPriority};
@@ -102,7 +102,7 @@ pub trait BatchQueue: ReliableQueue {
     /// (B5).
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a timeout above [`MAX_DURATION`](crate::MAX_DURATION).
+    /// [`Error::Invalid`] for a timeout above [`MAX_DURATION`](crate::limits::MAX_DURATION).
     async fn wait_batch(
         &self,
         batch: &BatchId,

@@ -3,7 +3,9 @@
 use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 use crate::{
-    ClaimRequest, Error, ErrorContext, MAX_DURATION, NewJob, Operation, Priority,
+    ClaimRequest, Error, NewJob, Priority,
+    error::{ErrorContext, Operation},
+    limits::{MAX_DURATION, MAX_JOBS_PER_CALL},
 };
 
 /// An option of the contract. A backend either supports and proves it, or refuses it.
@@ -83,11 +85,6 @@ pub struct Limits {
     pub max_jobs_per_call: NonZeroU32,
 }
 
-/// The most jobs of one call, in every backend of this repository. A call of so many jobs
-/// blocks other calls for some milliseconds, and a Lua script can unpack their arguments:
-/// it can unpack about 8,000 values.
-pub const MAX_JOBS_PER_CALL: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
-
 impl Limits {
     /// The limits of a backend that has no reason for others.
     pub const DEFAULT: Self = Self {
@@ -116,6 +113,33 @@ pub struct Capabilities {
     pub recovery: RecoveryBound,
     /// The limits of the backend.
     pub limits: Limits,
+}
+
+/// Counts the bytes of the jobs that a claim takes, so that it takes no more than
+/// [`ClaimRequest::MAX_BYTES`], or one job.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimBytes {
+    taken: usize,
+    is_full: bool,
+}
+
+impl ClaimBytes {
+    /// Counts a job of `bytes` bytes and returns whether the claim may take it. The
+    /// claim may take the first job whatever its size. After the first refused job the
+    /// budget is full.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let taken = self.taken.saturating_add(bytes);
+        self.is_full |= self.taken > 0 && taken > ClaimRequest::MAX_BYTES;
+        if !self.is_full {
+            self.taken = taken;
+        }
+        !self.is_full
+    }
+
+    /// Whether a job was too large for the remaining bytes.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
 }
 
 impl Capabilities {

@@ -10,9 +10,11 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::job::checked_text;
-use crate::name::{InvalidName, check_text};
-use crate::{BatchId, DEFAULT_MAX_ATTEMPTS, Headers, JobId, Priority, Randomness};
+use crate::name::{InvalidName, check_text, checked_text};
+use crate::{
+    Headers, JobId, Priority, batch::BatchId, environment::Randomness,
+    limits::DEFAULT_MAX_ATTEMPTS,
+};
 
 checked_text! {
     /// The identity of one run of a worker: 1 to 128 characters of
@@ -112,33 +114,6 @@ impl ClaimRequest {
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
-    }
-}
-
-/// Counts the bytes of the jobs that a claim takes, so that it takes no more than
-/// [`ClaimRequest::MAX_BYTES`], or one job.
-#[derive(Debug, Clone, Default)]
-pub struct ClaimBytes {
-    taken: usize,
-    is_full: bool,
-}
-
-impl ClaimBytes {
-    /// Counts a job of `bytes` bytes and returns whether the claim may take it. The
-    /// claim may take the first job whatever its size. After the first refused job the
-    /// budget is full.
-    pub fn take(&mut self, bytes: usize) -> bool {
-        let taken = self.taken.saturating_add(bytes);
-        self.is_full |= self.taken > 0 && taken > ClaimRequest::MAX_BYTES;
-        if !self.is_full {
-            self.taken = taken;
-        }
-        !self.is_full
-    }
-
-    /// Whether a job was too large for the remaining bytes.
-    pub fn is_full(&self) -> bool {
-        self.is_full
     }
 }
 

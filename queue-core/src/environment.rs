@@ -102,7 +102,7 @@ impl Clock for SystemClock {
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         // The timer adds the duration to an `Instant`, which must not overflow.
-        Box::pin(futures_timer::Delay::new(duration.min(crate::MAX_DURATION)))
+        Box::pin(futures_timer::Delay::new(duration.min(crate::limits::MAX_DURATION)))
     }
 }
 
@@ -119,7 +119,7 @@ impl Randomness for OsRandomness {
 /// The time and randomness that a backend or worker runs on.
 ///
 /// ```
-/// use relq_core::Environment;
+/// use relq_core::environment::Environment;
 ///
 /// let environment = Environment::default();
 /// assert_eq!(environment.random().text(16).len(), 16);

@@ -5,8 +5,9 @@ use std::{num::NonZeroU32, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    ClaimRequest, Delivery, Disposition, Error, NewJob, Pushed, Receipt, ReliableQueue,
-    Settled, Settlement,
+    ClaimRequest, Delivery, Disposition, Error, NewJob, Receipt, ReliableQueue,
+    Settlement,
+    outcome::{Pushed, Settled},
 };
 
 /// Conveniences on every [`ReliableQueue`].
@@ -27,7 +28,7 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// field of the pair is the number of jobs, from the start, that are certainly
     /// stored.
     ///
-    /// [`max_jobs_per_call`]: crate::Limits::max_jobs_per_call
+    /// [`max_jobs_per_call`]: crate::capabilities::Limits::max_jobs_per_call
     ///
     /// # Errors
     /// As [`ReliableQueue::push`].

@@ -4,78 +4,16 @@ use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use crate::Randomness;
-use crate::name::{InvalidName, check_text};
-
-/// The default number of attempts of a job, also for bare payloads. Sidekiq, asynq and
-/// River have the same default.
-pub const DEFAULT_MAX_ATTEMPTS: NonZeroU16 = NonZeroU16::new(25).expect("not zero");
-
-/// The longest delay, expiry, lease or wait: a hundred years. The sum of it and a
-/// present time is still exact in a double, the type of Redis scores.
-pub const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
-/// How long a push can be repeated: a client-made id is remembered for so long after its
-/// job ended, and a push token after its first call (R4).
-pub const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(5 * 60);
-
-macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $max:literal, $check:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(Arc<str>);
-
-        impl $name {
-            /// The most bytes of a name.
-            pub const MAX_BYTES: usize = $max;
-
-            /// Creates the value from `text` if the text is valid.
-            ///
-            /// # Errors
-            /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a
-            /// character that is not allowed.
-            pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidName> {
-                let text = text.as_ref();
-                check_text($what, text, Self::MAX_BYTES)?;
-                let check: fn(&str) -> Result<(), InvalidName> = $check;
-                check(text)?;
-                Ok(Self(text.into()))
-            }
-
-            /// As text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidName;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::new(text)
-            }
-        }
-    };
-}
-pub(crate) use checked_text;
+use crate::environment::Randomness;
+use crate::limits::DEFAULT_MAX_ATTEMPTS;
+use crate::name::{InvalidName, check_text, checked_text};
+use crate::unique::{OnDuplicate, Unique, UniqueKey};
 
 checked_text! {
     /// The identity of a job: 1 to 128 bytes of text without control characters.
     ///
     /// Made by the backend, or by the client for a push that can be repeated (R4).
     JobId, "the job id", 128, |_| Ok(())
-}
-
-checked_text! {
-    /// A key that at most one scheduled, ready or leased job holds (R16): 1 to 255
-    /// bytes of text without control characters.
-    UniqueKey, "the unique key", 255, |_| Ok(())
 }
 
 checked_text! {
@@ -137,26 +75,6 @@ impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// How a push treats a job whose unique key another job holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnDuplicate {
-    /// The holder does not change.
-    #[default]
-    Keep,
-    /// If the holder is still scheduled, it becomes due after the new job's delay
-    /// instead; its payload stays. A ready or leased holder stays as it is.
-    Reschedule,
-}
-
-/// A unique key, and how a push treats a key that is held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unique {
-    /// The key.
-    pub key: UniqueKey,
-    /// How the push treats a key that is held.
-    pub on_duplicate: OnDuplicate,
 }
 
 /// Names and values that travel with a job: a trace context, a content type.

@@ -21,47 +21,39 @@
 //!
 #![doc = include_str!("../CONTRACT.md")]
 
-mod batch;
-mod capabilities;
+//! [`BatchPriority`]: batch::BatchPriority
+//! [`BatchQueue`]: batch::BatchQueue
+//! [`Capability::Batches`]: capabilities::Capability::Batches
+//! [`Environment`]: environment::Environment
+//! [`LeaseScope`]: capabilities::LeaseScope
+//! [`Order`]: capabilities::Order
+//! [`RecoveryBound`]: capabilities::RecoveryBound
+//! [`UniqueKey`]: unique::UniqueKey
+
+pub mod batch;
+pub mod capabilities;
 mod claim;
-mod environment;
-mod error;
+pub mod environment;
+pub mod error;
 mod ext;
 mod job;
+pub mod limits;
 mod name;
-mod operator;
-mod outcome;
+pub mod operator;
+pub mod outcome;
 mod queue;
+mod queue_error;
+mod settlement;
 mod stats;
+pub mod unique;
 
 pub use bytes::Bytes;
 
-pub use batch::{
-    Added, BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchState, BatchStatus,
-    Change, Created, NewBatch, OnComplete,
-};
-pub use capabilities::{
-    Capabilities, Capability, LeaseScope, Limits, MAX_JOBS_PER_CALL, Order,
-    RecoveryBound,
-};
-pub use claim::{ClaimBytes, ClaimRequest, Delivery, Receipt, WorkerId};
-pub use environment::{
-    Clock, Environment, OsRandomness, Randomness, SystemClock, Timestamp,
-};
-pub use error::{BoxError, Effect, Error, ErrorContext, Operation, RetryAdvice};
+pub use claim::{ClaimRequest, Delivery, Receipt, WorkerId};
 pub use ext::ReliableQueueExt;
-pub use job::{
-    DEDUPLICATION_WINDOW, DEFAULT_MAX_ATTEMPTS, Headers, JobId, MAX_DURATION, NewJob,
-    OnDuplicate, Priority, PushToken, Unique, UniqueKey,
-};
-pub use name::{InvalidName, QueueName};
-pub use operator::{
-    Audit, Cancelled, JobState, JobView, Operator, Page, PageCursor, PeekRequest,
-    Queue, Redriven, Selection, StateDetail,
-};
-pub use outcome::{
-    Disposition, DuplicateOf, Extended, MAX_ERROR_BYTES, Pushed, Recovered, Released,
-    Settled, SettledAndClaimed, Settlement,
-};
-pub use queue::ReliableQueue;
+pub use job::{Headers, JobId, NewJob, Priority, PushToken};
+pub use name::QueueName;
+pub use queue::{Operator, Queue, ReliableQueue};
+pub use queue_error::Error;
+pub use settlement::{Disposition, Settlement};
 pub use stats::Stats;

@@ -1,4 +1,4 @@
-//! The queue's name, checked once.
+//! Names, checked once: the rules that all share, and the queue's name.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -34,6 +34,52 @@ pub(crate) fn check_text(
     Ok(())
 }
 
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $max:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The most bytes of a name.
+            pub const MAX_BYTES: usize = $max;
+
+            /// Checks `text` and takes it.
+            ///
+            /// # Errors
+            /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a
+            /// character that is not allowed.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidName> {
+                let text = text.as_ref();
+                check_text($what, text, Self::MAX_BYTES)?;
+                let check: fn(&str) -> Result<(), InvalidName> = $check;
+                check(text)?;
+                Ok(Self(text.into()))
+            }
+
+            /// As text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+    };
+}
+pub(crate) use checked_text;
+
 /// The name of a queue: 1 to 200 bytes of text without control characters or
 /// braces.
 ///
@@ -46,7 +92,7 @@ pub(crate) fn check_text(
 /// assert_eq!(QueueName::new("emails")?.as_str(), "emails");
 /// assert!(QueueName::new("").is_err());
 /// assert!(QueueName::new("a{b}").is_err());
-/// # Ok::<(), relq_core::InvalidName>(())
+/// # Ok::<(), relq_core::error::InvalidName>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName(Arc<str>);

@@ -1,62 +1,13 @@
-//! The operator's calls on a queue: inspect, control, repair.
+//! What the calls of an [`Operator`](crate::Operator) take and return.
 
-use std::{
-    fmt::Debug,
-    num::{NonZeroU16, NonZeroU32},
-};
+use std::num::{NonZeroU16, NonZeroU32};
 
-use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::{
-    BatchId, Error, Headers, JobId, Priority, ReliableQueue, Stats, Timestamp,
-    UniqueKey, WorkerId,
+    Headers, JobId, Priority, WorkerId, batch::BatchId, environment::Timestamp,
+    unique::UniqueKey,
 };
-
-/// The calls of an operator on a queue. Workers do not need it.
-#[async_trait]
-pub trait Operator: Debug + Send + Sync {
-    /// How many jobs are in each state (R23).
-    async fn stats(&self) -> Result<Stats, Error>;
-
-    /// One page of the jobs in a state, in the order in which they will be served.
-    ///
-    /// Pages are read one by one, so jobs that move between two calls may be
-    /// missing or shown twice.
-    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
-
-    /// Makes dead jobs ready again, at the back of the queue and with no attempt
-    /// counted. A job whose unique key another job holds stays dead (R16).
-    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error>;
-
-    /// Removes dead jobs and returns their number.
-    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error>;
-
-    /// Removes every job in every state, every batch and all remembered ids and tokens;
-    /// returns the number of jobs. Workers that hold a job lose its lease.
-    async fn purge(&self) -> Result<u64, Error>;
-
-    /// Ends a scheduled, ready or leased job for good. The worker that holds a leased
-    /// job is notified at its next heartbeat.
-    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error>;
-
-    /// Stops claims until `resume`. Leased jobs continue. Pausing a paused queue
-    /// changes nothing.
-    async fn pause(&self) -> Result<(), Error>;
-
-    /// Allows claims again. Resuming a running queue changes nothing.
-    async fn resume(&self) -> Result<(), Error>;
-
-    /// Checks that each job is in exactly one state, and reports each one that is not
-    /// (R23). It reads everything, so it is meant for tests and repairs, not for a
-    /// dashboard.
-    async fn audit(&self) -> Result<Audit, Error>;
-}
-
-/// The worker's and the operator's calls in one object, as the facade returns it.
-pub trait Queue: ReliableQueue + Operator {}
-
-impl<T: ReliableQueue + Operator> Queue for T {}
 
 /// The states of a stored job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -172,7 +123,7 @@ impl JobView {
             id,
             payload: payload.into(),
             attempt: 0,
-            max_attempts: crate::DEFAULT_MAX_ATTEMPTS,
+            max_attempts: crate::limits::DEFAULT_MAX_ATTEMPTS,
             priority: Priority::NORMAL,
             unique: None,
             expires_at: None,

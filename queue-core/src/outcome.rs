@@ -1,8 +1,8 @@
-//! The results of calls, and a worker's report on a job that it held.
+//! The results of calls.
 
 use std::time::Duration;
 
-use crate::{Delivery, Error, JobId, Receipt, Timestamp};
+use crate::{Delivery, Error, JobId, environment::Timestamp};
 
 /// The result of pushing one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,49 +34,6 @@ pub enum DuplicateOf {
     Id,
     /// The unique key (R16).
     UniqueKey,
-}
-
-/// A worker's report on a job that it held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settlement {
-    /// Proof of the lease.
-    pub receipt: Receipt,
-    /// The change that the store must make to the job.
-    pub disposition: Disposition,
-}
-
-impl Settlement {
-    /// A settlement that applies `disposition` to the job of `receipt`.
-    pub fn new(receipt: Receipt, disposition: Disposition) -> Self {
-        Self { receipt, disposition }
-    }
-}
-
-/// The longest error text that is kept with a job, in bytes; the rest is cut off.
-pub const MAX_ERROR_BYTES: usize = 4096;
-
-/// The change that the store must make to a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Disposition {
-    /// The job succeeded and is removed (R8).
-    Done,
-    /// The job failed and is retried, or buried when this was its last attempt (R11).
-    Retry {
-        /// How long until the job is ready again.
-        after: Duration,
-        /// Why the job failed; kept as its last error.
-        error: String,
-    },
-    /// The job failed and is buried at once.
-    Dead {
-        /// Why the job failed; kept as its last error.
-        error: String,
-    },
-    /// The job is removed without having succeeded.
-    Discard,
-    /// The job was not run: it goes back to the front, and the delivery is not counted
-    /// as an attempt (R24).
-    GiveBack,
 }
 
 /// The result of one settlement.

@@ -1,4 +1,4 @@
-//! The trait that a backend implements and a worker uses.
+//! The traits that a backend implements: one for workers, one for operators.
 
 use std::{
     fmt::{Debug, Display},
@@ -10,9 +10,12 @@ use std::{
 use async_trait::async_trait;
 
 use crate::{
-    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended, NewJob,
-    PushToken, Pushed, Receipt, Recovered, Released, Settled, SettledAndClaimed,
-    Settlement, WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Receipt, Settlement,
+    Stats, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 
 /// A queue that loses no job: a claimed job is leased, and it comes back if it is not
@@ -33,7 +36,7 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a job that breaks a limit or more jobs than
-    /// [`max_jobs_per_call`](crate::Limits::max_jobs_per_call), [`Error::Unsupported`]
+    /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call), [`Error::Unsupported`]
     /// for an option that is not supported. In both cases nothing was sent.
     /// [`Error::Invalid`] also for a token of an earlier call with another number of
     /// jobs; nothing was stored then.
@@ -97,8 +100,53 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
 
     /// The same queue with its batches, where the backend supports
-    /// [`Capability::Batches`](crate::Capability::Batches); `None` where it does not.
+    /// [`Capability::Batches`](crate::capabilities::Capability::Batches); `None` where it does not.
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         None
     }
 }
+
+/// The calls of an operator on a queue. Workers do not need it.
+#[async_trait]
+pub trait Operator: Debug + Send + Sync {
+    /// How many jobs are in each state (R23).
+    async fn stats(&self) -> Result<Stats, Error>;
+
+    /// One page of the jobs in a state, in the order in which they will be served.
+    ///
+    /// Pages are read one by one, so jobs that move between two calls may be
+    /// missing or shown twice.
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
+
+    /// Makes dead jobs ready again, at the back of the queue and with no attempt
+    /// counted. A job whose unique key another job holds stays dead (R16).
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error>;
+
+    /// Removes dead jobs and returns their number.
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error>;
+
+    /// Removes every job in every state, every batch and all remembered ids and tokens;
+    /// returns the number of jobs. Workers that hold a job lose its lease.
+    async fn purge(&self) -> Result<u64, Error>;
+
+    /// Ends a scheduled, ready or leased job for good. The worker that holds a leased
+    /// job is notified at its next heartbeat.
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error>;
+
+    /// Stops claims until `resume`. Leased jobs continue. Pausing a paused queue
+    /// changes nothing.
+    async fn pause(&self) -> Result<(), Error>;
+
+    /// Allows claims again. Resuming a running queue changes nothing.
+    async fn resume(&self) -> Result<(), Error>;
+
+    /// Checks that each job is in exactly one state, and reports each one that is not
+    /// (R23). It reads everything, so it is meant for tests and repairs, not for a
+    /// dashboard.
+    async fn audit(&self) -> Result<Audit, Error>;
+}
+
+/// The worker's and the operator's calls in one object, as the facade returns it.
+pub trait Queue: ReliableQueue + Operator {}
+
+impl<T: ReliableQueue + Operator> Queue for T {}

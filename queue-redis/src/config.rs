@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
-use relq_core::Environment;
+use relq_core::environment::Environment;
 
 use crate::Marker;
 

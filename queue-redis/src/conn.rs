@@ -23,7 +23,11 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use redis::{Cmd, ErrorKind, RedisError, Value};
-use relq_core::{Environment, Error, ErrorContext, Operation, QueueName};
+use relq_core::{
+    Error, QueueName,
+    environment::Environment,
+    error::{ErrorContext, Operation},
+};
 use tokio::runtime::{self, Handle};
 
 use crate::{
@@ -179,11 +183,12 @@ impl Conn {
         confirmed.map_err(|failed| error::before_send(self.at(operation), failed))
     }
 
-    /// Makes sure that this client may change another queue of the same backend.
+    /// Takes another queue for the same backend, so that this client may change it: writes
+    /// its marker, or checks it (R25).
     ///
     /// # Errors
     /// [`Error::Unusable`] when another backend owns that queue.
-    pub async fn claim_other(
+    pub async fn take_ownership(
         &self,
         operation: Operation,
         queue: QueueName,

@@ -25,8 +25,8 @@ use std::{num::NonZeroU16, time::Duration};
 
 use bytes::{Buf, BufMut, Bytes};
 use relq_core::{
-    BatchId, DEFAULT_MAX_ATTEMPTS, Headers, JobId, NewJob, Priority, Timestamp,
-    UniqueKey,
+    Headers, JobId, NewJob, Priority, batch::BatchId, environment::Timestamp,
+    limits::DEFAULT_MAX_ATTEMPTS, unique::UniqueKey,
 };
 
 /// The first bytes of every entry. The last of them is the version of the layout.

@@ -4,7 +4,10 @@
 use std::fmt;
 
 use redis::{ErrorKind, RedisError};
-use relq_core::{BoxError, Error, ErrorContext};
+use relq_core::{
+    Error,
+    error::{BoxError, ErrorContext},
+};
 
 use crate::owner::REFUSED;
 

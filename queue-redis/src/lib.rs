@@ -42,9 +42,10 @@ pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see, unmar
 pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
 pub use partial_effect::PartialEffect;
+pub use pruned_library::LibraryFile;
 pub use push_batcher::PushBatcher;
 pub use queue::RedisQueue;
 pub use redis::Cmd;
-pub use reply::Reply;
+pub use reply::{Parts, Reply};
 pub use script::{Call, Script, code_of};
 pub use waiting::WaitingConn;

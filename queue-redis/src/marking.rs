@@ -1,7 +1,7 @@
 //! Operator calls on markers: read one, write one, find all queues.
 
 use futures_util::future::join_all;
-use relq_core::{Error, Operation, QueueName};
+use relq_core::{Error, QueueName, error::Operation};
 
 use crate::{
     Conn, Marker, Owner, RedisConfig, Reply, command,
@@ -129,10 +129,9 @@ pub async fn marked_queues(
     let mut scan = command("SCAN");
     scan.arg(cursor).arg("MATCH").arg(format!("{{*}}:{}", layout::MARKER));
     scan.arg("COUNT").arg(PAGE);
-    let mut reply = conn.call(Operation::Connect, &scan).await?.list()?.into_iter();
-    let mut part = || reply.next().unwrap_or_else(|| Reply::nothing(&conn));
-    let next: u64 = part().text()?.parse().unwrap_or(0);
-    let keys = part().list()?.into_iter().map(Reply::bytes);
+    let mut parts = conn.call(Operation::Connect, &scan).await?.parts()?;
+    let next: u64 = parts.part().text()?.parse().unwrap_or(0);
+    let keys = parts.part().list()?.into_iter().map(Reply::bytes);
     let names = keys.collect::<Result<Vec<_>, _>>()?;
     let names = names.iter().filter_map(|key| name_of(key));
     let queues = join_all(names.map(|name| read(&conn, &config, name))).await;
@@ -170,26 +169,25 @@ async fn look(
     owner: &Owner,
 ) -> Result<(u64, Vec<Option<Vec<u8>>>), Error> {
     let reply = conn.call(Operation::Connect, &owner.seeing()).await?;
-    let mut parts = reply.list()?.into_iter();
-    let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(conn));
-    let (others, values) = (part().count()?, part().list()?);
+    let mut parts = reply.parts()?;
+    let (others, values) = (parts.part().count()?, parts.part().list()?);
     let value = |value: Reply| Ok(value.optional_bytes()?.map(Into::into));
     Ok((others, values.into_iter().map(value).collect::<Result<_, Error>>()?))
 }
 
 fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     let layout = Layout::of(owner.backend);
-    let claims = owner.ownership();
+    let ownership = owner.ownership();
     let mut keys = vec![owner.keys.producer()];
     keys.extend(["leased", "marks", "workers"].map(|part| owner.keys.part(part)));
-    keys.extend(claims.iter().map(|(key, _)| key.clone()));
+    keys.extend(ownership.iter().map(|(key, _)| key.clone()));
     let foreign = layout.map(Layout::foreign_parts).unwrap_or_default();
     keys.extend(foreign.into_iter().map(|part| owner.keys.part(part)));
     let mut cmd = command("EVAL");
     cmd.arg(CHANGE).arg(keys.len()).arg(keys);
     cmd.arg(layout.and_then(|layout| layout.queue).unwrap_or_default());
     cmd.arg(seen).arg(if is_others { "owned" } else { "own" });
-    claims.iter().for_each(|(_, value)| {
+    ownership.iter().for_each(|(_, value)| {
         cmd.arg(value);
     });
     cmd

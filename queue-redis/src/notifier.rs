@@ -24,7 +24,7 @@ use std::{
 };
 
 use redis::{Cmd, Value};
-use relq_core::{Environment, Error};
+use relq_core::{Error, environment::Environment};
 use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
@@ -225,7 +225,7 @@ async fn run(shared: Arc<Shared>) {
 async fn wait_for_answer(
     shared: &Shared,
     link: &mut Option<Link>,
-) -> Result<bool, relq_core::BoxError> {
+) -> Result<bool, relq_core::error::BoxError> {
     let link = match link {
         Some(link) => link,
         None => link.insert(shared.conn.open_blocking().await?),

@@ -24,7 +24,7 @@ use std::sync::{
 };
 
 use redis::{ErrorKind, RedisError, ToRedisArgs, aio::ConnectionLike};
-use relq_core::{Operation, QueueName};
+use relq_core::{QueueName, error::Operation};
 
 use crate::{
     KeyPrefix, RedisConfig,

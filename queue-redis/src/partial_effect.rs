@@ -1,12 +1,12 @@
 //! Calls of several commands: one command may be done although another is not (R21).
 
-use relq_core::{Effect, Error};
+use relq_core::{Error, error::Effect};
 
 /// Whether earlier commands of a call took effect. The error of a later command must
 /// say so.
 ///
 /// ```
-/// # use relq_core::{ErrorContext, Error, Effect, Operation};
+/// # use relq_core::{Error, error::{Effect, ErrorContext, Operation}};
 /// use relq_redis::PartialEffect;
 ///
 /// # let at = ErrorContext { backend: "mine", operation: Operation::Settle };
@@ -64,7 +64,7 @@ impl PartialEffect {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{ErrorContext, Operation, RetryAdvice};
+    use relq_core::error::{ErrorContext, Operation, RetryAdvice};
 
     use super::*;
 

@@ -46,7 +46,7 @@
 //!   so if one was done and another was refused;
 //! * claims that promote due jobs, bury jobs that cannot be delivered, and wait. A wait
 //!   ends at a notification, at the next due time, or at the latest after
-//!   [`Capabilities::lateness`](relq_core::Capabilities::lateness).
+//!   [`Capabilities::lateness`](relq_core::capabilities::Capabilities::lateness).
 //!
 //! # What a pattern must keep
 //!
@@ -61,8 +61,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Cmd;
 use relq_core::{
-    BatchQueue, Capabilities, ClaimRequest, Error, JobId, JobState, Operation, Page,
-    PeekRequest, QueueName, Receipt, Recovered, Released, Stats, Timestamp, WorkerId,
+    ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    environment::Timestamp,
+    error::Operation,
+    operator::{JobState, Page, PeekRequest},
+    outcome::{Recovered, Released},
 };
 
 use crate::{
@@ -114,7 +119,7 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     -> Result<bool, Error>;
 
     /// Leases up to `ask.max` ready jobs without waiting. `ask.max` is at most
-    /// [`Limits::max_jobs_per_call`](relq_core::Limits::max_jobs_per_call).
+    /// [`Limits::max_jobs_per_call`](relq_core::capabilities::Limits::max_jobs_per_call).
     ///
     /// The pattern passes the leased jobs to [`deliver`], which turns them into
     /// deliveries.

@@ -3,102 +3,139 @@
 //! At each call the server runs a script from its first line, and creates every
 //! function that is defined there. Creating a library of thirty functions costs more
 //! than most of the commands in a script.
+//!
+//! A library file is a list of definitions. A definition begins with `local` at the
+//! beginning of a line. It ends before the next one, or before an empty line or a
+//! comment at the beginning of a line. Nothing else stands in the file.
+//!
+//! A script names the files whose definitions it uses itself, in a line of its head:
+//! `-- Library: entry, moves`. What these definitions use comes with them.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
-/// One definition at the top level of a library.
+#[cfg(test)]
+mod tests;
+
+/// The beginning of the line in which a script names its files.
+const HEAD: &str = "-- Library: ";
+
+/// A file of definitions. Files of one name count as one.
+#[derive(Debug, Clone)]
+pub struct LibraryFile {
+    /// The name by which scripts refer to it.
+    pub name: &'static str,
+    /// Its text.
+    pub text: Cow<'static, str>,
+}
+
+/// One definition, which may be of several names.
 struct Definition<'a> {
+    file: &'static str,
     names: Vec<&'a str>,
     text: &'a str,
 }
 
-/// The definitions of `library` that `source` uses, directly or through other
+/// The definitions of `library` that the script uses, directly or through other
 /// definitions, in their order.
 ///
-/// A definition begins with `local` at the beginning of a line and ends before the next
-/// one, or before a comment or an empty line there. A name counts as used wherever it
-/// occurs: an unneeded definition does no harm.
-pub(crate) fn pruned_library(library: &str, source: &str) -> String {
-    let definitions = definitions(library);
-    let mut used = words(source);
-    let mut is_kept = vec![false; definitions.len()];
+/// # Errors
+/// When a file or the head of the script breaks a rule: see the module.
+pub(crate) fn pruned_library(
+    library: &[LibraryFile],
+    script: &str,
+) -> Result<String, String> {
+    let mut definitions = Vec::new();
+    for file in library {
+        definitions.extend(definitions_of(file)?);
+    }
+    let mut used = words(script);
+    check_head(script, &definitions, &used)?;
+    let mut kept = Vec::new();
     // A function can only call functions that are defined before it.
-    for (at, definition) in definitions.iter().enumerate().rev() {
-        is_kept[at] = definition.names.iter().any(|name| used.contains(name));
-        if is_kept[at] {
+    for definition in definitions.iter().rev() {
+        if definition.names.iter().any(|name| used.contains(name)) {
             used.extend(words(definition.text));
+            kept.push(definition.text);
         }
     }
-    let kept = definitions.iter().zip(is_kept).filter(|(_, is_kept)| *is_kept);
-    kept.map(|(definition, _)| definition.text).collect()
+    kept.reverse();
+    Ok(kept.concat())
 }
 
-fn definitions(library: &str) -> Vec<Definition<'_>> {
-    let mut begins: Vec<usize> = Vec::new();
-    let mut ends: Vec<usize> = Vec::new();
-    let mut at = 0;
-    for line in library.split_inclusive('\n') {
+fn definitions_of(file: &LibraryFile) -> Result<Vec<Definition<'_>>, String> {
+    let (mut definitions, mut begin, mut at) = (Vec::new(), None, 0);
+    for (number, line) in file.text.split_inclusive('\n').enumerate() {
         let begins_one = line.starts_with("local ");
         let is_between = line.trim_end().is_empty() || line.starts_with("--");
-        if (begins_one || is_between) && ends.len() < begins.len() {
-            ends.push(at);
+        if (begins_one || is_between)
+            && let Some(begin) = begin.take()
+        {
+            definitions.push(Definition::of(file.name, &file.text[begin..at]));
         }
         if begins_one {
-            begins.push(at);
+            begin = Some(at);
+        } else if !is_between && begin.is_none() {
+            let (name, number) = (file.name, number + 1);
+            return Err(format!(
+                "line {number} of the library file {name} is part of no definition: one \
+                 begins with `local`, and has no empty line and no comment at the \
+                 beginning of a line"
+            ));
         }
         at += line.len();
     }
-    if ends.len() < begins.len() {
-        ends.push(at);
+    if !file.text.ends_with('\n') {
+        return Err(format!(
+            "the library file {} has no line break at its end",
+            file.name
+        ));
     }
-    let text = |(from, to)| &library[from..to];
-    begins.into_iter().zip(ends).map(text).map(Definition::of).collect()
+    let last = begin.map(|begin| Definition::of(file.name, &file.text[begin..]));
+    Ok(definitions.into_iter().chain(last).collect())
 }
 
 impl<'a> Definition<'a> {
-    fn of(text: &'a str) -> Self {
+    fn of(file: &'static str, text: &'a str) -> Self {
         let head = text.lines().next().unwrap_or_default();
         let head = head.trim_start_matches("local ").trim_start_matches("function ");
         let names = head.split(['(', '=']).next().unwrap_or_default();
-        Self { names: names.split(',').map(str::trim).collect(), text }
+        Self { file, names: names.split(',').map(str::trim).collect(), text }
     }
 }
 
+/// Checks that the script names the files of what it uses, and no others. A name that
+/// several files define may come from any of them.
+fn check_head(
+    script: &str,
+    definitions: &[Definition<'_>],
+    used: &HashSet<&str>,
+) -> Result<(), String> {
+    let head = script.lines().find_map(|line| line.strip_prefix(HEAD));
+    let named: Vec<_> = head.map_or_else(Vec::new, |files| files.split(", ").collect());
+    let files = |of: &dyn Fn(&Definition<'_>) -> bool| -> Vec<_> {
+        definitions.iter().filter(|it| of(it)).map(|it| it.file).collect()
+    };
+    for name in used {
+        let of_name = files(&|it| it.names.contains(name));
+        if !of_name.is_empty() && !of_name.iter().any(|file| named.contains(file)) {
+            let file = of_name[0];
+            return Err(format!("uses `{name}`: add {file} to the line `{HEAD}…`"));
+        }
+    }
+    let of_used = files(&|it| it.names.iter().any(|name| used.contains(name)));
+    match named.into_iter().find(|file| !of_used.contains(file)) {
+        Some(file) => Err(format!("names the library file {file} but does not use it")),
+        None => Ok(()),
+    }
+}
+
+/// The names in a text: its words without comments, strings and fields.
 fn words(text: &str) -> HashSet<&str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIBRARY: &str = "\
--- Numbers.
-local ONE, TWO = 1, 2
-
-local THREE = TWO
-  + ONE
-
--- Says a number.
-local function say(number)
-  return 'it is ' .. number
-end
-local function say_three()
-  return say(THREE)
-end
-";
-
-    #[test]
-    fn what_is_not_used_stays_away() {
-        assert_eq!(pruned_library(LIBRARY, "return 'one'"), "");
-        let say = "local function say(number)\n  return 'it is ' .. number\nend\n";
-        assert_eq!(pruned_library(LIBRARY, "return say(5)"), say);
-    }
-
-    #[test]
-    fn what_is_used_brings_what_it_uses_in_order() {
-        let whole = LIBRARY.replace("-- Numbers.\n", "").replace("\n\n", "\n");
-        let whole = whole.replace("-- Says a number.\n", "");
-        assert_eq!(pruned_library(LIBRARY, "return say_three()"), whole);
-    }
+    let code = text.lines().filter_map(|line| line.split("--").next());
+    let code = code.flat_map(|line| line.split('\'').step_by(2));
+    let is_of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let paths = code.flat_map(move |part| part.split(move |c| !is_of_path(c)));
+    // A name behind `..` is no field.
+    let names = paths.flat_map(|path| path.split(".."));
+    names.filter_map(|path| path.split('.').next()).collect()
 }

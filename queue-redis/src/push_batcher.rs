@@ -31,7 +31,7 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use redis::Cmd;
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 use tokio::{
     runtime::{self, Handle},
     sync::oneshot,

@@ -11,17 +11,19 @@ use std::{borrow::Cow, fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    BatchQueue, Capabilities, ClaimRequest, Delivery, Error, Extended,
-    MAX_JOBS_PER_CALL, NewJob, Operation, PushToken, Pushed, QueueName, Receipt,
-    Recovered, Released, ReliableQueue, Settled, SettledAndClaimed, Settlement,
-    WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    error::Operation,
+    limits::MAX_JOBS_PER_CALL,
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 
 use self::wait::Notifications;
 use crate::{
     Conn, Script,
-    bookkeeping::{self, Bookkeeping},
-    entry,
+    bookkeeping::{self, Bookkeeping, Stores},
     pattern::{JobRef, Pattern, PatternConfig},
 };
 
@@ -79,21 +81,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         jobs: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
-        P::capabilities().check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.pattern.bookkeeping().ids_for(jobs, token);
-        if token.is_none() && jobs.iter().all(bookkeeping::is_plain) {
-            let encode = |(job, id)| entry::encode(job, id);
-            let entries = jobs.iter().zip(&ids).map(encode).collect();
-            if self.pattern.append(&ids, entries).await? {
-                return Ok(ids.into_iter().map(Pushed::Stored).collect());
-            }
-        }
-        let bookkeeping =
-            bookkeeping_with(&*self.pattern, ids.iter().map(JobRef::Pushed));
-        bookkeeping.push(jobs, ids, token).await
+        bookkeeping::push(self, jobs, token).await
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -160,6 +148,21 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         let conn = self.pattern.bookkeeping().conn.open_another().await?;
         let (name, config) = (self.name.clone(), self.config.clone());
         Ok(Arc::new(Self::on(conn, name, config).await?))
+    }
+}
+
+#[async_trait]
+impl<P: Pattern> Stores for RedisQueue<P> {
+    fn bookkeeping_for(&self, ids: &[JobId]) -> Cow<'_, Bookkeeping> {
+        bookkeeping_with(&*self.pattern, ids.iter().map(JobRef::Pushed))
+    }
+
+    async fn append(
+        &self,
+        ids: &[JobId],
+        entries: Vec<Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.pattern.append(ids, entries).await
     }
 }
 

@@ -1,10 +1,10 @@
 //! Replies of the server, and readers for the types they should have.
 
-use std::time::Duration;
+use std::{time::Duration, vec};
 
 use bytes::Bytes;
 use redis::Value;
-use relq_core::{Error, ErrorContext};
+use relq_core::{Error, error::ErrorContext};
 
 use crate::error::unreadable;
 
@@ -18,11 +18,6 @@ pub struct Reply {
 impl Reply {
     pub(crate) fn new(at: ErrorContext, value: Value) -> Self {
         Self { at, value }
-    }
-
-    /// An empty reply, for a missing part of a reply.
-    pub fn nothing(conn: &crate::Conn) -> Self {
-        Self { at: conn.at(relq_core::Operation::Claim), value: Value::Nil }
     }
 
     /// Whether the reply is nil.
@@ -49,6 +44,14 @@ impl Reply {
             Value::Nil => Ok(Vec::new()),
             other => Err(mismatch(at, "a list", &other)),
         }
+    }
+
+    /// As a list of replies that are read one by one.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn parts(self) -> Result<Parts, Error> {
+        Ok(Parts { at: self.at, rest: self.list()?.into_iter() })
     }
 
     /// As bytes, without a copy.
@@ -144,6 +147,30 @@ impl Reply {
     /// [`Error::Unreadable`].
     pub fn optional_number(self) -> Result<Option<i64>, Error> {
         if self.is_nil() { Ok(None) } else { self.number().map(Some) }
+    }
+}
+
+/// The parts of a reply. Those that [`part`](Self::part) has not read yet are the items of
+/// the iterator.
+#[derive(Debug)]
+pub struct Parts {
+    at: ErrorContext,
+    rest: vec::IntoIter<Reply>,
+}
+
+impl Parts {
+    /// The next part. A missing part is nil.
+    pub fn part(&mut self) -> Reply {
+        let missing = Reply { at: self.at, value: Value::Nil };
+        self.rest.next().unwrap_or(missing)
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Reply;
+
+    fn next(&mut self) -> Option<Reply> {
+        self.rest.next()
     }
 }
 

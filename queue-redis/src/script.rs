@@ -4,9 +4,12 @@ use std::fmt;
 
 use futures_util::future::try_join_all;
 use redis::{Cmd, RedisError, ToRedisArgs};
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 
-use crate::{Conn, Reply, pruned_library::pruned_library};
+use crate::{
+    Conn, Reply,
+    pruned_library::{LibraryFile, pruned_library},
+};
 
 /// A script and its digest.
 pub struct Script {
@@ -23,9 +26,18 @@ impl Script {
 
     /// A script that calls functions of `library`. The functions it uses are inserted
     /// behind its first line, which has the flags and the name.
-    pub fn with_library(name: &'static str, library: &str, source: &str) -> Self {
+    ///
+    /// # Panics
+    /// When the head of the script does not name the files that it uses, or a file is
+    /// no list of definitions.
+    pub fn with_library(
+        name: &'static str,
+        library: &[LibraryFile],
+        source: &str,
+    ) -> Self {
         let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
         let used = pruned_library(library, body);
+        let used = used.unwrap_or_else(|error| panic!("the script {name}.lua {error}"));
         Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
 
@@ -80,7 +92,7 @@ macro_rules! scripts {
 
         impl $Scripts {
             /// The scripts, each with the functions of `library` that it uses.
-            $visibility fn new(library: &str) -> Self {
+            $visibility fn new(library: &[$crate::LibraryFile]) -> Self {
                 Self {
                     $($name: $crate::Script::with_library(
                         stringify!($name),

@@ -1,7 +1,7 @@
 //! The server's INFO, read when a connection is opened: whether relq can work on the
 //! server.
 
-use relq_core::{Error, ErrorContext};
+use relq_core::{Error, error::ErrorContext};
 
 /// The oldest major version with everything that the scripts need (`allow-oom`, 7.0).
 const MINIMUM_MAJOR_VERSION: u32 = 7;
@@ -57,7 +57,7 @@ impl<'a> ServerInfo<'a> {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::Operation;
+    use relq_core::error::Operation;
 
     use super::*;
 

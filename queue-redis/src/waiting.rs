@@ -8,7 +8,10 @@
 use std::{fmt, time::Duration};
 
 use redis::{Cmd, Value};
-use relq_core::{Error, ErrorContext, Operation};
+use relq_core::{
+    Error,
+    error::{ErrorContext, Operation},
+};
 use tokio::runtime::{self, Handle};
 
 use crate::{Call, Conn, Reply, command, error, link::Link};

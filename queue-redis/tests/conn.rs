@@ -9,7 +9,10 @@ use std::{
 };
 
 use relq_conformance::server::Server;
-use relq_core::{Effect, Error, Operation, RetryAdvice};
+use relq_core::{
+    Error,
+    error::{Effect, Operation, RetryAdvice},
+};
 use relq_redis::{Conn, RedisConfig, command};
 
 const TIMEOUT: Duration = Duration::from_millis(300);

@@ -10,7 +10,10 @@ use std::{
 };
 
 use relq_conformance::server::Server;
-use relq_core::{Effect, Error, Operation, RetryAdvice};
+use relq_core::{
+    Error,
+    error::{Effect, Operation, RetryAdvice},
+};
 use relq_redis::{Cmd, Conn, RedisConfig};
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@
 use std::net::TcpListener;
 
 use relq_conformance::server::Server;
-use relq_core::{Effect, Error};
+use relq_core::{Error, error::Effect};
 use relq_redis::{Conn, RedisConfig};
 
 /// The path of a file that belongs to this test suite.

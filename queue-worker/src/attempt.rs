@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use relq_core::Environment;
+use relq_core::environment::Environment;
 
 use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Environment, Error};
+use relq_core::{Error, environment::Environment};
 
 use crate::retry::doubled;
 
@@ -110,7 +110,7 @@ impl Backoff {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use relq_core::{ErrorContext, Operation};
+    use relq_core::error::{ErrorContext, Operation};
     use tracing::{Event, Level, Metadata, Subscriber, span};
 
     use super::*;

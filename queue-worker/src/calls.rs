@@ -14,8 +14,9 @@ use std::{
 };
 
 use relq_core::{
-    ClaimRequest, Delivery, Error, ErrorContext, Operation, ReliableQueue, Settled,
-    SettledAndClaimed,
+    ClaimRequest, Delivery, Error, ReliableQueue,
+    error::{ErrorContext, Operation},
+    outcome::{Settled, SettledAndClaimed},
 };
 
 use crate::{claim_size::Sent, settling::SettleCall};

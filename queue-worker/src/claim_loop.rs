@@ -19,7 +19,9 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use futures_lite::future::{poll_once, yield_now};
-use relq_core::{ClaimRequest, Delivery, Disposition, Error, RetryAdvice, WorkerId};
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, Error, WorkerId, error::RetryAdvice,
+};
 
 use crate::{
     Handler, JobContext, Progress, WorkerError,

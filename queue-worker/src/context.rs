@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{BatchId, Bytes, Delivery, Headers, JobId, Priority, Receipt};
+use relq_core::{Bytes, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId};
 use tokio_util::sync::CancellationToken;
 
 /// A job as its handler sees it. Clones are cheap and share everything.

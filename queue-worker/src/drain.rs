@@ -4,7 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_lite::future::or;
-use relq_core::{Environment, ReliableQueue, RetryAdvice, WorkerId};
+use relq_core::{
+    ReliableQueue, WorkerId, environment::Environment, error::RetryAdvice,
+};
 
 use crate::{
     Handler, JobContext, Progress, backoff::Backoff, claim_loop::ClaimLoop,

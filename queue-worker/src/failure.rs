@@ -2,7 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use relq_core::{BoxError, MAX_DURATION, MAX_ERROR_BYTES};
+use relq_core::{
+    error::BoxError,
+    limits::{MAX_DURATION, MAX_ERROR_BYTES},
+};
 
 /// Why an attempt failed, and what the worker does with the job.
 ///
@@ -117,9 +120,9 @@ mod tests {
 
     #[test]
     fn an_error_is_retried_and_told_with_its_causes() {
-        let at = relq_core::ErrorContext {
+        let at = relq_core::error::ErrorContext {
             backend: "zset",
-            operation: relq_core::Operation::Push,
+            operation: relq_core::error::Operation::Push,
         };
         let error = relq_core::Error::Full { at, source: "no memory".into() };
         let failure = Failure::from(error);

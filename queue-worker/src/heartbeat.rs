@@ -11,7 +11,10 @@
 
 use std::{future::pending, io, sync::Arc, thread, time::Duration};
 
-use relq_core::{Environment, Error, Extended, Receipt, ReliableQueue, WorkerId};
+use relq_core::{
+    Error, Receipt, ReliableQueue, WorkerId, environment::Environment,
+    outcome::Extended,
+};
 use tokio::{
     runtime,
     sync::{OnceCell, oneshot},

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Clock, Environment, Timestamp};
+use relq_core::environment::{Clock, Environment, Timestamp};
 
 /// A smaller lead of the wall clock is noise, because it is read in whole milliseconds.
 const LEAST_LEAD: Duration = Duration::from_millis(20);
@@ -103,7 +103,7 @@ impl Clock for LeaseClock {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::OsRandomness;
+    use relq_core::environment::OsRandomness;
 
     use super::*;
 

@@ -88,7 +88,7 @@ pub use failure::Failure;
 pub use handler::Handler;
 pub use json::{Json, json, json_job};
 pub use progress::{Progress, Summary};
-pub use relq_core::MAX_ERROR_BYTES;
+pub use relq_core::limits::MAX_ERROR_BYTES;
 pub use retry::RetryPolicy;
 pub use settings::{
     DEFAULT_CONCURRENCY, DEFAULT_GIVE_UP_AFTER, DEFAULT_GRACE, DEFAULT_LEASE,

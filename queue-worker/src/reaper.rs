@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use relq_core::{Environment, Error, ReliableQueue};
+use relq_core::{Error, ReliableQueue, environment::Environment};
 
 use crate::{
     backoff::Backoff,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{MAX_DURATION, Randomness};
+use relq_core::{environment::Randomness, limits::MAX_DURATION};
 
 use crate::InvalidSetting;
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use relq_core::{Environment, Error, LeaseScope, ReliableQueue, WorkerId};
+use relq_core::{
+    Error, ReliableQueue, WorkerId, capabilities::LeaseScope, environment::Environment,
+};
 use tokio::task::JoinSet;
 
 use crate::{

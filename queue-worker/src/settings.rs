@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use relq_core::{Environment, MAX_DURATION};
+use relq_core::{environment::Environment, limits::MAX_DURATION};
 
 use crate::{InvalidSetting, RetryPolicy, already_done::Check};
 

@@ -9,7 +9,10 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use relq_core::{Disposition, Effect, Environment, Error, Settled, Settlement};
+use relq_core::{
+    Disposition, Error, Settlement, environment::Environment, error::Effect,
+    outcome::Settled,
+};
 
 use crate::{
     JobContext, Progress, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
@@ -256,7 +259,10 @@ fn lost(progress: &Progress, job: &JobContext, why: &str) {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{Delivery, ErrorContext, JobId, Operation, Receipt};
+    use relq_core::{
+        Delivery, JobId, Receipt,
+        error::{ErrorContext, Operation},
+    };
 
     use super::*;
 

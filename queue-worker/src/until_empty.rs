@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{Environment, Error, Operator, RetryAdvice, Stats};
+use relq_core::{Error, Operator, Stats, environment::Environment, error::RetryAdvice};
 
 use crate::WorkerError;
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Environment, Operator, ReliableQueue, WorkerId};
+use relq_core::{Operator, ReliableQueue, WorkerId, environment::Environment};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;

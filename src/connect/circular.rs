@@ -2,7 +2,7 @@
 
 use relq_circular::{CircularConfig, CircularQueue, FinishBy};
 
-use super::{ConnectError, bad_url, own_option};
+use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "circular+";
 

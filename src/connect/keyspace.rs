@@ -3,7 +3,7 @@
 
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
-use super::{ConnectError, bad_url, own_option};
+use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "keyspace+";
 

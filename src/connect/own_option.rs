@@ -3,7 +3,7 @@
 
 use relq_redis::RedisConfig;
 
-use super::{ConnectError, bad_url};
+use super::{ConnectError, opening::bad_url};
 
 /// Refuses a URL with an option that neither the backend nor its transport has.
 pub(super) fn check(url: &str, address: &str, own: &str) -> Result<(), ConnectError> {

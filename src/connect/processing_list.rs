@@ -2,7 +2,7 @@
 
 use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 
-use super::{ConnectError, bad_url, own_option};
+use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "processing-list+";
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
-use super::{ConnectError, Opening, bad_url};
+use super::{
+    ConnectError,
+    opening::{Opening, bad_url},
+};
 
 const MEMORY: &str = ":memory:";
 

@@ -2,7 +2,7 @@
 
 use relq_stream::{StreamConfig, StreamQueue};
 
-use super::{ConnectError, bad_url};
+use super::{ConnectError, opening::bad_url};
 
 const PREFIX: &str = "stream+";
 

@@ -3,7 +3,7 @@
 
 use relq_zset::{ZsetConfig, ZsetQueue};
 
-use super::{ConnectError, bad_url};
+use super::{ConnectError, opening::bad_url};
 
 const PREFIX: &str = "zset+";
 

@@ -5,10 +5,10 @@ use std::{
     process::{self, ExitCode},
 };
 
-use relq::{ConnectError, Effect, Error};
+use relq::{ConnectError, Error, error::Effect};
 
 use crate::{
-    output::{say, say_lines},
+    message::{say, say_lines},
     printable::printable_lines,
 };
 

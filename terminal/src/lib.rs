@@ -4,6 +4,7 @@
 pub mod failure;
 pub mod interrupts;
 pub mod logging;
+pub mod message;
 pub mod output;
 pub mod printable;
 pub mod store;

@@ -11,17 +11,6 @@ use crate::{
     printable::{printable, printable_lines},
 };
 
-/// Prints a message for the user on standard error. A failed write is ignored, because
-/// there is no other place to report it.
-pub fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "{}", printable(message));
-}
-
-/// As [`say`], for a message of many lines.
-pub fn say_lines(message: &str) {
-    let _ = writeln!(io::stderr(), "{}", printable_lines(message));
-}
-
 /// The output format of a command.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct Format {

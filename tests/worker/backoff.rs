@@ -11,7 +11,8 @@ use std::{
 };
 
 use relq::{
-    Clock, Environment, Error, OsRandomness, Timestamp,
+    Error,
+    environment::{Clock, Environment, OsRandomness, Timestamp},
     worker::{Failure, JobContext, WorkerError},
 };
 

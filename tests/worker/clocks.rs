@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use relq::{Clock, Environment, OsRandomness, SystemClock, Timestamp};
+use relq::environment::{Clock, Environment, OsRandomness, SystemClock, Timestamp};
 
 /// How often a sleeper checks the clock.
 const LOOK: Duration = Duration::from_millis(5);

@@ -12,9 +12,12 @@ use std::{
 
 use async_trait::async_trait;
 use relq::{
-    BatchQueue, Capabilities, ClaimRequest, Delivery, Disposition, Error, ErrorContext,
-    Extended, NewJob, Operation, PushToken, Pushed, Receipt, Recovered, Released,
-    ReliableQueue, Settled, SettledAndClaimed, Settlement, WorkerId,
+    ClaimRequest, Delivery, Disposition, Error, NewJob, PushToken, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    error::{ErrorContext, Operation},
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use tokio::sync::Notify;
 

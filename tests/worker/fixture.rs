@@ -9,8 +9,9 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, Delivery, JobState, JobView, NewJob, PeekRequest, Queue, QueueName,
-    ReliableQueue, ReliableQueueExt, Stats, WorkerId,
+    ClaimRequest, Delivery, NewJob, Queue, QueueName, ReliableQueue, ReliableQueueExt,
+    Stats, WorkerId,
+    operator::{JobState, JobView, PeekRequest},
     worker::{
         CancellationToken, Handler, Progress, RetryPolicy, Summary, Worker, WorkerError,
     },
@@ -20,7 +21,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 /// A time limit that no test reaches when it succeeds.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A lease that expires within a test, and that is long enough not to expire because of
 /// a busy machine.

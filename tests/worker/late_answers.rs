@@ -5,11 +5,12 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use relq::{
-    LeaseScope, NewJob, ReliableQueueExt,
+    NewJob, ReliableQueueExt,
+    capabilities::LeaseScope,
     worker::{Failure, JobContext},
 };
 use tokio::sync::Notify;
@@ -17,7 +18,7 @@ use tokio::sync::Notify;
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, Running, eventually, worker_on},
+    fixture::{Fixture, LEASE, LIMIT, Running, eventually, worker_on},
 };
 
 /// Longer than any test takes: leases of this length expire only by a moved clock.
@@ -60,7 +61,8 @@ fn noting(
 
 /// Lets the leases expire, takes the one job as another worker, and finishes it.
 async fn finish_as_another(fixture: &Fixture) {
-    loop {
+    let start = Instant::now();
+    while start.elapsed() < LIMIT {
         fixture.queue.recover(100.try_into().unwrap()).await.unwrap();
         if let Some(stolen) = fixture.claim_one().await {
             fixture.queue.ack(&stolen.receipt).await.unwrap();
@@ -68,6 +70,7 @@ async fn finish_as_another(fixture: &Fixture) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    panic!("the job did not come back within {LIMIT:?}");
 }
 
 /// R6: a job is not started if its lease expired before the reply was read and it ran

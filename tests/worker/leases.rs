@@ -6,12 +6,14 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use relq::{
-    Cancelled, ClaimRequest, Error, JobState, LeaseScope, NewJob, ReliableQueueExt,
-    Settled, WorkerId,
+    ClaimRequest, Error, NewJob, ReliableQueueExt, WorkerId,
+    capabilities::LeaseScope,
+    operator::{Cancelled, JobState},
+    outcome::Settled,
     worker::{Cancellation, CancellationToken, Failure, JobContext},
 };
 use tokio::runtime;
@@ -19,7 +21,7 @@ use tokio::runtime;
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, Running, eventually, queue_name, worker_on},
+    fixture::{Fixture, LEASE, LIMIT, Running, eventually, queue_name, worker_on},
 };
 
 /// Tries to claim jobs that other workers hold, from its own thread and connection,
@@ -232,7 +234,9 @@ pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture)
     });
     eventually(|| running.load(SeqCst) == 1).await;
     clock.suspend();
+    let start = Instant::now();
     let stolen = loop {
+        assert!(start.elapsed() < LIMIT, "the job did not come back");
         fixture.queue.recover(100.try_into().unwrap()).await.unwrap();
         if let Some(stolen) = fixture.claim_one().await {
             break stolen;

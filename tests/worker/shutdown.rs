@@ -123,9 +123,10 @@ pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
 
 /// A waiting claim does not delay the end of a worker.
 pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
-    let worker = fixture.worker().lease(LONG);
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let worker = worker_on(counted.clone()).lease(LONG);
     let worker = Running::start(worker, never_ends);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    eventually(|| counted.claims.calls() == 1).await;
 
     let asked = Instant::now();
     worker.stop().await;

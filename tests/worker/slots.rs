@@ -11,7 +11,8 @@ use std::{
 };
 
 use relq::{
-    LeaseScope, ReliableQueue,
+    ReliableQueue,
+    capabilities::LeaseScope,
     worker::{Failure, JobContext},
 };
 

@@ -1,7 +1,7 @@
 //! The calls of operators.
 
 use bytes::Bytes;
-use relq_core::{Error, Operation, Stats};
+use relq_core::{Error, Stats, error::Operation};
 use relq_redis::bookkeeping::Bookkeeping;
 
 use super::{SCRIPTS, Store};

@@ -1,7 +1,10 @@
 //! The calls of producers, workers and reapers.
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, Receipt, environment::Timestamp, error::Operation,
+    outcome::Recovered,
+};
 use relq_redis::{
     Reply,
     bookkeeping::{Bookkeeping, Finish},
@@ -97,12 +100,13 @@ impl Store {
             .arg(entry::bare_header())
             .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let now = Timestamp::from_unix_ms(part().number()? / 1000);
-        let found = Found::of(&part().bytes()?);
-        let (due_in, end_in) = (part().optional_ms()?, part().optional_ms()?);
-        let this_time = Rotated { elements: part().count()?, of: part().count()? };
+        let mut parts = reply.parts()?;
+        let now = Timestamp::from_unix_ms(parts.part().number()? / 1000);
+        let found = Found::of(&parts.part().bytes()?);
+        let (due_in, end_in) =
+            (parts.part().optional_ms()?, parts.part().optional_ms()?);
+        let this_time =
+            Rotated { elements: parts.part().count()?, of: parts.part().count()? };
         let is_paused = found == Found::Paused;
         let next_in = due_in.into_iter().chain(end_in).min();
         Ok(Claimed {
@@ -152,11 +156,9 @@ impl Store {
         let mut call =
             SCRIPTS.release_worker.keys(&[&keys.marks, &keys.bookkeeping.wake]);
         tokens.iter().for_each(|token| call.push_arg(&token[..]));
-        let mut counts =
-            call.run(&self.conn, Operation::ReleaseWorker).await?.list()?.into_iter();
-        let mut count =
-            || counts.next().unwrap_or_else(|| Reply::nothing(&self.conn)).count();
-        Ok((count()?, count()?))
+        let reply = call.run(&self.conn, Operation::ReleaseWorker).await?;
+        let mut counts = reply.parts()?;
+        Ok((counts.part().count()?, counts.part().count()?))
     }
 
     /// Recovers a page of overdue leases, starting with the element after `passed`.
@@ -178,9 +180,8 @@ impl Store {
             .arg(ROTATIONS)
             .arg(passed);
         let reply = call.arg(word).run(&self.conn, operation).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        Ok((Bookkeeping::recovered(part())?, part().count()?))
+        let mut parts = reply.parts()?;
+        Ok((Bookkeeping::recovered(parts.part())?, parts.part().count()?))
     }
 
     /// Wakes another worker's notifier.

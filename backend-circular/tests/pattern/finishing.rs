@@ -2,7 +2,7 @@
 
 use relq_circular::FinishBy;
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{outcome::Settled, *};
 
 use crate::fixture::*;
 

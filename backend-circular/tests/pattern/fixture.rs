@@ -7,7 +7,7 @@ use std::{
 
 use relq_circular::{CircularConfig, CircularQueue, FinishBy};
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{outcome::Settled, *};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 

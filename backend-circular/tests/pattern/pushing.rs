@@ -2,7 +2,12 @@
 
 use relq_circular::CircularQueue;
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    operator::{JobState, PeekRequest},
+    outcome::Settled,
+    unique::UniqueKey,
+    *,
+};
 
 use crate::fixture::*;
 

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{outcome::Pushed, unique::UniqueKey, *};
 
 use crate::fixture::*;
 

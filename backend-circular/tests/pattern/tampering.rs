@@ -1,7 +1,7 @@
 //! Changes to the ring by hand, and how the queue recovers from them.
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{outcome::Settled, *};
 
 use crate::fixture::*;
 

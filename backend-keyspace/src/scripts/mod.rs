@@ -12,7 +12,7 @@ use crate::keys::Keys;
 pub(crate) use worker::{Ask, PAGE, Picked, Swept, Taken, Wanted};
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library "pattern.lua";
+    in "../../lua/"; library pattern;
     adopt, append, cancel_ready, claim, finish, finish_with_side_records, free_deleted, overdue,
     pick, purge, recover, notify, stats, sweep,
 }

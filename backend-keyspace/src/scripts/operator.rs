@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use relq_core::{Error, JobId, Operation, Stats};
-use relq_redis::{Reply, bookkeeping::Bookkeeping, command};
+use relq_core::{Error, JobId, Stats, error::Operation};
+use relq_redis::{bookkeeping::Bookkeeping, command};
 
 use super::{SCRIPTS, Store, worker::PAGE};
 use crate::keys;
@@ -35,9 +35,8 @@ impl Store {
         let call =
             self.call(&SCRIPTS.purge, &[]).arg(cursor).arg(PAGE).arg(PURGED_PAGES);
         let reply = call.run(&self.conn, Operation::Purge).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        Ok((part().count()?, part().bytes()?))
+        let mut parts = reply.parts()?;
+        Ok((parts.part().count()?, parts.part().bytes()?))
     }
 
     /// Returns, for each key, whether it exists.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, JobId, Operation, Receipt, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, JobId, Receipt, environment::Timestamp, error::Operation,
+};
 use relq_redis::{
     Reply,
-    bookkeeping::{Bookkeeping, Ended},
+    bookkeeping::{Bookkeeping, Finish},
     command, entry,
     entry::millis,
 };
@@ -122,14 +124,12 @@ impl Store {
             .arg(wanted.jobs)
             .arg(wanted.draws)
             .arg(wanted.foreign_keys);
-        let mut parts =
-            call.run(&self.conn, Operation::Claim).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let mut parts = call.run(&self.conn, Operation::Claim).await?.parts()?;
         Ok(Picked {
-            now_us: part().text()?,
-            is_paused: part().number()? == 1,
-            due_in: part().optional_ms()?,
-            unclaimed: unsigned(part().number()?),
+            now_us: parts.part().text()?,
+            is_paused: parts.part().number()? == 1,
+            due_in: parts.part().optional_ms()?,
+            unclaimed: unsigned(parts.part().number()?),
             items: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
         })
     }
@@ -145,9 +145,12 @@ impl Store {
         let mut cmd = command("SCAN");
         cmd.arg(cursor).arg("MATCH").arg(format!("{}*", keys::ITEM));
         cmd.arg("COUNT").arg(count).arg("TYPE").arg("string");
-        let mut parts = self.conn.call(operation, &cmd).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        Ok(Swept { next: part().bytes()?, items: names(part())?, ..Swept::default() })
+        let mut parts = self.conn.call(operation, &cmd).await?.parts()?;
+        Ok(Swept {
+            next: parts.part().bytes()?,
+            items: names(parts.part())?,
+            ..Swept::default()
+        })
     }
 
     /// Reads all keys of a page of the database. It takes about ten times as long as
@@ -158,14 +161,13 @@ impl Store {
         cursor: &[u8],
     ) -> Result<Swept, Error> {
         let call = self.call(&SCRIPTS.sweep, &[]).arg(cursor).arg(PAGE).arg(NAMED);
-        let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let mut parts = call.run(&self.conn, operation).await?.parts()?;
         Ok(Swept {
-            next: part().bytes()?,
-            items: names(part())?,
-            orphans: names(part())?,
-            foreign_keys: part().count()?,
-            named: names(part())?,
+            next: parts.part().bytes()?,
+            items: names(parts.part())?,
+            orphans: names(parts.part())?,
+            foreign_keys: parts.part().count()?,
+            named: names(parts.part())?,
         })
     }
 
@@ -187,12 +189,10 @@ impl Store {
             .arg(ClaimRequest::MAX_BYTES.saturating_sub(taken.bytes))
             .arg(if taken.jobs == 0 { "any" } else { "bounded" });
         asked.iter().for_each(|ask| call.push_arg(&ask.id));
-        let mut parts =
-            call.run(&self.conn, Operation::Claim).await?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let now = Timestamp::from_unix_ms(part().number()?);
-        let unclaimed = unsigned(part().number()?);
-        let is_full = part().number()? == 1;
+        let mut parts = call.run(&self.conn, Operation::Claim).await?.parts()?;
+        let now = Timestamp::from_unix_ms(parts.part().number()?);
+        let unclaimed = unsigned(parts.part().number()?);
+        let is_full = parts.part().number()? == 1;
         let entries = parts.map(Reply::optional_bytes).collect::<Result<_, _>>()?;
         Ok(Claimed { now, unclaimed, is_full, entries })
     }
@@ -201,29 +201,19 @@ impl Store {
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
-        how: Ended,
+        Finish { how, needs_side_records }: Finish,
     ) -> Result<Vec<usize>, Error> {
-        let own =
-            [self.keys.leased.as_bytes(), self.keys.bookkeeping.totals.as_bytes()];
-        let leases: Vec<_> = receipts.iter().map(|one| lease::key_of(one)).collect();
-        let leases = leases.iter().map(String::as_bytes);
-        let keys: Vec<_> = own.into_iter().chain(leases).collect();
-        let call = SCRIPTS.finish.keys(&keys).arg(how.total());
-        call.run(&self.conn, Operation::Settle).await?.positions()
-    }
-
-    /// Like `finish`, for jobs with side records.
-    pub(crate) async fn finish_with_side_records(
-        &self,
-        receipts: &[&Receipt],
-        how: Ended,
-    ) -> Result<Vec<usize>, Error> {
-        let leases: Vec<_> =
-            receipts.iter().map(|one| lease::key_of(one).into()).collect();
-        let call = self
-            .call(&SCRIPTS.finish_with_side_records, &leases)
-            .arg(how.total())
-            .arg(Bookkeeping::memory_ms());
+        let leases = receipts.iter().map(|receipt| lease::key_of(receipt).into());
+        let leases: Vec<Bytes> = leases.collect();
+        let call = if needs_side_records {
+            let call = self.call(&SCRIPTS.finish_with_side_records, &leases);
+            call.arg(how.total()).arg(Bookkeeping::memory_ms())
+        } else {
+            let own = [&self.keys.leased, &self.keys.bookkeeping.totals];
+            let own = own.into_iter().map(String::as_bytes);
+            let keys: Vec<_> = own.chain(leases.iter().map(|it| &it[..])).collect();
+            SCRIPTS.finish.keys(&keys).arg(how.total())
+        };
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
@@ -231,11 +221,10 @@ impl Store {
     pub(crate) async fn overdue(&self, page: u32) -> Result<Overdue, Error> {
         let call = SCRIPTS.overdue.keys(&[&self.keys.leased]).arg(page);
         let reply = call.run(&self.conn, Operation::Recover).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
+        let mut parts = reply.parts()?;
         Ok(Overdue {
-            more: part().number()? == 1,
-            next_in: part().optional_ms()?,
+            more: parts.part().number()? == 1,
+            next_in: parts.part().optional_ms()?,
             leases: parts.map(Reply::bytes).collect::<Result<_, _>>()?,
         })
     }
@@ -270,9 +259,8 @@ impl Store {
             .arg(PAGE)
             .arg(millis(lease));
         let reply = call.run(&self.conn, Operation::Recover).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        Ok((part().count()?, part().bytes()?))
+        let mut parts = reply.parts()?;
+        Ok((parts.part().count()?, parts.part().bytes()?))
     }
 
     /// Frees the side records of jobs that another client has deleted, one page from
@@ -285,9 +273,11 @@ impl Store {
         cursors.iter().for_each(|cursor| call.push_arg(&cursor[..]));
         let call = call.arg(FREED_PAGE).arg(MOST_LEASES).arg(Bookkeeping::memory_ms());
         let reply = call.run(&self.conn, Operation::Recover).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        Ok((part().count()?, [part().bytes()?, part().bytes()?, part().bytes()?]))
+        let mut parts = reply.parts()?;
+        Ok((
+            parts.part().count()?,
+            [parts.part().bytes()?, parts.part().bytes()?, parts.part().bytes()?],
+        ))
     }
 
     /// Notifies another worker.

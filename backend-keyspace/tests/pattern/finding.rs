@@ -3,7 +3,11 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    operator::{JobState, PeekRequest},
+    outcome::Settled,
+    *,
+};
 
 use crate::fixture::{
     LONG, ask, assert_sound, keys, lease_many, many, open, say, sent,

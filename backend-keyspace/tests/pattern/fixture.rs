@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{unique::UniqueKey, *};
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);

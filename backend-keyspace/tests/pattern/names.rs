@@ -1,7 +1,12 @@
 //! Keys that other clients set or rename.
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    operator::{Cancelled, JobState, JobView, PeekRequest, StateDetail},
+    outcome::{DuplicateOf, Pushed, Settled},
+    unique::UniqueKey,
+    *,
+};
 use relq_keyspace::KeyspaceQueue;
 
 use crate::fixture::{LEASE, ask, assert_sound, keys, many, open, say};

@@ -3,7 +3,7 @@
 mod operator;
 mod worker;
 
-use relq_core::{Error, Operation, QueueName};
+use relq_core::{Error, QueueName, error::Operation};
 use relq_redis::{Conn, Reply, Script, bookkeeping::Bookkeeping, command};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) use worker::{Asked, Claimed, From, How, Taken};
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library "pattern.lua";
+    in "../../lua/"; library pattern;
     beat, cancel_listed, claim, finish, purge, stats, suspects, take_back,
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use relq_core::{
-    ClaimRequest, Error, MAX_JOBS_PER_CALL, Operation, Recovered, Timestamp, WorkerId,
+    ClaimRequest, Error, WorkerId, environment::Timestamp, error::Operation,
+    limits::MAX_JOBS_PER_CALL, outcome::Recovered,
 };
 use relq_redis::{
     Call, Reply,
@@ -88,10 +89,23 @@ pub(crate) enum From {
     AReleasedWorker,
 }
 
+impl Claimed {
+    /// Parses the reply of the claim script.
+    pub(crate) fn read(reply: Reply) -> Result<Self, Error> {
+        let mut parts = reply.parts()?;
+        let now_us = Duration::from_micros(parts.part().count()?);
+        let is_paused = parts.part().number()? == 1;
+        let due_in = parts.part().optional_ms()?;
+        let elements = parts.map(Reply::bytes).collect::<Result<_, _>>()?;
+        let now = Timestamp::from_unix_ms(0).plus(now_us);
+        Ok(Self { now, is_paused, due_in, elements })
+    }
+}
+
 impl Store {
     pub(crate) async fn claim(&self, asked: &Asked) -> Result<Claimed, Error> {
         let reply = self.claim_call(asked).run(&self.conn, Operation::Claim).await?;
-        self.claimed(reply)
+        Claimed::read(reply)
     }
 
     /// The call of a claim, for the queue's connection or for a waiting one.
@@ -119,18 +133,6 @@ impl Store {
             .arg(asked.how.word())
             .arg(entry::bare_header())
             .arg(ClaimRequest::MAX_BYTES)
-    }
-
-    /// Parses the reply of the claim script.
-    pub(crate) fn claimed(&self, reply: Reply) -> Result<Claimed, Error> {
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let now_us = Duration::from_micros(part().count()?);
-        let is_paused = part().number()? == 1;
-        let due_in = part().optional_ms()?;
-        let elements = parts.map(Reply::bytes).collect::<Result<_, _>>()?;
-        let now = Timestamp::from_unix_ms(0).plus(now_us);
-        Ok(Claimed { now, is_paused, due_in, elements })
     }
 
     /// Ends jobs of one list. Returns the positions of the lost leases.
@@ -206,7 +208,7 @@ impl Store {
             .arg(session.as_str())
             .arg(millis(lease));
         names.iter().for_each(|name| call.push_arg(&name[..]));
-        Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
+        Beat::read(call.run(&self.conn, Operation::Extend).await?)
     }
 
     /// Takes a page of jobs back.
@@ -253,12 +255,11 @@ impl Store {
             .arg(page)
             .arg(SESSIONS);
         let reply = call.run(&self.conn, Operation::Recover).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let names = part().list()?.into_iter().rev().map(Reply::bytes);
+        let mut parts = reply.parts()?;
+        let names = parts.part().list()?.into_iter().rev().map(Reply::bytes);
         let names = names.collect::<Result<Vec<_>, _>>()?;
         let leases = names.iter().filter_map(Lease::of_name).collect();
-        Ok((leases, [sessions(part())?, sessions(part())?].concat()))
+        Ok((leases, [sessions(parts.part())?, sessions(parts.part())?].concat()))
     }
 
     /// The leases of a worker in the shared list, the oldest first.
@@ -267,17 +268,11 @@ impl Store {
         worker: &WorkerId,
     ) -> Result<Vec<Lease>, Error> {
         let pattern = format!("{}/*", Session::shared(worker));
-        let leased = self
-            .bookkeeping
-            .scan_matching(
-                Operation::ReleaseWorker,
-                "ZSCAN",
-                &self.keys.leased,
-                &pattern,
-            )
-            .await?;
+        let (operation, leased) = (Operation::ReleaseWorker, &self.keys.leased);
+        let found =
+            self.bookkeeping.find_leases(operation, leased, Lease::of_name, &pattern);
         let mut leases: Vec<_> =
-            leased.iter().filter_map(|(name, _)| Lease::of_name(name)).collect();
+            found.await?.into_iter().map(|(_, lease)| lease).collect();
         leases.sort_unstable_by(|a, b| a.order.cmp(&b.order));
         Ok(leases)
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{outcome::Settled, *};
 use tokio::time::Instant;
 
 use crate::fixture::*;

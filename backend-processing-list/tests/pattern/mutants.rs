@@ -10,7 +10,7 @@ use relq_conformance::{
     Profile, Subject, async_trait, judge_case,
     proxy::{FaultProxy, Fitted},
 };
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
 
 use crate::{

@@ -1,7 +1,10 @@
 //! Workers that die, freeze, come back, or share a name.
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    outcome::{Extended, Settled},
+    *,
+};
 use relq_processing_list::Mode;
 
 use crate::fixture::*;

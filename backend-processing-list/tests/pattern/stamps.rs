@@ -1,7 +1,7 @@
 //! Stamps distinguish equal elements, and elements that look like stamped ones.
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{outcome::Settled, unique::UniqueKey, *};
 use relq_processing_list::Mode;
 
 use crate::fixture::*;

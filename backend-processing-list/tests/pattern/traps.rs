@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use relq_core::*;
+use relq_core::{
+    outcome::{Extended, Settled},
+    *,
+};
 use relq_processing_list::Mode;
 
 use crate::fixture::*;

@@ -1,7 +1,8 @@
 //! The calls of batches, each in a transaction of its own.
 
 use relq_core::{
-    Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch, Pushed,
+    batch::{Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch},
+    outcome::Pushed,
 };
 
 use super::{completion, maintenance};

@@ -3,7 +3,12 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use relq_core::{BatchId, NewJob, OnComplete, Priority, Pushed, QueueName, Timestamp};
+use relq_core::{
+    NewJob, Priority, QueueName,
+    batch::{BatchId, OnComplete},
+    environment::Timestamp,
+    outcome::Pushed,
+};
 
 use crate::call::Call as _;
 use crate::failure::Failure;

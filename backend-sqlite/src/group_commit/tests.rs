@@ -9,7 +9,8 @@ use std::{
 };
 
 use relq_core::{
-    ClaimRequest, Disposition, NewJob, Operation, QueueName, Settlement, WorkerId,
+    ClaimRequest, Disposition, NewJob, QueueName, Settlement, WorkerId,
+    error::Operation,
 };
 use rusqlite::{Connection, ffi};
 

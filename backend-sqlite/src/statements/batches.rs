@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 
 use relq_core::{
-    BatchId, BatchPriority, BatchState, BatchStatus, Bytes, Change, NewBatch, Timestamp,
+    Bytes,
+    batch::{BatchId, BatchPriority, BatchState, BatchStatus, Change, NewBatch},
+    environment::Timestamp,
 };
 use rusqlite::{Row, params};
 

@@ -6,6 +6,9 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::{Store, WINDOW};
 
+/// The reason for burying a job that was not delivered in time (R17).
+pub(crate) const EXPIRED: &str = "expired before it was delivered";
+
 impl Store<'_> {
     /// Removes a job with its body. A client-made id is remembered (R4).
     pub(crate) fn remove_job(

@@ -1,6 +1,6 @@
 //! Statements of operator calls.
 
-use relq_core::{JobState, Stats};
+use relq_core::{Stats, operator::JobState};
 use rusqlite::{Row, params};
 
 use super::sql;

@@ -7,7 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq_core::*;
+use relq_core::{
+    batch::{BatchId, BatchQueue, BatchState, Created, NewBatch, OnComplete},
+    operator::Selection,
+    *,
+};
 use relq_sqlite::{SqliteConfig, SqliteQueue};
 use rusqlite::Connection;
 

@@ -9,7 +9,7 @@ use relq_conformance::{
     Profile, Subject, async_trait, judge_case,
     overrides::{OverriddenQueue, Override, Right},
 };
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
 use crate::altered::Alteration;

@@ -8,7 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
-use relq_core::*;
+use relq_core::{
+    batch::{Added, BatchId, BatchState, BatchStatus},
+    outcome::Settled,
+    *,
+};
 
 /// Which batch each claimed job is a piece of.
 #[derive(Default)]

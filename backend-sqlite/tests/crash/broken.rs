@@ -4,10 +4,12 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Audit, BatchQueue, Cancelled, Capabilities, ClaimRequest, Delivery, Disposition,
-    Error, Extended, JobId, JobState, NewJob, Operator, Page, PeekRequest, PushToken,
-    Pushed, Receipt, Recovered, Redriven, Released, ReliableQueue, Selection, Settled,
-    SettledAndClaimed, Settlement, Stats, WorkerId,
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator, PushToken,
+    Receipt, ReliableQueue, Settlement, Stats, WorkerId,
+    batch::BatchQueue,
+    capabilities::Capabilities,
+    operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use relq_sqlite::SqliteQueue;
 

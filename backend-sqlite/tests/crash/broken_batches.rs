@@ -4,8 +4,9 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
-    PushToken, ReliableQueue as _, Settled, Settlement,
+    Error, NewJob, PushToken, ReliableQueue as _, Settlement,
+    batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
+    outcome::Settled,
 };
 
 use crate::broken::{Broken, Flaw};

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use relq_core::{
     Error, NewJob, Operator as _, PushToken, ReliableQueue as _, ReliableQueueExt as _,
-    Settled,
+    outcome::Settled,
 };
 
 use crate::fixture::{Folder, LONG, ask, eventually, many, open, raw};

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use relq_core::{
-    Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, RetryAdvice,
+    Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, error::RetryAdvice,
 };
 use relq_sqlite::SqliteConfig;
 
@@ -228,7 +228,10 @@ async fn a_file_that_is_put_back_is_used_again() {
 /// are delivered.
 #[tokio::test]
 async fn a_job_with_damaged_headers_is_buried() {
-    use relq_core::{JobState, NewJob, PeekRequest};
+    use relq_core::{
+        NewJob,
+        operator::{JobState, PeekRequest},
+    };
     let folder = Folder::new();
     let queue = folder.queue().await;
     queue.push_one(NewJob::new("first").header("name", "value")).await.unwrap();

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 
 use relq_core::{
     ClaimRequest, NewJob, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
-    Settled, WorkerId,
+    WorkerId, outcome::Settled,
 };
 use relq_sqlite::SqliteConfig;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use relq_core::{
-    Effect, Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
-    RetryAdvice,
+    Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
+    error::{Effect, RetryAdvice},
 };
 
 use crate::fixture::{Folder, ask, many, open, raw};

@@ -7,8 +7,10 @@ use std::{
 };
 
 use relq_core::{
-    BatchId, BatchQueue as _, Disposition, Effect, Error, NewBatch, NewJob,
-    Operator as _, ReliableQueue as _, Selection, Settlement, Stats,
+    Disposition, Error, NewJob, Operator as _, ReliableQueue as _, Settlement, Stats,
+    batch::{BatchId, BatchQueue as _, NewBatch},
+    error::Effect,
+    operator::Selection,
 };
 use relq_sqlite::{
     SqliteQueue,

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use relq_core::{Error, ReliableQueueExt as _, RetryAdvice};
+use relq_core::{Error, ReliableQueueExt as _, error::RetryAdvice};
 use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{Folder, child, file_of_child, open};

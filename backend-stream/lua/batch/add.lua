@@ -10,6 +10,8 @@
 -- Returns {'stored', position from 0 and id of each piece that exists already, ...},
 -- {'closed', state} or {'unknown'}; or the error RELQTOKEN if another call used the
 -- token.
+--
+-- Library: entry, pattern, batch/records, moves
 local keys = bind_keys()
 local id, token, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local FIRST, FIELDS = 4, 3

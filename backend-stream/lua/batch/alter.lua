@@ -7,6 +7,8 @@
 -- ARGV[3] new limit, 0 for none, or empty
 --
 -- Returns the new status of the batch, or false if there is no such batch.
+--
+-- Library: pattern, batch/records, moves
 local keys = bind_keys()
 local id, priority, limit = ARGV[1], ARGV[2], ARGV[3]
 local record = batch_key(keys, 'record', id)

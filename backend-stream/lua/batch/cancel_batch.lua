@@ -8,6 +8,8 @@
 --
 -- Returns {1 if more pieces must be dropped else 0, the new status of the batch}, or
 -- false if there is no such batch.
+--
+-- Library: pattern, batch/records, batch/sweep, moves
 local keys = bind_keys()
 local id, page = ARGV[1], tonumber(ARGV[2])
 

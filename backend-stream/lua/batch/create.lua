@@ -14,6 +14,8 @@
 -- ARGV[10] expiry of the completion job (ms from the completion, 0 for none)
 --
 -- Returns 1 if the batch was created, 0 if a batch with this id exists.
+--
+-- Library: entry, pattern, batch/records, moves
 local keys = bind_keys()
 local id, priority, limit, metadata, retention_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local tells, queue, entry, delay_ms, expires_ms = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]

@@ -7,6 +7,8 @@
 -- ARGV[3] how many at most
 --
 -- Returns {id of the last completion in `told`, the status of each batch, ...}.
+--
+-- Library: pattern, batch/records, moves
 local keys = bind_keys()
 local what, id, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

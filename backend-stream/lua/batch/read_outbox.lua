@@ -5,6 +5,8 @@
 -- ARGV[1] how many at most
 --
 -- Returns {id, queue, entry, delay (ms), expiry (ms from the push, 0 for none), ...}.
+--
+-- Library: pattern, moves
 local keys = bind_keys()
 local most = tonumber(ARGV[1])
 

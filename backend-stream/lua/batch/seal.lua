@@ -5,6 +5,8 @@
 -- ARGV[1] id
 --
 -- Returns the new status of the batch, or false if there is no such batch.
+--
+-- Library: entry, pattern, batch/records, moves
 local keys = bind_keys()
 local id = ARGV[1]
 local now_ms = server_ms()

@@ -8,6 +8,8 @@
 -- ARGV[1] how many pieces and batches at most
 --
 -- Returns 1 if there is more work else 0.
+--
+-- Library: entry, pattern, batch/records, batch/sweep, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

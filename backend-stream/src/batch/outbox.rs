@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use relq_core::{Error, JobId, NewJob, Operation, QueueName};
+use relq_core::{Error, JobId, NewJob, QueueName, error::Operation};
 use relq_redis::{Conn, PartialEffect, command, entry::Entry};
 
 use crate::{
@@ -79,7 +79,7 @@ async fn forward_one(
             source: source.into(),
         });
     };
-    store.conn.claim_other(operation, queue.clone()).await?;
+    store.conn.take_ownership(operation, queue.clone()).await?;
     let there = Store::new(Conn::clone(&store.conn), queue);
     there.bookkeeping.push(&[job], vec![id], None).await?;
     let mut cmd = command("SREM");

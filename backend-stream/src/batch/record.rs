@@ -2,7 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{BatchId, BatchPriority, BatchState, BatchStatus, Error, Timestamp};
+use relq_core::{
+    Error,
+    batch::{BatchId, BatchPriority, BatchState, BatchStatus},
+    environment::Timestamp,
+};
 use relq_redis::Reply;
 
 /// The status of a batch, or `None` if there is no such batch.

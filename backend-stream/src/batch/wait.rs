@@ -11,7 +11,11 @@
 
 use std::time::Duration;
 
-use relq_core::{BatchId, BatchStatus, Error, Operation};
+use relq_core::{
+    Error,
+    batch::{BatchId, BatchStatus},
+    error::Operation,
+};
 use relq_redis::{Cmd, WaitingConn, command};
 
 use crate::scripts::{BatchSnapshot, Store};

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use relq_core::{
-    Added, BatchId, BatchStatus, Change, Created, DuplicateOf, Error, JobId, NewBatch,
-    NewJob, Operation, PushToken, Pushed, QueueName, Recovered,
+    Error, JobId, NewJob, PushToken, QueueName,
+    batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
+    error::Operation,
+    outcome::{DuplicateOf, Pushed, Recovered},
 };
 use relq_redis::{
     Call, Reply,
@@ -104,11 +106,10 @@ impl Store {
             call.push_arg(u8::from(piece.id.is_some()));
         }
         let answer = call.run(&self.conn, Operation::AddPieces).await;
-        let mut parts = answer.map_err(token_of_another_call)?.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        match &part().bytes()?[..] {
+        let mut parts = answer.map_err(token_of_another_call)?.parts()?;
+        match &parts.part().bytes()?[..] {
             b"closed" => {
-                Ok(record::state(part())?.map_or(Added::Unknown, Added::Closed))
+                Ok(record::state(parts.part())?.map_or(Added::Unknown, Added::Closed))
             }
             b"stored" => Ok(Added::Stored(pushed(ids, parts)?)),
             _ => Ok(Added::Unknown),

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use relq_core::QueueName;
 use relq_redis::{
-    Conn, Script,
+    Conn, LibraryFile, Script,
     bookkeeping::{Bookkeeping, BookkeepingScripts, library},
     entry,
 };
@@ -30,17 +30,20 @@ relq_redis::scripts! {
     add, alter, cancel_batch, create, read_batches, read_outbox, seal, tend,
 }
 
-static LIBRARY: LazyLock<String> = LazyLock::new(|| {
-    let pattern = [
-        &constants(),
-        include_str!("../../lua/batch/entry.lua"),
-        include_str!("../../lua/pattern.lua"),
-        include_str!("../../lua/batch/records.lua"),
-        include_str!("../../lua/batch/pieces.lua"),
-        include_str!("../../lua/batch/sweep.lua"),
-    ];
-    let moves = include_str!("../../lua/batch/moves.lua");
-    [&library(&pattern.join("\n")), moves].join("\n")
+/// The pattern's functions that the bookkeeping calls stand in `pattern.lua` and, where
+/// they handle pieces, in `batch/pieces.lua`: both are the file `pattern` to scripts.
+static LIBRARY: LazyLock<Vec<LibraryFile>> = LazyLock::new(|| {
+    let file = |name, text: &'static str| LibraryFile { name, text: text.into() };
+    let mut library = library([
+        LibraryFile { name: "constants", text: constants().into() },
+        file("batch/entry", include_str!("../../lua/batch/entry.lua")),
+        file("pattern", include_str!("../../lua/pattern.lua")),
+        file("batch/records", include_str!("../../lua/batch/records.lua")),
+        file("pattern", include_str!("../../lua/batch/pieces.lua")),
+        file("batch/sweep", include_str!("../../lua/batch/sweep.lua")),
+    ]);
+    library.push(file("batch/moves", include_str!("../../lua/batch/moves.lua")));
+    library
 });
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
 static BATCH_SCRIPTS: LazyLock<BatchScripts> =
@@ -54,7 +57,7 @@ fn constants() -> String {
     let byte = |byte: u8| format!("\\{byte:03}");
     let bytes: String = entry::uncounted_bare_header().into_iter().map(byte).collect();
     let memory_ms = Bookkeeping::memory_ms();
-    format!("local BARE_HEADER, MEMORY_MS = '{bytes}', {memory_ms}")
+    format!("local BARE_HEADER, MEMORY_MS = '{bytes}', {memory_ms}\n")
 }
 
 /// The names of all scripts that a queue of this backend sends. For tools that monitor

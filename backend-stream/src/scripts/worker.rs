@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, Receipt, environment::Timestamp, error::Operation,
+    outcome::Recovered,
+};
 use relq_redis::{
-    Reply,
-    bookkeeping::{Beat, Bookkeeping, Ended, WaitHint},
+    bookkeeping::{Beat, Bookkeeping, Finish, WaitHint},
     command,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -42,13 +44,12 @@ impl Store {
             .arg(ask.max.get())
             .arg(ClaimRequest::MAX_BYTES);
         let reply = call.run(&self.conn, Operation::Claim).await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let now = Timestamp::from_unix_ms(part().number()?);
-        let is_paused = part().number()? == 1;
-        let hint = WaitHint { is_paused, due_in: part().optional_ms()? };
+        let mut parts = reply.parts()?;
+        let now = Timestamp::from_unix_ms(parts.part().number()?);
+        let is_paused = parts.part().number()? == 1;
+        let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
         // Entries that some other client has deleted.
-        let buried = part().count()?;
+        let buried = parts.part().count()?;
         let mut jobs = Vec::new();
         while let (Some(token), Some(entry)) = (parts.next(), parts.next()) {
             jobs.push(leased(token.bytes()?, entry.bytes()?));
@@ -68,21 +69,14 @@ impl Store {
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
-        how: Ended,
+        Finish { how, needs_side_records }: Finish,
     ) -> Result<Vec<usize>, Error> {
-        let mut call = self.bookkeeping.call(&SCRIPTS.finish).arg(how.total());
-        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        call.run(&self.conn, Operation::Settle).await?.positions()
-    }
-
-    /// Like `finish`, for jobs with side records.
-    pub(crate) async fn finish_with_side_records(
-        &self,
-        receipts: &[&Receipt],
-        how: Ended,
-    ) -> Result<Vec<usize>, Error> {
-        let call = self.bookkeeping.call(&SCRIPTS.finish_with_side_records);
-        let mut call = call.arg(how.total()).arg(Bookkeeping::memory_ms());
+        let mut call = if needs_side_records {
+            let call = self.bookkeeping.call(&SCRIPTS.finish_with_side_records);
+            call.arg(how.total()).arg(Bookkeeping::memory_ms())
+        } else {
+            self.bookkeeping.call(&SCRIPTS.finish).arg(how.total())
+        };
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
@@ -96,7 +90,7 @@ impl Store {
         let call = self.bookkeeping.call(&SCRIPTS.extend).arg(millis(lease));
         let mut call = call.arg(Bookkeeping::cancelled_memory_ms());
         held.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
+        Beat::read(call.run(&self.conn, Operation::Extend).await?)
     }
 
     /// Recovers a page of overdue leases.

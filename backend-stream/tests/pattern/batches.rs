@@ -4,7 +4,14 @@
 use std::num::NonZeroU32;
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    batch::{
+        Added, BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchStatus, Created,
+        NewBatch, OnComplete,
+    },
+    operator::{Cancelled, JobState, Selection},
+    *,
+};
 use relq_stream::StreamQueue;
 
 use crate::fixture::*;

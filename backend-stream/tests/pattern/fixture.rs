@@ -6,7 +6,11 @@ use std::{
 };
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    operator::{JobState, JobView, PeekRequest, StateDetail},
+    outcome::Settled,
+    *,
+};
 use relq_stream::{StreamConfig, StreamQueue};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);

@@ -3,7 +3,10 @@
 use std::time::Instant;
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{
+    operator::{Cancelled, JobState, PeekRequest, Selection},
+    *,
+};
 
 use crate::fixture::*;
 

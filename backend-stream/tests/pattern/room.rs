@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{unique::UniqueKey, *};
 
 use crate::fixture::*;
 

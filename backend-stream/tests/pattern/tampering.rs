@@ -1,7 +1,7 @@
 //! How other clients may change the stream, and how the queue recovers.
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{operator::Selection, outcome::Settled, *};
 
 use crate::fixture::*;
 

@@ -9,7 +9,7 @@ use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 use crate::keys::Keys;
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library "pattern.lua";
+    in "../../lua/"; library pattern, leasing;
     cancel_listed, cancel_ranked, claim, finish, finish_with_side_records, pass_on, purge,
     recover, stats,
 }

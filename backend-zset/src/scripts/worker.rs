@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use relq_core::{ClaimRequest, Error, Operation, Receipt, Recovered, Timestamp};
+use relq_core::{
+    ClaimRequest, Error, Receipt, WorkerId, environment::Timestamp, error::Operation,
+    outcome::Recovered,
+};
 use relq_redis::{
-    Reply,
-    bookkeeping::{Bookkeeping, Ended, WaitHint},
+    Call, Reply,
+    bookkeeping::{Bookkeeping, Finish, WaitHint},
     entry,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -16,9 +19,14 @@ use crate::lease::{self, Claim};
 
 impl Store {
     pub(crate) async fn claim(&self, ask: &ClaimRequest) -> Result<Claimed, Error> {
-        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let nonce = self.conn.environment().random().text(12);
-        let reply = SCRIPTS
+        let call = self.claim_call(ask, &nonce);
+        claimed(call.run(&self.conn, Operation::Claim).await?, &ask.worker, &nonce)
+    }
+
+    fn claim_call(&self, ask: &ClaimRequest, nonce: &str) -> Call<'static> {
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
+        SCRIPTS
             .claim
             .keys(&[
                 &keys.ready,
@@ -33,71 +41,28 @@ impl Store {
                 &bookkeeping.jobs,
             ])
             .arg(ask.worker.as_str())
-            .arg(&nonce)
+            .arg(nonce)
             .arg(millis(ask.lease))
             .arg(ask.max.get())
             .arg(entry::uncounted_bare_header())
             .arg(ClaimRequest::MAX_BYTES)
-            .run(&self.conn, Operation::Claim)
-            .await?;
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(&self.conn));
-        let since_us = part().text()?;
-        let is_paused = part().number()? == 1;
-        let hint = WaitHint { is_paused, due_in: part().optional_ms()? };
-        let claim = Claim { worker: &ask.worker, since_us: &since_us, nonce: &nonce };
-        let leased = |(at, entry): (usize, Reply)| {
-            let entry = entry.bytes()?;
-            let token = claim.token(at, &entry);
-            Ok(LeasedJob { token, entry, attempt: Attempt::AfterEntry })
-        };
-        let jobs: Vec<_> =
-            parts.enumerate().map(leased).collect::<Result<_, Error>>()?;
-        let since_us: u64 = since_us.parse().unwrap_or(u64::MAX);
-        Ok(Claimed {
-            now: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
-            is_changed: !jobs.is_empty(),
-            goes_on: !jobs.is_empty(),
-            jobs,
-            is_due: hint.is_due(),
-            wake: hint.into(),
-        })
     }
 
     /// Ends jobs. Returns the positions of the lost leases.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
-        how: Ended,
-    ) -> Result<Vec<usize>, Error> {
-        let keys = &self.keys;
-        let mut call = SCRIPTS
-            .finish
-            .keys(&[&keys.leased, &keys.held, &keys.bookkeeping.totals])
-            .arg(how.total());
-        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        call.run(&self.conn, Operation::Settle).await?.positions()
-    }
-
-    /// As `finish`, for jobs with side records to clean up.
-    pub(crate) async fn finish_with_side_records(
-        &self,
-        receipts: &[&Receipt],
-        how: Ended,
+        Finish { how, needs_side_records }: Finish,
     ) -> Result<Vec<usize>, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
-        let mut call = SCRIPTS
-            .finish_with_side_records
-            .keys(&[
-                &keys.leased,
-                &keys.held,
-                &bookkeeping.totals,
-                &bookkeeping.unique,
-                &bookkeeping.ids,
-                &bookkeeping.errors,
-            ])
-            .arg(how.total())
-            .arg(Bookkeeping::memory_ms());
+        let own = [&keys.leased, &keys.held, &bookkeeping.totals];
+        let mut call = if needs_side_records {
+            let records = [&bookkeeping.unique, &bookkeeping.ids, &bookkeeping.errors];
+            let call = SCRIPTS.finish_with_side_records.keys(&[own, records].concat());
+            call.arg(how.total()).arg(Bookkeeping::memory_ms())
+        } else {
+            SCRIPTS.finish.keys(&own).arg(how.total())
+        };
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
@@ -117,4 +82,28 @@ impl Store {
             .arg(most);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
+}
+
+/// Reads the reply of the claim script.
+fn claimed(reply: Reply, worker: &WorkerId, nonce: &str) -> Result<Claimed, Error> {
+    let mut parts = reply.parts()?;
+    let since_us = parts.part().text()?;
+    let is_paused = parts.part().number()? == 1;
+    let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
+    let claim = Claim { worker, since_us: &since_us, nonce };
+    let leased = |(at, entry): (usize, Reply)| {
+        let entry = entry.bytes()?;
+        let token = claim.token(at, &entry);
+        Ok(LeasedJob { token, entry, attempt: Attempt::AfterEntry })
+    };
+    let jobs: Vec<_> = parts.enumerate().map(leased).collect::<Result<_, Error>>()?;
+    let since_us: u64 = since_us.parse().unwrap_or(u64::MAX);
+    Ok(Claimed {
+        now: Timestamp::from_unix_ms(0).plus(Duration::from_micros(since_us)),
+        is_changed: !jobs.is_empty(),
+        goes_on: !jobs.is_empty(),
+        jobs,
+        is_due: hint.is_due(),
+        wake: hint.into(),
+    })
 }

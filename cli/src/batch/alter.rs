@@ -2,13 +2,17 @@
 
 use std::num::NonZeroU32;
 
-use relq::{BatchId, BatchPriority, Change};
+use relq::batch::{BatchId, BatchPriority, Change};
 
-use super::{batches_of, known, priority, status::Report};
+use super::{
+    known::{batches_of, known},
+    report::Report,
+};
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::Format,
+    target::Target,
+    values::batch_priority,
 };
 
 /// Change the priority or the limit of a batch that has not completed
@@ -20,7 +24,7 @@ pub(crate) struct Args {
     id: BatchId,
 
     /// 0 to 99, larger is sooner
-    #[arg(long, value_parser = priority, value_name = "N")]
+    #[arg(long, value_parser = batch_priority, value_name = "N")]
     priority: Option<BatchPriority>,
 
     /// How many of its pieces may run at once; 0 for any number

@@ -1,13 +1,13 @@
 //! `relq batch cancel`: end batches that have not completed.
 
-use relq::{BatchId, BatchStatus};
+use relq::batch::{BatchId, BatchStatus};
 
-use super::{batches_of, status::Report};
+use super::{known::batches_of, report::Report};
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
     output::{Format, JsonArray, Output},
     printable::printable,
+    target::Target,
 };
 
 /// Drop the pieces that are not started, and notify the workers that hold the others

@@ -2,15 +2,15 @@
 
 use std::num::NonZeroU32;
 
-use relq::{BatchId, BatchQueue, BatchStatus};
+use relq::batch::{BatchId, BatchQueue, BatchStatus};
 
-use super::{batches_of, status::Report};
+use super::{known::batches_of, report::Report};
 use crate::{
-    args::Target,
     failure::CommandResult,
     output::{Format, JsonArray, Output},
     printable::printable,
     table::{Table, line_width},
+    target::Target,
 };
 
 /// Batches per call: few enough that no call blocks the store for long.

@@ -8,18 +8,24 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchPriority, BatchQueue, Bytes, Created, Environment, NewBatch,
-    NewJob, OnComplete, PushToken, Queue, QueueName,
+    Bytes, NewJob, PushToken, Queue, QueueName,
+    batch::{Added, BatchId, BatchPriority, BatchQueue, Created, NewBatch, OnComplete},
+    environment::Environment,
 };
 use serde::Serialize;
 
-use super::{batches_of, known, priority, request, request::Request};
+use super::{
+    known::{batches_of, known},
+    request,
+    request::Request,
+};
 use crate::{
-    args::{Target, positive_duration},
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::{Format, JsonArray, Output},
     push::{Sender, Unsent},
+    target::Target,
+    values::{batch_priority, positive_duration},
 };
 
 /// The placeholder for the batch's id in the payload of its completion job.
@@ -40,7 +46,7 @@ pub(crate) struct Args {
     file: PathBuf,
 
     /// 0 to 99, larger is sooner [default: 50]
-    #[arg(long, value_parser = priority, value_name = "N")]
+    #[arg(long, value_parser = batch_priority, value_name = "N")]
     priority: Option<BatchPriority>,
 
     /// The id of the first batch; further batches get -2, -3 and so on appended. If a

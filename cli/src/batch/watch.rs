@@ -6,13 +6,21 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relq::{BatchId, BatchOutcome, BatchQueue, BatchStatus, Error, RetryAdvice};
+use relq::{
+    Error,
+    batch::{BatchId, BatchOutcome, BatchQueue, BatchStatus},
+    error::RetryAdvice,
+};
 
-use super::{batches_of, known, status::Report};
+use super::{
+    known::{batches_of, known},
+    report::Report,
+};
 use crate::{
-    args::{Target, positive_duration},
     failure::{CommandResult, Failure},
     output::Format,
+    target::Target,
+    values::positive_duration,
 };
 
 /// The pause between two reads of the status, unless the batch completes first.

@@ -9,12 +9,19 @@ use std::{
 };
 
 use relq::{
-    Added, BatchId, BatchOutcome, BatchPriority, BatchStatus, Environment, JobState,
-    NewBatch, NewJob, OnComplete, PeekRequest, PushToken, Queue, QueueName,
+    NewJob, PushToken, Queue, QueueName,
+    batch::{
+        Added, BatchId, BatchOutcome, BatchPriority, BatchStatus, NewBatch, OnComplete,
+    },
+    environment::Environment,
+    operator::{JobState, PeekRequest},
 };
-use serde::Serialize;
 
-use super::worker::CONCURRENCY;
+use super::{
+    own_queue::{LOOK_EVERY, remove},
+    report::Batch,
+    worker::CONCURRENCY,
+};
 use crate::{
     batch::batches_of,
     failure::{CommandResult, Failure, explain},
@@ -41,16 +48,6 @@ struct Request {
     priority: BatchPriority,
     limit: Option<NonZeroU32>,
     pieces: Range<u64>,
-}
-
-/// The result of one batch.
-#[derive(Serialize, Debug)]
-pub(super) struct Batch {
-    pub(super) id: String,
-    pub(super) priority: u8,
-    pub(super) pieces: u64,
-    pub(super) done: u64,
-    pub(super) seconds: f64,
 }
 
 impl Batches {
@@ -143,13 +140,13 @@ impl Batches {
                 let count = told.len();
                 return Ok(Some(format!("{count} jobs tell of 2 completions")));
             }
-            tokio::time::sleep(super::LOOK_EVERY).await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
     /// Removes the queue of the completion jobs.
     pub(super) async fn clean_up(&self, url: &str) -> CommandResult {
-        super::remove(url, &*self.told, &self.told_name).await
+        remove(url, &*self.told, &self.told_name).await
     }
 }
 

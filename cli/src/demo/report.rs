@@ -4,7 +4,17 @@ use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::{batches::Batch, judge::Judgement};
+use super::judge::Judgement;
+
+/// The result of one batch.
+#[derive(Serialize, Debug)]
+pub(super) struct Batch {
+    pub(super) id: String,
+    pub(super) priority: u8,
+    pub(super) pieces: u64,
+    pub(super) done: u64,
+    pub(super) seconds: f64,
+}
 
 /// The outcome of a demo.
 #[derive(Serialize, Debug)]

@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use relq::{Queue, Stats};
 
-use crate::output::say;
+use crate::message::say;
 
 const LINE: &str = "{bar:30} {pos}/{len} finished  {msg}  {elapsed}";
 

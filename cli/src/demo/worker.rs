@@ -11,14 +11,15 @@ use std::{
 };
 
 use relq::{
-    Environment, ReliableQueue,
+    ReliableQueue,
+    environment::Environment,
     worker::{Failure as JobFailure, JobContext, Worker},
 };
 
 use super::record::{Kind, Recorder};
 use crate::{
-    args::Target,
     failure::{CommandResult, Failure},
+    target::Target,
 };
 
 /// A short lease, so that a dead worker's jobs come back soon.

@@ -6,7 +6,7 @@ use std::{
     process::Stdio,
 };
 
-use relq::{Environment, QueueName};
+use relq::{QueueName, environment::Environment};
 use tokio::process::{Child, Command};
 
 use super::judge::Evidence;

@@ -6,6 +6,7 @@
 //! at most two calls.
 
 use std::{
+    io,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     task::Poll,
 };
@@ -13,12 +14,19 @@ use std::{
 use relq::Bytes;
 use tokio::sync::Notify;
 
-use super::lines::ReadError;
-
 /// The number of payload bytes at which the buffer is full, however few lines it has.
 const BATCH_BYTES: usize = 1 << 20;
 
 pub(super) type Batch = Vec<Bytes>;
+
+/// Why the input ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    #[error("the input cannot be read: {0}")]
+    Input(#[from] io::Error),
+    #[error("line {line} is longer than the {limit} bytes that a payload may have")]
+    TooLong { line: usize, limit: usize },
+}
 
 /// Lines that were read and not yet pushed.
 #[derive(Debug)]

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use relq::{DuplicateOf, Pushed};
+use relq::outcome::{DuplicateOf, Pushed};
 use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    output::{Format, JsonArray, Output, say},
+    message::say,
+    output::{Format, JsonArray, Output},
 };
 
 /// The results so far. The push continues when the reader of the ids closes the output.

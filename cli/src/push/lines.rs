@@ -10,9 +10,9 @@ use std::{
     thread,
 };
 
-use relq::{Bytes, Capabilities};
+use relq::{Bytes, capabilities::Capabilities};
 
-use super::gathering::{Batch, Gathering};
+use super::gathering::{Batch, Gathering, ReadError};
 use crate::failure::{CommandResult, Failure};
 
 /// Bytes per read.
@@ -33,15 +33,6 @@ impl Limits {
             batch: limits.max_jobs_per_call.get() as usize,
         }
     }
-}
-
-/// Why the input ended early.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ReadError {
-    #[error("the input cannot be read: {0}")]
-    Input(#[from] io::Error),
-    #[error("line {line} is longer than the {limit} bytes that a payload may have")]
-    TooLong { line: usize, limit: usize },
 }
 
 /// The payloads still to be pushed.

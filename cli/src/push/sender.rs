@@ -3,8 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use relq::{
-    Capability, Effect, Environment, Error, NewJob, PushToken, Pushed, Queue,
-    RetryAdvice,
+    Error, NewJob, PushToken, Queue,
+    capabilities::Capability,
+    environment::Environment,
+    error::{Effect, RetryAdvice},
+    outcome::Pushed,
 };
 
 use crate::interrupts::Interrupts;

@@ -20,7 +20,7 @@ use super::{
     cannot_start::CannotStart, group::Group, guards::Guards, payload::payload_file,
     program::Program, stderr_tail::StderrTail,
 };
-use crate::args::Environment;
+use crate::target::Environment;
 
 /// The pause between two tries to start a command while the system is short of
 /// resources.

@@ -22,7 +22,7 @@
 //! ```no_run
 //! # use std::sync::Arc;
 //! # use relq_conformance::{Subject, async_trait};
-//! # use relq_core::{Environment, Error, Queue, QueueName};
+//! # use relq_core::{Error, Queue, QueueName, environment::Environment};
 //! # #[derive(Default)]
 //! # struct Mine;
 //! # #[async_trait]

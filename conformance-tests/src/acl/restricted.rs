@@ -7,7 +7,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use relq_core::{Environment, Error, ErrorContext, Operation, Queue, QueueName};
+use relq_core::{
+    Error, Queue, QueueName,
+    environment::Environment,
+    error::{ErrorContext, Operation},
+};
 
 use super::{
     user::User,

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use relq_core::{
-    Disposition, Effect, Error, MAX_DURATION, NewJob, Operation, Priority, RetryAdvice,
-    Settled,
+    Disposition, Error, NewJob, Priority,
+    error::{Effect, Operation, RetryAdvice},
+    limits::MAX_DURATION,
+    outcome::Settled,
 };
 
 use crate::{

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use relq_core::{JobState, NewJob, Redriven, Selection};
+use relq_core::{
+    NewJob,
+    operator::{JobState, Redriven, Selection},
+};
 
 use crate::{
     cases::case,

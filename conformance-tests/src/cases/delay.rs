@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{JobState, NewJob, OnDuplicate};
+use relq_core::{NewJob, operator::JobState, unique::OnDuplicate};
 
 use crate::{
     cases::case,
@@ -247,13 +247,13 @@ case!(the_longest_delay_is_far_off: R14 => Delay);
 /// The longest delay is allowed and does not overflow.
 async fn the_longest_delay_is_far_off(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").delay(relq_core::MAX_DURATION)).await;
+    actor.store_one(NewJob::new("job").delay(relq_core::limits::MAX_DURATION)).await;
 
     actor.recover_all().await;
 
     assert_eq!(actor.take(1).await, []);
     let next = actor.figures().await.next_due_in.expect("one is scheduled");
-    assert!(next > relq_core::MAX_DURATION - HELD, "{next:?}");
+    assert!(next > relq_core::limits::MAX_DURATION - HELD, "{next:?}");
 }
 
 case!(stats_say_what_is_due_next: R14 R23 => Delay);

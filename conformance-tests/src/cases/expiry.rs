@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use relq_core::{Disposition, JobState, NewJob, Selection};
+use relq_core::{
+    Disposition, NewJob,
+    operator::{JobState, Selection},
+};
 
 use crate::{
     cases::case,

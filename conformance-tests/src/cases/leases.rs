@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{ClaimRequest, Disposition, Extended, NewJob};
+use relq_core::{ClaimRequest, Disposition, NewJob, outcome::Extended};
 
 use crate::{
     cases::case,

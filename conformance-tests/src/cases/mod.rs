@@ -145,7 +145,7 @@ macro_rules! need {
         $crate::Need::JobLease
     };
     ($option:ident) => {
-        $crate::Need::Option(relq_core::Capability::$option)
+        $crate::Need::Option(relq_core::capabilities::Capability::$option)
     };
 }
 use need;

@@ -1,7 +1,7 @@
 //! Payloads come out unchanged, and a push stores all of its jobs or none.
 
 use bytes::Bytes;
-use relq_core::{Disposition, Error, Headers, JobState, NewJob};
+use relq_core::{Disposition, Error, Headers, NewJob, operator::JobState};
 
 use crate::{
     cases::case,
@@ -128,7 +128,10 @@ async fn through_every_state(actor: &Actor) {
     actor.recover_all().await;
     let held = actor.take_one().await;
     actor.say(&held, dead("of old age")).await;
-    actor.redrive(&relq_core::Selection::All).await.expect("the redrive is answered");
+    actor
+        .redrive(&relq_core::operator::Selection::All)
+        .await
+        .expect("the redrive is answered");
 }
 
 case!(the_largest_payload_arrives: R2);

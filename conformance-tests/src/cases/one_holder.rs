@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use relq_core::{Delivery, Disposition, NewJob, Receipt, Settled, Settlement};
+use relq_core::{Delivery, Disposition, NewJob, Receipt, Settlement, outcome::Settled};
 
 use crate::{
     cases::case,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use relq_core::{
-    Cancelled, Delivery, Disposition, Extended, JobId, JobState, NewJob, PeekRequest,
-    Settled, StateDetail,
+    Delivery, Disposition, JobId, NewJob,
+    operator::{Cancelled, JobState, PeekRequest, StateDetail},
+    outcome::{Extended, Settled},
 };
 
 use crate::{

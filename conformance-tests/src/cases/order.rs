@@ -2,7 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{Delivery, Disposition, JobState, NewJob, Priority, Selection};
+use relq_core::{
+    Delivery, Disposition, NewJob, Priority,
+    operator::{JobState, Selection},
+};
 
 use crate::{
     cases::case,

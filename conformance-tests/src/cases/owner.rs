@@ -3,7 +3,8 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    ClaimRequest, Error, JobId, JobState, NewJob, PeekRequest, Queue, Selection,
+    ClaimRequest, Error, JobId, NewJob, Queue,
+    operator::{JobState, PeekRequest, Selection},
 };
 
 use crate::{

@@ -1,6 +1,10 @@
 //! Calls that race for one job: one of them wins, and nothing is lost (R6, R8, R12).
 
-use relq_core::{Cancelled, Delivery, Disposition, NewJob, Selection, Settled};
+use relq_core::{
+    Delivery, Disposition, NewJob,
+    operator::{Cancelled, Selection},
+    outcome::Settled,
+};
 
 use crate::{
     cases::case,

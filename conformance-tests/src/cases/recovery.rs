@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use relq_core::{Disposition, NewJob, Settled};
+use relq_core::{Disposition, NewJob, outcome::Settled};
 
 use crate::{
     cases::case,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, Settled, Settlement};
+use relq_core::{Disposition, Settlement, outcome::Settled};
 
 use crate::{
     cases::case,

@@ -12,8 +12,9 @@ use std::{
 };
 
 use relq_core::{
-    BatchId, BatchQueue, Change, Disposition, JobState, NewBatch, NewJob, PeekRequest,
-    Selection, Settlement,
+    Disposition, NewJob, Settlement,
+    batch::{BatchId, BatchQueue, Change, NewBatch},
+    operator::{JobState, PeekRequest, Selection},
 };
 use tokio::{runtime::Builder, sync::oneshot, time::timeout};
 

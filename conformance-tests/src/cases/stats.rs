@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use relq_core::{Cancelled, Delivery, Disposition, NewJob, Selection, Settled};
+use relq_core::{
+    Delivery, Disposition, NewJob,
+    operator::{Cancelled, Selection},
+    outcome::Settled,
+};
 
 use crate::{
     cases::case,

@@ -2,7 +2,11 @@
 
 use std::num::NonZeroU16;
 
-use relq_core::{Disposition, DuplicateOf, Extended, JobState, NewJob, Pushed};
+use relq_core::{
+    Disposition, NewJob,
+    operator::JobState,
+    outcome::{DuplicateOf, Extended, Pushed},
+};
 
 use crate::{
     cases::case,

@@ -1,7 +1,10 @@
 //! Unique keys of jobs that are rescheduled or redriven (R16).
 
 use relq_core::{
-    DuplicateOf, JobState, NewJob, OnDuplicate, Redriven, Selection, StateDetail,
+    NewJob,
+    operator::{JobState, Redriven, Selection, StateDetail},
+    outcome::DuplicateOf,
+    unique::OnDuplicate,
 };
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{Delivery, Disposition, NewJob, Selection};
+use relq_core::{Delivery, Disposition, NewJob, operator::Selection};
 use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{

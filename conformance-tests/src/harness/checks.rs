@@ -6,8 +6,10 @@ use std::{
 
 use bytes::Bytes;
 use relq_core::{
-    Delivery, Disposition, DuplicateOf, JobId, JobView, PushToken, Pushed, Settled,
-    Settlement, StateDetail, UniqueKey,
+    Delivery, Disposition, JobId, PushToken, Settlement,
+    operator::{JobView, StateDetail},
+    outcome::{DuplicateOf, Pushed, Settled},
+    unique::UniqueKey,
 };
 use tokio::time::{Instant, sleep};
 

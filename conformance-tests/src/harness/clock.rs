@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use relq_core::{Clock, SystemClock, Timestamp};
+use relq_core::environment::{Clock, SystemClock, Timestamp};
 use tokio::sync::watch;
 
 /// The machine's clock plus the time by which the suite has moved it.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use relq_core::Randomness;
+use relq_core::environment::Randomness;
 
 /// A pseudo-random sequence of bytes that depends only on the seed (SplitMix64).
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use relq_core::{
-    Capabilities, Capability, Error, LeaseScope, NewJob, Order, Priority, PushToken,
+    Error, NewJob, Priority, PushToken,
+    capabilities::{Capabilities, Capability, LeaseScope, Order},
 };
 
 use crate::harness::{

@@ -5,9 +5,12 @@ use std::{
 };
 
 use relq_core::{
-    Capabilities, ClaimRequest, Delivery, Disposition, Environment, Error, Extended,
-    JobId, JobState, JobView, NewJob, OsRandomness, PeekRequest, Pushed, Queue,
-    QueueName, Recovered, Settled, Stats, WorkerId,
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Queue, QueueName, Stats,
+    WorkerId,
+    capabilities::Capabilities,
+    environment::{Environment, OsRandomness},
+    operator::{JobState, JobView, PeekRequest},
+    outcome::{Extended, Pushed, Recovered, Settled},
 };
 
 use crate::{
@@ -222,7 +225,7 @@ impl Actor {
         &self.worker
     }
 
-    pub(crate) fn limits(&self) -> &relq_core::Limits {
+    pub(crate) fn limits(&self) -> &relq_core::capabilities::Limits {
         let capabilities: &Capabilities = self.capabilities();
         &capabilities.limits
     }

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
-use relq_core::Clock;
+use relq_core::environment::Clock;
 use tempfile::TempDir;
 use tokio::time::sleep;
 

@@ -9,7 +9,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use relq::{ConnectError, connect_in};
-use relq_core::{Environment, Error, ErrorContext, Operation, Queue, QueueName};
+use relq_core::{
+    Error, Queue, QueueName,
+    environment::Environment,
+    error::{ErrorContext, Operation},
+};
 
 use crate::{Room, Subject, own::sqlite::SQLITE, sweep::processes::Embedded};
 

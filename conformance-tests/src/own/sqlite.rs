@@ -13,7 +13,7 @@ use relq::sqlite::{
     Durability, SqliteConfig, SqliteQueue,
     testing::{Side as Here, at_each_step},
 };
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 use crate::sweep::processes::{Child, Embedded, Refusal, Side, Watch};
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Clock, Timestamp};
+use relq_core::environment::{Clock, Timestamp};
 use tokio::sync::watch;
 
 /// The first of January 2100. A fixed start makes runs reproducible. A start in the

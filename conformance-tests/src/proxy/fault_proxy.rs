@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use relq_core::Clock;
+use relq_core::environment::Clock;
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, UnixListener},

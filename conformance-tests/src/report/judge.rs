@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use relq_core::Capabilities;
+use relq_core::capabilities::Capabilities;
 
 use super::{CaseResult, Judged, Report};
 use crate::{

@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use relq_core::BoxError;
+use relq_core::error::BoxError;
 use testcontainers::{
     ContainerAsync, GenericImage, ImageExt,
     core::{ContainerPort, IntoContainerPort},

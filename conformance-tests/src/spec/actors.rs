@@ -3,7 +3,12 @@
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
-use relq_core::{Capabilities, Clock, Effect, Environment, Error, Queue, QueueName};
+use relq_core::{
+    Error, Queue, QueueName,
+    capabilities::Capabilities,
+    environment::{Clock, Environment},
+    error::Effect,
+};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -128,7 +133,7 @@ impl Actors {
     }
 
     /// The milliseconds from the clock's start to a time.
-    pub(crate) fn since_start(&self, at: relq_core::Timestamp) -> u64 {
+    pub(crate) fn since_start(&self, at: relq_core::environment::Timestamp) -> u64 {
         let elapsed = i64::try_from(self.clock.elapsed().as_millis());
         let start = self.clock.now().unix_ms() - elapsed.unwrap_or(i64::MAX);
         at.unix_ms().saturating_sub(start).unsigned_abs()

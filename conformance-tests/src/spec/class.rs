@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use relq_core::{
-    Capabilities, Capability, LeaseScope, NewJob, Order, Priority, RecoveryBound,
+    NewJob, Priority,
+    capabilities::{Capabilities, Capability, LeaseScope, Order, RecoveryBound},
 };
 
 use crate::spec::ready_order::{Moment, Ready, ReadyPosition};
@@ -139,7 +140,7 @@ impl Class {
 pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
     use std::num::NonZeroU32;
 
-    use relq_core::Limits;
+    use relq_core::capabilities::Limits;
 
     let mut can = Capabilities {
         backend: "declared",
@@ -168,7 +169,7 @@ pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{JobId, UniqueKey};
+    use relq_core::{JobId, unique::UniqueKey};
 
     use super::*;
 

@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use relq_core::{JobId, NewJob, OnDuplicate, UniqueKey};
+use relq_core::{
+    JobId, NewJob,
+    unique::{OnDuplicate, UniqueKey},
+};
 
 use super::operation::Draft;
 use crate::spec::class::Class;

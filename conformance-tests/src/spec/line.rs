@@ -87,7 +87,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{Order, Priority};
+    use relq_core::{Priority, capabilities::Order};
 
     use super::*;
     use crate::spec::class::declared;

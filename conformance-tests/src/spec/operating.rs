@@ -1,6 +1,9 @@
 //! The rules for an operator's calls.
 
-use relq_core::{Cancelled, JobId, JobState, Redriven};
+use relq_core::{
+    JobId,
+    operator::{Cancelled, JobState, Redriven},
+};
 
 use super::{
     possible_state::{Counted, End, JobLocation, PossibleState},
@@ -175,7 +178,7 @@ impl Reference {
     }
 
     /// Keys for which more than one dead job competes.
-    fn contested(&self, which: Option<usize>) -> Vec<relq_core::UniqueKey> {
+    fn contested(&self, which: Option<usize>) -> Vec<relq_core::unique::UniqueKey> {
         let wants = |job: &&Job| {
             let may_be_dead =
                 job.possible_states.iter().any(|it| it.location == JobLocation::Dead);
@@ -183,13 +186,13 @@ impl Reference {
         };
         let keys: Vec<_> =
             self.jobs.iter().filter(wants).filter_map(Job::key).collect();
-        let is_twice = |key: &&relq_core::UniqueKey| {
+        let is_twice = |key: &&relq_core::unique::UniqueKey| {
             keys.iter().filter(|other| *other == key).count() > 1
         };
         keys.iter().copied().filter(is_twice).cloned().collect()
     }
 
-    fn fate(&self, job: &Job, contested: &[relq_core::UniqueKey]) -> Fate {
+    fn fate(&self, job: &Job, contested: &[relq_core::unique::UniqueKey]) -> Fate {
         let Some(key) = job.key() else { return Fate::Moves };
         let now = self.now;
         let others = self.jobs.iter().filter(|other| {

@@ -1,6 +1,6 @@
 //! One possible state of a job.
 
-use relq_core::JobState;
+use relq_core::operator::JobState;
 
 use crate::spec::ready_order::ReadyPosition;
 

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use relq_core::{DuplicateOf, JobId, NewJob, OnDuplicate, PushToken, Pushed};
+use relq_core::{
+    JobId, NewJob, PushToken,
+    outcome::{DuplicateOf, Pushed},
+    unique::OnDuplicate,
+};
 
 use super::{
     possible_state::{JobLocation, Ms, PossibleState},
@@ -278,7 +282,7 @@ impl Reference {
         (0..self.jobs.len()).filter(has_it).collect()
     }
 
-    fn with_key(&self, unique: &relq_core::Unique) -> Vec<usize> {
+    fn with_key(&self, unique: &relq_core::unique::Unique) -> Vec<usize> {
         let has_it = |at: &usize| self.jobs[*at].key() == Some(&unique.key);
         (0..self.jobs.len()).filter(has_it).collect()
     }

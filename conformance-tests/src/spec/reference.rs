@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use relq_core::{JobId, NewJob, Receipt, UniqueKey};
+use relq_core::{JobId, NewJob, Receipt, unique::UniqueKey};
 
 use super::possible_state::{End, JobLocation, Lease, Ms, PossibleState};
 use crate::spec::{
@@ -54,7 +54,7 @@ pub(crate) struct Call {
     pub(crate) first_at: Ms,
     pub(crate) call: u32,
     /// The first answer that arrived.
-    pub(crate) answers: Option<Vec<relq_core::Pushed>>,
+    pub(crate) answers: Option<Vec<relq_core::outcome::Pushed>>,
 }
 
 /// The complete knowledge of the reference.

@@ -1,6 +1,6 @@
 //! The rules for `release_worker` and `recover`.
 
-use relq_core::Recovered;
+use relq_core::outcome::Recovered;
 
 use super::{
     possible_state::{JobLocation, PossibleState},

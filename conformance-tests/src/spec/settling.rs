@@ -1,6 +1,6 @@
 //! The rules for settlements and heartbeats.
 
-use relq_core::{Extended, Settled};
+use relq_core::outcome::{Extended, Settled};
 
 use super::{
     operation::DispositionKind,

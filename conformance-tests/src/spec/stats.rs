@@ -1,6 +1,9 @@
 //! The rules for stats and audit (R23).
 
-use relq_core::{Audit, JobId, JobState, Stats};
+use relq_core::{
+    JobId, Stats,
+    operator::{Audit, JobState},
+};
 
 use super::{
     possible_state::{Counted, JobLocation, PossibleState},

@@ -3,8 +3,8 @@
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Environment, NewJob, Pushed, Queue,
-    Settlement, WorkerId,
+    ClaimRequest, Delivery, Disposition, NewJob, Queue, Settlement, WorkerId,
+    environment::Environment, outcome::Pushed,
 };
 
 use super::BoxFuture;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use relq_core::Capability;
+use relq_core::capabilities::Capability;
 
 use super::{
     Tally,

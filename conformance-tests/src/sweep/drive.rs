@@ -2,7 +2,9 @@
 
 use std::{io, sync::Arc};
 
-use relq_core::{Capability, Environment, QueueName, WorkerId};
+use relq_core::{
+    QueueName, WorkerId, capabilities::Capability, environment::Environment,
+};
 
 use super::{
     Check, Tally,

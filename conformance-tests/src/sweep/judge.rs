@@ -4,8 +4,10 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use relq_core::{
-    BatchState, Delivery, Disposition, Error, JobState, PeekRequest, Settled,
-    Settlement,
+    Delivery, Disposition, Error, Settlement,
+    batch::BatchState,
+    operator::{JobState, PeekRequest},
+    outcome::Settled,
 };
 
 use super::{

@@ -1,6 +1,9 @@
 //! Determines whether an act that a fault hit was done.
 
-use relq_core::{Effect, Error, RetryAdvice};
+use relq_core::{
+    Error,
+    error::{Effect, RetryAdvice},
+};
 
 use super::{
     Check,

@@ -1,6 +1,6 @@
 //! Every act, with the state before it, its promise, and the actors that may repeat it.
 
-use relq_core::{Capability, WorkerId};
+use relq_core::{WorkerId, capabilities::Capability};
 
 use super::{
     BoxFuture,

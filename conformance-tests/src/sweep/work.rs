@@ -2,7 +2,10 @@
 
 use std::{future::pending, num::NonZeroU32, sync::Arc};
 
-use relq_core::{Environment, Error, OsRandomness};
+use relq_core::{
+    Error,
+    environment::{Environment, OsRandomness},
+};
 use relq_worker::{Failure, JobContext, Worker};
 
 use super::{

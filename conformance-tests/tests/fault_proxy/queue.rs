@@ -9,8 +9,10 @@ use std::{
 
 use relq_conformance::proxy::{Behind, Endpoint, Fault};
 use relq_core::{
-    ClaimRequest, Disposition, Environment, Error, NewJob, OsRandomness, QueueName,
-    ReliableQueue, Settled, Settlement, WorkerId,
+    ClaimRequest, Disposition, Error, NewJob, QueueName, ReliableQueue, Settlement,
+    WorkerId,
+    environment::{Environment, OsRandomness},
+    outcome::Settled,
 };
 use relq_zset::{ZsetConfig, ZsetQueue};
 

@@ -4,7 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
-use relq_core::*;
+use relq_core::{
+    error::{ErrorContext, Operation},
+    limits::MAX_DURATION,
+    operator::{Page, PageCursor, PeekRequest},
+    outcome::Pushed,
+    *,
+};
 
 /// Takes the longest allowed time in place of a longer one, and the shortest in place
 /// of a shorter one.

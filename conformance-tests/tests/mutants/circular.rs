@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use relq_circular::{CircularConfig, CircularQueue};
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 
 use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};
 

@@ -9,7 +9,11 @@ use relq_conformance::{
     async_trait, cases,
     overrides::{Override, Right},
 };
-use relq_core::*;
+use relq_core::{
+    capabilities::{Capabilities, Order, RecoveryBound},
+    outcome::Extended,
+    *,
+};
 
 use crate::{
     judge::judge,

@@ -11,7 +11,7 @@ use relq_conformance::{
     proxy::{FaultProxy, Fitted},
     spec, sweep,
 };
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::mutant::{Mutant, Opening};

@@ -18,8 +18,9 @@ use relq_conformance::{
     sweep,
 };
 use relq_core::{
-    ClaimRequest, Environment, Error, Extended, OsRandomness, Queue, QueueName,
-    ReliableQueue, ReliableQueueExt, Settled, WorkerId,
+    ClaimRequest, Error, Queue, QueueName, ReliableQueue, ReliableQueueExt, WorkerId,
+    environment::{Environment, OsRandomness},
+    outcome::{Extended, Settled},
 };
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 

@@ -4,7 +4,7 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
 use relq_conformance::{overrides::Override, sweep::Check};
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 use crate::judge;
 

@@ -13,7 +13,12 @@ use relq_conformance::{
     async_trait,
     overrides::{Override, Right},
 };
-use relq_core::*;
+use relq_core::{
+    error::Effect,
+    operator::{JobState, PeekRequest, Redriven, Selection, StateDetail},
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    *,
+};
 
 /// Counts the ready jobs and then takes that many. In between, another client may have
 /// taken the jobs that it counted.

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
-use relq_core::*;
+use relq_core::{
+    error::{ErrorContext, Operation},
+    *,
+};
 
 /// Refuses the next pause after the server has refused one.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};

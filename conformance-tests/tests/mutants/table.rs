@@ -14,7 +14,7 @@ use relq_conformance::{
     sweep::{self, Check},
 };
 
-use relq_core::Capability;
+use relq_core::capabilities::Capability;
 
 use crate::{
     judge::{compare, inject, judge},

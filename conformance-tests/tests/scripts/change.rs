@@ -59,10 +59,11 @@ const MARKER: &str = "marker/";
 const OF_NO_CALL: [&str; 2] = ["marker/change", "marker/remove"];
 
 /// Files that are prepended to each script, in this order.
-const LIBRARY: [&str; 4] = [
+const LIBRARY: [&str; 5] = [
     "queue-redis/entry",
     "bookkeeping/side_records",
     "zset/pattern",
+    "zset/leasing",
     "bookkeeping/moves",
 ];
 

@@ -15,7 +15,9 @@ use relq_conformance::{
     Need, Profile, Scope, Subject, cases, commands, judge_case_within,
     proxy::{FaultProxy, Fitted},
 };
-use relq_core::{Capability, Environment, Error, Queue, QueueName};
+use relq_core::{
+    Error, Queue, QueueName, capabilities::Capability, environment::Environment,
+};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::{change::Change, survivors::OTHERS};

@@ -29,15 +29,15 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("bookkeeping/push: without `check_ready(keys)`", ANOTHER_TYPE),
     ("zset/claim: without `redis.call('HDEL', held, unpack(leases))`", ANOTHER_TYPE),
     (
-        "zset/claim: `~=` for `==` in `if element:sub(1, 8) ~= '\\245RQ\\1\\0\\5\\0\\0' or element:sub(9, 10) == '\\0\\0'`",
+        "zset/leasing: `~=` for `==` in `if element:sub(1, 8) ~= '\\245RQ\\1\\0\\5\\0\\0' or element:sub(9, 10) == '\\0\\0'`",
         LONG_WAY,
     ),
     (
-        "zset/claim: `~=` for `==` in `or id_bytes == 0 or #element < 11 + id_bytes then return nil end`",
+        "zset/leasing: `~=` for `==` in `or id_bytes == 0 or #element < 11 + id_bytes then return nil end`",
         LONG_WAY,
     ),
     (
-        "zset/claim: `>=` for `<` in `or id_bytes == 0 or #element < 11 + id_bytes then return nil end`",
+        "zset/leasing: `>=` for `<` in `or id_bytes == 0 or #element < 11 + id_bytes then return nil end`",
         LONG_WAY,
     ),
     (

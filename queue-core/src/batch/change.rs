@@ -7,7 +7,7 @@ use super::BatchPriority;
 /// A change of a batch's options. Options that are not set stay as they are.
 ///
 /// ```
-/// use relq_core::{BatchPriority, Change};
+/// use relq_core::batch::{BatchPriority, Change};
 ///
 /// let change = Change::default().priority(BatchPriority::LOWEST).limit(None);
 /// assert_eq!(change.limit, Some(None));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::NewBatch;
-use crate::{Capabilities, Error, NewJob, Operation, Priority};
+use crate::{Error, NewJob, Priority, capabilities::Capabilities, error::Operation};
 
 impl Capabilities {
     /// Refuses an invalid batch.

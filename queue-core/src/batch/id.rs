@@ -2,9 +2,11 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use crate::job::checked_text;
-use crate::name::{InvalidName, check_text};
-use crate::{JobId, Randomness, Timestamp};
+use crate::name::{InvalidName, check_text, checked_text};
+use crate::{
+    JobId,
+    environment::{Randomness, Timestamp},
+};
 
 checked_text! {
     /// The identity of a batch within its queue: 1 to 64 characters of

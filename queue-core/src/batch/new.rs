@@ -11,13 +11,14 @@ use crate::{NewJob, QueueName};
 ///
 /// ```
 /// use std::num::NonZeroU32;
-/// use relq_core::{BatchId, BatchPriority, NewBatch, NewJob, OnComplete};
+/// use relq_core::NewJob;
+/// use relq_core::batch::{BatchId, BatchPriority, NewBatch, OnComplete};
 ///
 /// let batch = NewBatch::new(BatchId::new("nightly")?)
 ///     .priority(BatchPriority::HIGHEST)
 ///     .limit(NonZeroU32::new(4))
 ///     .on_complete(OnComplete::new(NewJob::new("join nightly")));
-/// # Ok::<(), relq_core::InvalidName>(())
+/// # Ok::<(), relq_core::error::InvalidName>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

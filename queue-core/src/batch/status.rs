@@ -5,7 +5,7 @@ use std::{fmt, num::NonZeroU32};
 use bytes::Bytes;
 
 use super::{BatchId, BatchPriority};
-use crate::Timestamp;
+use crate::environment::Timestamp;
 
 /// The state of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

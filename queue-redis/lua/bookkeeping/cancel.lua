@@ -8,6 +8,8 @@
 -- ARGV[4] how long a cancelled lease is remembered after its end (ms)
 --
 -- Returns 'scheduled' or 'leased' (its state before), or false if there is no such job.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local id, lease, window_ms, remember_ms =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])

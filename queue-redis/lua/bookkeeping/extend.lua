@@ -8,6 +8,8 @@
 -- ARGV[2...] leases
 --
 -- Returns {new end (ms), {positions from 0 of the lost}, {those of the cancelled}}.
+--
+-- Library: entry
 local leased, cancelled = KEYS[1], KEYS[2]
 local end_ms = server_ms() + tonumber(ARGV[1])
 

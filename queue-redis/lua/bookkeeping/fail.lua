@@ -7,6 +7,8 @@
 --            was never delivered.
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local FIELDS = 4
 local now_ms = server_ms()

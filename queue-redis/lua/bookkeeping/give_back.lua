@@ -5,6 +5,8 @@
 -- ARGV[1...] leases, in the order in which their jobs should be claimed
 --
 -- Returns the positions, from 0, of the leases that were lost.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 
 -- Keys of another type fail here, before the first write.

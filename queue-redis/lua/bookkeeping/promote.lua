@@ -5,6 +5,8 @@
 -- ARGV[1] maximum number of jobs
 --
 -- Returns {made ready, 1 if there is more else 0, ms until the next is due or -1}.
+--
+-- Library: entry, side_records, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()

@@ -6,6 +6,8 @@
 -- ARGV[2...] ids
 --
 -- Returns how many were removed.
+--
+-- Library: entry, side_records, moves
 local keys = bind_keys()
 local window_ms = tonumber(ARGV[1])
 local now_ms = server_ms()

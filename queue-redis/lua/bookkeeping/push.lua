@@ -10,6 +10,8 @@
 --
 -- Returns the duplicates as {position from 0, 'id' or 'unique', id of the job that
 -- exists, ...}, or the error RELQTOKEN when the token belongs to another call.
+--
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local token, window_ms = ARGV[1], tonumber(ARGV[2])
 local FIELDS, count = 8, (#ARGV - 2) / 8

@@ -5,6 +5,8 @@
 -- ARGV[1...] ids
 --
 -- Returns {made ready, left dead because another job holds their unique key}.
+--
+-- Library: entry, side_records, moves
 local keys = bind_keys()
 local now_ms = server_ms()
 

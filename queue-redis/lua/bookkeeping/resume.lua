@@ -4,6 +4,8 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 --
 -- Returns 1 if the queue was paused, else 0.
+--
+-- Library: side_records, moves
 local keys = bind_keys()
 
 -- A key of another type fails here, before the first write.

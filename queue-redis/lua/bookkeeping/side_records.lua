@@ -28,6 +28,11 @@ local function check_bookkeeping(keys)
   redis.call('LLEN', keys.wake)
 end
 
+-- Wakes a notifier now, or the next one that listens.
+local function notify(keys)
+  if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
+end
+
 -- Check the keys that belong to one lease or one job only. Most patterns have no such
 -- keys; a pattern that has them overrides these functions.
 local function check_lease()

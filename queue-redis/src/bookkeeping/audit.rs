@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use relq_core::{Audit, Error, Operation};
+use relq_core::{Error, JobId, error::Operation, operator::Audit};
 
 use super::{Bookkeeping, peek::text};
 use crate::{
@@ -236,6 +236,23 @@ impl Bookkeeping {
         let leases = self.scan_matching(operation, "ZSCAN", leased, glob).await?;
         let read = |(name, _)| parse(&name).map(|lease| (name, lease));
         Ok(leases.into_iter().filter_map(read).collect())
+    }
+
+    /// The leases of `job` in the sorted set `leased`, by their names. Their names match a
+    /// glob pattern, and `id_of` reads the id of the job in a name.
+    ///
+    /// # Errors
+    /// As `scan`.
+    pub async fn leases_of_job(
+        &self,
+        leased: &str,
+        job: &JobId,
+        glob: &str,
+        id_of: impl Fn(&Bytes) -> Option<Bytes>,
+    ) -> Result<Vec<Bytes>, Error> {
+        let found = self.find_leases(Operation::Cancel, leased, id_of, glob).await?;
+        let is_of_job = |(_, id): &(Bytes, Bytes)| id == job.as_str();
+        Ok(found.into_iter().filter(is_of_job).map(|(name, _)| name).collect())
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use relq_core::{
-    DEDUPLICATION_WINDOW, Error, JobId, Operation, Recovered, Redriven, Stats,
+    Error, JobId, Stats, error::Operation, limits::DEDUPLICATION_WINDOW,
+    operator::Redriven, outcome::Recovered,
 };
 
 use super::{BookkeepingKeys, BookkeepingScripts};

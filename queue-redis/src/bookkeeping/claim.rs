@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Error, Operation, ReliableQueue, SettledAndClaimed,
-    Settlement,
+    ClaimRequest, Delivery, Error, ReliableQueue, Settlement, error::Operation,
+    outcome::SettledAndClaimed,
 };
 
 use super::Bookkeeping;

@@ -1,7 +1,11 @@
 //! Operator calls on dead letters.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, Operation, Redriven, Selection};
+use relq_core::{
+    Error, JobId,
+    error::Operation,
+    operator::{Redriven, Selection},
+};
 
 use super::Bookkeeping;
 use crate::{PartialEffect, Reply, command};

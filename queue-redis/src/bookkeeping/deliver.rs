@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relq_core::{Delivery, Error, Receipt, Timestamp};
+use relq_core::{Delivery, Error, Receipt, environment::Timestamp};
 
 use crate::entry::Entry;
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use redis::ToRedisArgs;
-use relq_core::{Error, Extended, Operation, Timestamp};
+use relq_core::{Error, environment::Timestamp, error::Operation, outcome::Extended};
 
 use super::Bookkeeping;
-use crate::{Conn, Reply, entry::millis};
+use crate::{Reply, entry::millis};
 
 /// The effects of one heartbeat on its leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +22,14 @@ impl Beat {
     ///
     /// # Errors
     /// When the reply has another form.
-    pub fn read(conn: &Conn, reply: Reply) -> Result<Self, Error> {
-        let mut parts = reply.list()?.into_iter();
-        let mut part = || parts.next().unwrap_or_else(|| Reply::nothing(conn));
-        let until = Timestamp::from_unix_ms(part().number()?);
-        Ok(Self { until, lost: part().positions()?, cancelled: part().positions()? })
+    pub fn read(reply: Reply) -> Result<Self, Error> {
+        let mut parts = reply.parts()?;
+        let until = Timestamp::from_unix_ms(parts.part().number()?);
+        Ok(Self {
+            until,
+            lost: parts.part().positions()?,
+            cancelled: parts.part().positions()?,
+        })
     }
 
     /// The result for each of `leases` leases.
@@ -49,7 +52,7 @@ impl Bookkeeping {
     /// least one.
     ///
     /// # Errors
-    /// As [`Conn::call`].
+    /// As [`Conn::call`](crate::Conn::call).
     pub async fn beat<N: ToRedisArgs>(
         &self,
         leased: &str,
@@ -59,6 +62,6 @@ impl Bookkeeping {
         let keys = [leased, &self.keys.cancelled];
         let mut call = self.scripts.extend.keys(&keys).arg(millis(lease));
         held.for_each(|name| call.push_arg(name));
-        Beat::read(&self.conn, call.run(&self.conn, Operation::Extend).await?)
+        Beat::read(call.run(&self.conn, Operation::Extend).await?)
     }
 }

@@ -1,7 +1,7 @@
 //! Reading a list page by page.
 
 use bytes::Bytes;
-use relq_core::{Error, Operation};
+use relq_core::{Error, error::Operation};
 
 use super::Bookkeeping;
 use crate::{Reply, command};

@@ -21,7 +21,6 @@
 //! | `make_ready(keys, job, entry, direction)` | makes a job ready at the `'front'` or `'back'`; returns `'kept'` if its entry is in `jobs`; `job.is_kept` says that the entry is there already |
 //! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
 //! | `drop_leased(keys, lease, position)` | removes the leased job |
-//! | `notify(keys)` | makes an idle claim look again |
 //! | `is_ready(keys, id)` | optional: whether a ready job has that id, which a client may have set without relq |
 //!
 //! `keys` are the bookkeeping's and the pattern's, `position` counts the leases of a call
@@ -53,6 +52,6 @@ pub use extend::Beat;
 pub use keys::BookkeepingKeys;
 pub use list::ListPages;
 pub use peek::{Look, page};
-pub use push::{is_plain, token_of_another_call};
+pub use push::{Stores, push, token_of_another_call};
 pub use scripts::{BookkeepingScripts, library};
 pub use settle::{Ended, Finish, Settles, settle};

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use relq_core::{
-    Error, JobId, JobView, Operation, Page, PageCursor, PeekRequest, StateDetail,
-    Timestamp,
+    Error, JobId,
+    environment::Timestamp,
+    error::Operation,
+    operator::{JobView, Page, PageCursor, PeekRequest, StateDetail},
 };
 
 use super::Bookkeeping;

@@ -1,8 +1,14 @@
 //! Storing new jobs.
 
+use std::borrow::Cow;
+
+use async_trait::async_trait;
 use relq_core::{
-    Capabilities, DEDUPLICATION_WINDOW, DuplicateOf, Error, JobId, NewJob, OnDuplicate,
-    Operation, Priority, PushToken, Pushed,
+    Error, JobId, NewJob, Priority, PushToken, ReliableQueue,
+    error::Operation,
+    limits::DEDUPLICATION_WINDOW,
+    outcome::{DuplicateOf, Pushed},
+    unique::OnDuplicate,
 };
 
 use super::Bookkeeping;
@@ -12,9 +18,49 @@ use crate::{
     error::unreadable,
 };
 
+/// A pattern that stores new jobs.
+#[async_trait]
+pub trait Stores: ReliableQueue {
+    /// The bookkeeping, with the keys of new jobs of these ids.
+    fn bookkeeping_for(&self, ids: &[JobId]) -> Cow<'_, Bookkeeping>;
+
+    /// Stores plain jobs by the pattern's own producer command, all or none (R5). Returns
+    /// whether they are stored. If not, the bookkeeping's script stores them.
+    ///
+    /// # Errors
+    /// Those of the command.
+    async fn append(&self, ids: &[JobId], entries: Vec<Vec<u8>>)
+    -> Result<bool, Error>;
+}
+
+/// Stores jobs: by the pattern's own producer command where no job needs more, otherwise
+/// by the bookkeeping's script.
+///
+/// # Errors
+/// [`Error::Invalid`], [`Error::Unsupported`], or those of the commands.
+pub async fn push(
+    on: &impl Stores,
+    jobs: &[NewJob],
+    token: Option<&PushToken>,
+) -> Result<Vec<Pushed>, Error> {
+    on.capabilities().check_push(jobs, token.is_some())?;
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = on.bookkeeping_for(&[]).ids_for(jobs, token);
+    if token.is_none() && jobs.iter().all(is_plain) {
+        let encode = |(job, id)| entry::encode(job, id);
+        let entries = jobs.iter().zip(&ids).map(encode).collect();
+        if on.append(&ids, entries).await? {
+            return Ok(ids.into_iter().map(Pushed::Stored).collect());
+        }
+    }
+    on.bookkeeping_for(&ids).push(jobs, ids, token).await
+}
+
 /// Whether the pattern's own producer command can store the job: the job uses no
 /// option.
-pub fn is_plain(job: &NewJob) -> bool {
+fn is_plain(job: &NewJob) -> bool {
     job.id.is_none()
         && job.unique.is_none()
         && job.expires_in.is_none()
@@ -31,31 +77,6 @@ impl Bookkeeping {
             job.id.clone().unwrap_or_else(|| token.job_id(at))
         };
         jobs.iter().enumerate().map(id).collect()
-    }
-
-    /// Stores jobs. If no job needs more, `plain` stores them: the pattern's own
-    /// producer command, called with their entries. Otherwise the script does.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], [`Error::Unsupported`], or the errors of the commands.
-    pub async fn store<F: Future<Output = Result<(), Error>>>(
-        &self,
-        can: &Capabilities,
-        jobs: &[NewJob],
-        token: Option<&PushToken>,
-        plain: impl FnOnce(Vec<Vec<u8>>) -> F,
-    ) -> Result<Vec<Pushed>, Error> {
-        can.check_push(jobs, token.is_some())?;
-        if jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = self.ids_for(jobs, token);
-        if token.is_some() || !jobs.iter().all(is_plain) {
-            return self.push(jobs, ids, token).await;
-        }
-        let encode = |(job, id)| entry::encode(job, id);
-        plain(jobs.iter().zip(&ids).map(encode).collect()).await?;
-        Ok(ids.into_iter().map(Pushed::Stored).collect())
     }
 
     /// Stores jobs that use options, or the jobs of a call with a token, by the script.

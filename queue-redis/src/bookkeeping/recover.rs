@@ -1,6 +1,6 @@
 //! Recovery: the reaper's work on any pattern.
 
-use relq_core::{Error, Operation, Recovered};
+use relq_core::{Error, error::Operation, outcome::Recovered};
 
 use super::Bookkeeping;
 use crate::PartialEffect;

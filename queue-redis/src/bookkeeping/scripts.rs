@@ -1,6 +1,6 @@
 //! The bookkeeping's scripts, built for one pattern.
 
-use crate::entry;
+use crate::{LibraryFile, entry};
 
 crate::scripts! {
     /// The bookkeeping's scripts, built for one pattern. A backend has one instance for
@@ -11,21 +11,26 @@ crate::scripts! {
 
 /// Defines the scripts of a pattern from a folder, whose path is relative to the
 /// calling file: the pattern's own scripts in `SCRIPTS` and the bookkeeping's in
-/// `BOOKKEEPING_SCRIPTS`. Both get the pattern's library: the files named after
-/// `library`, joined in their order.
+/// `BOOKKEEPING_SCRIPTS`. Both get the pattern's library, which the files named first
+/// add to, in their order.
 #[macro_export]
 macro_rules! pattern_scripts {
-    (in $folder:literal; library $($library:literal),+; $($name:ident),* $(,)?) => {
+    (in $folder:literal; library $($library:ident),+; $($name:ident),* $(,)?) => {
         $crate::scripts! {
             /// The pattern's own scripts.
             struct Scripts in $folder;
             $($name),*
         }
 
-        static LIBRARY: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-            let files = [$(include_str!(concat!($folder, $library))),+];
-            $crate::bookkeeping::library(&files.join("\n"))
-        });
+        static LIBRARY: std::sync::LazyLock<Vec<$crate::LibraryFile>> =
+            std::sync::LazyLock::new(|| {
+                $crate::bookkeeping::library([$($crate::LibraryFile {
+                    name: stringify!($library),
+                    text: include_str!(
+                        concat!($folder, stringify!($library), ".lua")
+                    ).into(),
+                }),+])
+            });
         static SCRIPTS: std::sync::LazyLock<Scripts> =
             std::sync::LazyLock::new(|| Scripts::new(&LIBRARY));
         static BOOKKEEPING_SCRIPTS: std::sync::LazyLock<$crate::bookkeeping::BookkeepingScripts> =
@@ -38,15 +43,15 @@ macro_rules! pattern_scripts {
     };
 }
 
-/// The Lua functions that the scripts of a pattern may call. `pattern` is the text of
-/// its `pattern.lua`; the functions for entries and for the bookkeeping are added to
-/// it.
-pub fn library(pattern: &str) -> String {
-    [
-        entry::LUA,
-        include_str!("../../lua/bookkeeping/side_records.lua"),
-        pattern,
-        include_str!("../../lua/bookkeeping/moves.lua"),
-    ]
-    .join("\n")
+/// The Lua functions that the scripts of a pattern may call: those for entries, for the
+/// bookkeeping, and the pattern's own.
+pub fn library(pattern: impl IntoIterator<Item = LibraryFile>) -> Vec<LibraryFile> {
+    let file = |name, text: &'static str| LibraryFile { name, text: text.into() };
+    let side_records = include_str!("../../lua/bookkeeping/side_records.lua");
+    let moves = include_str!("../../lua/bookkeeping/moves.lua");
+    let mut library =
+        vec![file("entry", entry::LUA), file("side_records", side_records)];
+    library.extend(pattern);
+    library.push(file("moves", moves));
+    library
 }

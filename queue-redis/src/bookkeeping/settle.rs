@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use relq_core::{Disposition, Error, MAX_ERROR_BYTES, Receipt, Settled, Settlement};
+use relq_core::{
+    Disposition, Error, Receipt, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled,
+};
 
 use super::Failure;
 use crate::PartialEffect;

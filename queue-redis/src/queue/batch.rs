@@ -4,8 +4,8 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, BatchId, BatchQueue, BatchStatus, Change, Created, Error, NewBatch, NewJob,
-    PushToken,
+    Error, NewJob, PushToken,
+    batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
 };
 
 use super::RedisQueue;

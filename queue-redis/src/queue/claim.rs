@@ -1,7 +1,7 @@
 //! Claims, and the conversion of leased jobs into deliveries.
 
 use async_trait::async_trait;
-use relq_core::{ClaimRequest, Delivery, Error, Operation};
+use relq_core::{ClaimRequest, Delivery, Error, error::Operation};
 
 use super::{RedisQueue, settle::fail};
 use crate::{
@@ -48,9 +48,10 @@ impl<P: Pattern> ClaimPattern for RedisQueue<P> {
 pub async fn deliver<P: Pattern>(
     pattern: &P,
     ask: &ClaimRequest,
-    claimed: Claimed,
+    claimed: Result<Claimed, Error>,
     parts: &mut PartialEffect,
 ) -> Result<ClaimRound<WakeConditions>, Error> {
+    let claimed = claimed.map_err(|error| parts.whole(error))?;
     let Claimed { now, jobs, wake, is_due, is_changed, goes_on } = claimed;
     if is_changed {
         *parts = PartialEffect::Begun;

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use relq_core::{
-    Audit, Cancelled, Error, JobId, JobState, Operation, Operator, Page, PeekRequest,
-    Redriven, Selection, Stats,
+    Error, JobId, Operator, Stats,
+    error::Operation,
+    operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
 };
 
 use super::{RedisQueue, bookkeeping_with};

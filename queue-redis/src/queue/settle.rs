@@ -1,7 +1,9 @@
 //! Carries out settlements, and gives back the jobs of a released worker.
 
 use async_trait::async_trait;
-use relq_core::{Error, MAX_JOBS_PER_CALL, Operation, Receipt, Released};
+use relq_core::{
+    Error, Receipt, error::Operation, limits::MAX_JOBS_PER_CALL, outcome::Released,
+};
 
 use super::{RedisQueue, bookkeeping_with};
 use crate::{

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use relq_conformance::{own::sqlite, sweep::processes};
-use relq_core::BoxError;
+use relq_core::error::BoxError;
 
 /// The result of a command, or the error that prevented a result.
 type SuiteResult<T> = Result<T, BoxError>;

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use relq_core::{
-    BatchId, BatchOutcome, BatchPriority, BatchState, Delivery, Disposition, Extended,
-    NewJob, Randomness, Settled,
+    Delivery, Disposition, NewJob,
+    batch::{BatchId, BatchOutcome, BatchPriority, BatchState},
+    environment::Randomness,
+    outcome::{Extended, Settled},
 };
 
 use crate::{

@@ -2,7 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{Added, BatchPriority, Change, JobState, NewBatch};
+use relq_core::{
+    batch::{Added, BatchPriority, Change, NewBatch},
+    operator::JobState,
+};
 
 use crate::{
     cases::batches::fixture::{batch, telling},

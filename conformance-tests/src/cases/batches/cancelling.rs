@@ -3,7 +3,9 @@
 use std::num::NonZeroU16;
 
 use relq_core::{
-    Added, BatchOutcome, Disposition, Extended, NewBatch, NewJob, Pushed, Settled,
+    Disposition, NewJob,
+    batch::{Added, BatchOutcome, NewBatch},
+    outcome::{Extended, Pushed, Settled},
 };
 
 use crate::{

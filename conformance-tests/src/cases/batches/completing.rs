@@ -3,8 +3,10 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use relq_core::{
-    BatchOutcome, BatchState, Cancelled, Delivery, Disposition, Extended, JobState,
-    NewBatch, NewJob, OnComplete, Priority, QueueName, Settled,
+    Delivery, Disposition, NewJob, Priority, QueueName,
+    batch::{BatchOutcome, BatchState, NewBatch, OnComplete},
+    operator::{Cancelled, JobState},
+    outcome::{Extended, Settled},
 };
 
 use crate::{

@@ -1,8 +1,10 @@
 //! A piece counts once in all circumstances (B2, B8).
 
 use relq_core::{
-    BatchOutcome, Cancelled, Disposition, JobState, NewBatch, NewJob, Selection,
-    Settled,
+    Disposition, NewJob,
+    batch::{BatchOutcome, NewBatch},
+    operator::{Cancelled, JobState, Selection},
+    outcome::Settled,
 };
 
 use crate::{

@@ -4,8 +4,12 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use relq_core::{
-    Added, BatchId, BatchOutcome, BatchQueue, BatchStatus, Created, Delivery, NewBatch,
-    NewJob, OnComplete, Pushed,
+    Delivery, NewJob,
+    batch::{
+        Added, BatchId, BatchOutcome, BatchQueue, BatchStatus, Created, NewBatch,
+        OnComplete,
+    },
+    outcome::Pushed,
 };
 
 use crate::harness::{checks::numbered, store::Actor};

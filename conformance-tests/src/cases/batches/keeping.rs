@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::{BatchOutcome, NewBatch};
+use relq_core::batch::{BatchOutcome, NewBatch};
 
 use crate::{
     cases::batches::fixture::{batch, completed, telling},
@@ -89,7 +89,7 @@ async fn a_purge_removes_batches(store: &Store) {
     }
     assert_eq!(
         actor.say(&held, relq_core::Disposition::Done).await,
-        relq_core::Settled::LeaseLost,
+        relq_core::outcome::Settled::LeaseLost,
     );
     actor.recover_all().await;
     assert_eq!(drain(&actor).await, []);

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use relq_core::{
-    Added, BatchOutcome, BatchPriority, BatchState, Created, DuplicateOf, Error,
-    NewBatch, NewJob, OnComplete, Priority, Pushed,
+    Error, NewJob, Priority,
+    batch::{
+        Added, BatchOutcome, BatchPriority, BatchState, Created, NewBatch, OnComplete,
+    },
+    outcome::{DuplicateOf, Pushed},
 };
 
 use crate::{

@@ -1,8 +1,9 @@
 //! Which pieces a claim takes, and how many may be leased at once (B3, B4, B9).
 
 use relq_core::{
-    BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, ClaimRequest, Delivery,
-    Disposition, NewBatch, NewJob, Settled,
+    ClaimRequest, Delivery, Disposition, NewJob,
+    batch::{BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, NewBatch},
+    outcome::Settled,
 };
 
 use crate::{

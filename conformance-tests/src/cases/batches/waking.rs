@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use relq_core::{Change, Delivery, NewBatch, NewJob};
+use relq_core::{
+    Delivery, NewJob,
+    batch::{Change, NewBatch},
+};
 use tokio::task::JoinHandle;
 
 use crate::{

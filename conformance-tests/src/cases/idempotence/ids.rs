@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use relq_core::{
-    Cancelled, Disposition, DuplicateOf, Extended, JobState, NewJob, Pushed, Selection,
+    Disposition, NewJob,
+    operator::{Cancelled, JobState, Selection},
+    outcome::{DuplicateOf, Extended, Pushed},
 };
 
 use super::{PAST_WINDOW, WINDOW, mine};

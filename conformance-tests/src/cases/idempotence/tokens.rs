@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use relq_core::{DuplicateOf, JobState, NewJob, Pushed};
+use relq_core::{
+    NewJob,
+    operator::JobState,
+    outcome::{DuplicateOf, Pushed},
+};
 
 use super::{PAST_WINDOW, WINDOW, mine};
 use crate::{

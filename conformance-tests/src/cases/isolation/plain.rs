@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use relq_core::{
-    Cancelled, Disposition, DuplicateOf, JobState, NewJob, Pushed, Selection,
+    Disposition, NewJob,
+    operator::{Cancelled, JobState, Selection},
+    outcome::{DuplicateOf, Pushed},
 };
 
 use crate::{

@@ -1,8 +1,9 @@
 //! Queues on one store are independent (R19).
 
 use relq_core::{
-    Cancelled, Disposition, JobState, NewJob, Pushed, QueueName, Receipt, Selection,
-    Settled, Settlement,
+    Disposition, NewJob, QueueName, Receipt, Settlement,
+    operator::{Cancelled, JobState, Selection},
+    outcome::{Pushed, Settled},
 };
 
 use crate::{

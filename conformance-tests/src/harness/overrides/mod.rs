@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use relq_conformance::{async_trait, overrides::{Right, Override}};
-//! use relq_core::{Error, Released, WorkerId};
+//! use relq_core::{Error, WorkerId, outcome::Released};
 //!
 //! struct LeavesNothing;
 //!
@@ -27,11 +27,13 @@ use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    Added, Audit, BatchId, BatchQueue, BatchStatus, Cancelled, Capabilities,
-    ClaimRequest, Delivery, Environment, Error, Extended, JobId, NewJob, Operator,
-    Page, PeekRequest, PushToken, Pushed, Queue, Receipt, Recovered, Redriven,
-    Released, ReliableQueue, Selection, Settled, SettledAndClaimed, Settlement, Stats,
-    WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, Operator, PushToken, Queue, Receipt,
+    ReliableQueue, Settlement, Stats, WorkerId,
+    batch::{Added, BatchId, BatchQueue, BatchStatus},
+    capabilities::Capabilities,
+    environment::Environment,
+    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 
 /// The calls to replace. A method that is not written calls the healthy queue.

@@ -2,7 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{Error, JobState, PeekRequest};
+use relq_core::{
+    Error,
+    operator::{JobState, PeekRequest},
+};
 
 use super::super::{
     draft,

@@ -6,7 +6,7 @@ mod worker;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use relq_core::{Capability, JobId, NewJob, PushToken, QueueName};
+use relq_core::{JobId, NewJob, PushToken, QueueName, capabilities::Capability};
 
 use super::{
     actors::{Actors, Observed, Site},

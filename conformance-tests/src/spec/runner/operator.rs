@@ -1,6 +1,6 @@
 //! An operator's part in a run.
 
-use relq_core::{JobId, Selection};
+use relq_core::{JobId, operator::Selection};
 
 use super::super::{
     actors::Observed,

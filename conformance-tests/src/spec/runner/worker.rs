@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, Extended, Receipt, Settlement, WorkerId,
+    ClaimRequest, Delivery, Disposition, Error, Receipt, Settlement, WorkerId,
+    outcome::Extended,
 };
 
 use super::super::{

@@ -1,8 +1,9 @@
 //! The reference checks exactly what each class promises, and no more.
 
 use relq_core::{
-    Capabilities, Delivery, Extended, JobId, LeaseScope, NewJob, Order, Priority,
-    Pushed, Receipt, Recovered, RecoveryBound, Settled,
+    Delivery, JobId, NewJob, Priority, Receipt,
+    capabilities::{Capabilities, LeaseScope, Order, RecoveryBound},
+    outcome::{Extended, Pushed, Recovered, Settled},
 };
 
 use super::{
@@ -184,8 +185,10 @@ fn half_named(scope: LeaseScope) -> Runner {
     runner.claim(2, &["a", "b"], 1).unwrap();
     runner.reference.now += LEASE / 2;
     let until = runner.reference.now + LEASE;
-    let observed_answer =
-        [(Extended::Until(relq_core::Timestamp::from_unix_ms(0)), Some(until))];
+    let observed_answer = [(
+        Extended::Until(relq_core::environment::Timestamp::from_unix_ms(0)),
+        Some(until),
+    )];
     runner.reference.extended(1, &[0], until, &observed_answer).unwrap();
     runner.reference.conclude().unwrap();
     runner

@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use relq_core::{Added, BatchPriority, BatchQueue, Change, Error, NewJob, PushToken};
+use relq_core::{
+    Error, NewJob, PushToken,
+    batch::{Added, BatchPriority, BatchQueue, Change},
+};
 
 use crate::sweep::{
     scenes::{batch, telling},

@@ -5,8 +5,10 @@ mod batches;
 use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    Clock, Disposition, Error, JobState, NewJob, OnDuplicate, PeekRequest, PushToken,
-    ReliableQueueExt, Selection, Settlement,
+    Disposition, Error, NewJob, PushToken, ReliableQueueExt, Settlement,
+    environment::Clock,
+    operator::{JobState, PeekRequest, Selection},
+    unique::OnDuplicate,
 };
 
 use super::{

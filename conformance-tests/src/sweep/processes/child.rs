@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use relq_core::Clock as _;
+use relq_core::environment::Clock as _;
 
 use super::{
     Embedded, Side,

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, mpsc},
 };
 
-use relq_core::{Effect, Error};
+use relq_core::{Error, error::Effect};
 use tokio::{sync::watch, time::timeout};
 
 use super::{

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use relq_core::Clock as _;
+use relq_core::environment::Clock as _;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, ChildStdout},

@@ -34,7 +34,7 @@ mod start;
 
 use std::{path::PathBuf, sync::Arc};
 
-use relq_core::{Environment, Error, Queue, QueueName};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 pub use child::live;
 pub use drive::every_step;

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use relq_core::{Effect, Error, RetryAdvice};
+use relq_core::{
+    Error,
+    error::{Effect, RetryAdvice},
+};
 use tokio::time::timeout;
 
 use super::{

@@ -9,8 +9,10 @@ use std::{
 
 use bytes::Bytes;
 use relq_core::{
-    Capability, Clock as _, Delivery, Environment, Error, Queue, QueueName,
-    RetryAdvice, WorkerId,
+    Delivery, Error, Queue, QueueName, WorkerId,
+    capabilities::Capability,
+    environment::{Clock as _, Environment},
+    error::RetryAdvice,
 };
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use relq_core::{
-    Added, BatchId, BatchQueue, Disposition, NewBatch, NewJob, OnComplete, QueueName,
-    WorkerId,
+    Disposition, NewJob, QueueName, WorkerId,
+    batch::{Added, BatchId, BatchQueue, NewBatch, OnComplete},
 };
 
 use crate::sweep::{

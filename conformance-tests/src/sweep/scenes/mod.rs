@@ -4,7 +4,7 @@ mod batches;
 
 use std::{num::NonZeroU16, time::Duration};
 
-use relq_core::{Delivery, Disposition, JobId, NewJob, UniqueKey, WorkerId};
+use relq_core::{Delivery, Disposition, JobId, NewJob, WorkerId, unique::UniqueKey};
 
 use super::{
     actors::{DELAY, LEASE, PAST_ALL, Survivors},

@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 
 use relq_core::{
-    BatchId, BatchQueue, BatchStatus, NewBatch, NewJob, OnComplete, Queue, QueueName,
+    NewJob, Queue, QueueName,
+    batch::{BatchId, BatchQueue, BatchStatus, NewBatch, OnComplete},
 };
 
 /// The queue to which completions are sent.

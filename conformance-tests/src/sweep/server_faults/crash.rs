@@ -1,6 +1,6 @@
 //! A server that is killed.
 
-use relq_core::{Error, NewJob, ReliableQueueExt, Settled};
+use relq_core::{Error, NewJob, ReliableQueueExt, outcome::Settled};
 
 use super::fixture::{FaultFixture, eventually, fill_with_a_batch, places};
 use crate::server::Server;

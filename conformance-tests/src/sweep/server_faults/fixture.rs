@@ -8,9 +8,13 @@ use std::{
 };
 
 use relq_core::{
-    BatchId, BatchStatus, Capability, ClaimRequest, Delivery, Environment, JobId,
-    JobState, NewJob, PeekRequest, PushToken, Queue, QueueName, ReliableQueueExt,
-    UniqueKey, WorkerId,
+    ClaimRequest, Delivery, JobId, NewJob, PushToken, Queue, QueueName,
+    ReliableQueueExt, WorkerId,
+    batch::{BatchId, BatchStatus},
+    capabilities::Capability,
+    environment::Environment,
+    operator::{JobState, PeekRequest},
+    unique::UniqueKey,
 };
 use relq_worker::{
     CancellationToken, DEFAULT_CONCURRENCY, Failure, JobContext, Progress, Worker,

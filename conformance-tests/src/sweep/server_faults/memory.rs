@@ -3,8 +3,12 @@
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    BatchOutcome, Cancelled, Capability, Effect, Error, Extended, JobState, NewJob,
-    Queue, Receipt, ReliableQueueExt, Settled,
+    Error, NewJob, Queue, Receipt, ReliableQueueExt,
+    batch::BatchOutcome,
+    capabilities::Capability,
+    error::Effect,
+    operator::{Cancelled, JobState},
+    outcome::{Extended, Settled},
 };
 
 use super::{

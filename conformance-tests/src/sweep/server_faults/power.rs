@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use relq_core::{BatchState, BatchStatus, Queue};
+use relq_core::{
+    Queue,
+    batch::{BatchState, BatchStatus},
+};
 
 use super::{
     append_only_file::{Recorded, ends},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use relq_core::{Disposition, JobState, Settled, Settlement};
+use relq_core::{Disposition, Settlement, operator::JobState, outcome::Settled};
 
 use super::{
     batches::{submit, telling},
@@ -67,8 +67,12 @@ pub(super) async fn a_master_that_comes_back_is_used_again(fixture: &FaultFixtur
     master.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
 
     let refused = queue.claim(&ask(1)).await.expect_err("a replica only reads");
-    assert_eq!(refused.effect(), relq_core::Effect::No, "{refused}");
-    assert_eq!(refused.retry_advice(), relq_core::RetryAdvice::Safe, "{refused}");
+    assert_eq!(refused.effect(), relq_core::error::Effect::No, "{refused}");
+    assert_eq!(
+        refused.retry_advice(),
+        relq_core::error::RetryAdvice::Safe,
+        "{refused}"
+    );
 
     master.command(&[b"REPLICAOF", b"NO", b"ONE"]);
     eventually("a claim", async || {

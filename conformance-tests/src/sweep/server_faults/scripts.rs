@@ -1,6 +1,6 @@
 //! A server that forgets its scripts.
 
-use relq_core::{Disposition, Settled, Settlement};
+use relq_core::{Disposition, Settlement, outcome::Settled};
 
 use super::fixture::{FaultFixture, ask, is_sound, push_plain, take};
 use crate::server::Server;

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc};
 
-use relq_core::Capabilities;
+use relq_core::capabilities::Capabilities;
 
 use crate::{
     careless::{CountsFromOne, CutsTimes, LosesSight, RefusesNothing},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use relq_core::LeaseScope;
+use relq_core::capabilities::LeaseScope;
 
 use crate::{
     declared::{Declares, KeepsAll, ring},

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Environment, Queue, QueueName};
+use relq_core::{Queue, QueueName, environment::Environment};
 
 use crate::SuiteResult;
 

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, num::NonZeroU32, path::PathBuf};
 
-use relq_core::{JobState, JobView, PeekRequest, Queue};
+use relq_core::{
+    Queue,
+    operator::{JobState, JobView, PeekRequest},
+};
 use serde::Serialize;
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_core::Environment;
+use relq_core::environment::Environment;
 use serde::Serialize;
 
 use super::{processes::Processes, site::Site};

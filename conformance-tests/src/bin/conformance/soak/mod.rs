@@ -29,7 +29,9 @@ mod worker;
 
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
-use relq_core::{Environment, Error, Queue, QueueName, RetryAdvice};
+use relq_core::{
+    Error, Queue, QueueName, environment::Environment, error::RetryAdvice,
+};
 use tempfile::TempDir;
 
 use crate::{SuiteResult, backend::Backend};

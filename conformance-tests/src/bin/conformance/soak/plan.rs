@@ -3,7 +3,11 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use relq_core::{Bytes, Capabilities, Capability, NewJob, Priority, UniqueKey};
+use relq_core::{
+    Bytes, NewJob, Priority,
+    capabilities::{Capabilities, Capability},
+    unique::UniqueKey,
+};
 
 /// Attempts of a job that never succeeds.
 const ATTEMPTS_OF_THE_HOPELESS: NonZeroU16 = NonZeroU16::new(2).expect("not zero");

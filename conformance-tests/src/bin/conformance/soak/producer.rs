@@ -3,7 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use relq_core::{
-    Environment, Error, NewJob, PushToken, Pushed, Queue, QueueName, RetryAdvice,
+    Error, NewJob, PushToken, Queue, QueueName, environment::Environment,
+    error::RetryAdvice, outcome::Pushed,
 };
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 

@@ -3,8 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use relq_core::{
-    BatchOutcome, BatchPriority, Change, Disposition, Extended, NewBatch, Receipt,
-    Selection,
+    Disposition, Receipt,
+    batch::{BatchOutcome, BatchPriority, Change, NewBatch},
+    operator::Selection,
+    outcome::Extended,
 };
 
 use super::{

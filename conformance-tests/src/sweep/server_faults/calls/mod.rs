@@ -5,7 +5,8 @@ mod batches;
 use std::{sync::Arc, time::Duration};
 
 use relq_core::{
-    Capability, Delivery, Disposition, NewJob, Receipt, Selection, Settlement,
+    Delivery, Disposition, NewJob, Receipt, Settlement, capabilities::Capability,
+    operator::Selection,
 };
 
 use super::{

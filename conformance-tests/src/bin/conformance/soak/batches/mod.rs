@@ -24,8 +24,12 @@ use std::{
 };
 
 use relq_core::{
-    BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchStatus, Clock, Environment,
-    NewBatch, NewJob, OnComplete, Queue, QueueName, Timestamp,
+    NewJob, Queue, QueueName,
+    batch::{
+        BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchStatus, NewBatch,
+        OnComplete,
+    },
+    environment::{Clock, Environment, Timestamp},
 };
 use tempfile::TempDir;
 

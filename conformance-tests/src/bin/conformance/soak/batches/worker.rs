@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use relq_core::{Environment, QueueName};
+use relq_core::{QueueName, environment::Environment};
 use relq_worker::{Failure, JobContext, Worker};
 
 use super::super::{

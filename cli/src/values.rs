@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq::Priority;
+use relq::{Priority, batch::BatchPriority};
 
 /// A duration as `5s`, `1h 30m` or `250ms`, above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
@@ -19,5 +19,13 @@ pub(crate) fn priority(text: &str) -> Result<Priority, String> {
     let level = text.parse().ok().and_then(Priority::new);
     level.ok_or_else(|| {
         "a priority is a number from 0 to 9, larger is sooner".to_owned()
+    })
+}
+
+/// A batch's priority from 0 to 99.
+pub(crate) fn batch_priority(text: &str) -> Result<BatchPriority, String> {
+    let level = text.parse().ok().and_then(BatchPriority::new);
+    level.ok_or_else(|| {
+        "a batch's priority is a number from 0 to 99, larger is sooner".to_owned()
     })
 }

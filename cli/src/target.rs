@@ -88,7 +88,7 @@ impl Environment {
 }
 
 /// Treats an empty `RELQ_QUEUE` as not set, like an empty `RELQ_URL`.
-pub(super) fn without_empty_queue(command: Command) -> Command {
+pub(crate) fn without_empty_queue(command: Command) -> Command {
     if env::var_os(QUEUE).is_some_and(|name| name.is_empty()) {
         return command.mut_arg("queue", |queue| queue.env(Resettable::<OsStr>::Reset));
     }

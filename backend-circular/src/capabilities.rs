@@ -1,0 +1,33 @@
+//! What this backend supports and declares.
+
+use relq_core::{
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+};
+
+use crate::wait;
+
+/// The upper of the two priorities: pushed at the end that is looked at first.
+const URGENT: Priority =
+    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "circular",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=URGENT,
+    lateness: wait::RECHECK,
+    order: Order::Rotating,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::OneTurn,
+    limits: Limits::DEFAULT,
+};

@@ -1,0 +1,28 @@
+//! What this backend supports and declares.
+
+use relq_core::{
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+};
+
+use crate::wait;
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "keyspace",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=Priority::NORMAL,
+    lateness: wait::RECHECK,
+    order: Order::Unordered,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};

@@ -1,0 +1,39 @@
+//! What this backend supports and declares.
+
+use std::time::Duration;
+
+use relq_core::{
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+};
+
+/// The name of this backend.
+pub(crate) const BACKEND: &str = "processing-list";
+
+/// How long a waiting claim sleeps at most before it looks again, with or without a
+/// notification. It bounds the delay when a waiter dies after it took a notification.
+pub(crate) const RECHECK: Duration = Duration::from_secs(2);
+
+const PER_WORKER: Capabilities = Capabilities {
+    backend: BACKEND,
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::NORMAL..=Priority::NORMAL,
+    lateness: RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Worker,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};
+
+pub(crate) static OF_PER_WORKER: Capabilities = PER_WORKER;
+pub(crate) static OF_SHARED: Capabilities =
+    Capabilities { lease_scope: LeaseScope::Job, ..PER_WORKER };

@@ -1,0 +1,20 @@
+//! The token of a lease.
+
+/// The length of the random part, which all leases of one claim share.
+pub(crate) const NONCE_BYTES: usize = 12;
+
+/// A lease's token: the nonce of its claim, then the job's key in the file, so that
+/// a settlement finds the job without an index.
+pub(crate) fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> [u8; NONCE_BYTES + 8] {
+    let mut token = [0; NONCE_BYTES + 8];
+    token[..NONCE_BYTES].copy_from_slice(nonce);
+    token[NONCE_BYTES..].copy_from_slice(&job.to_be_bytes());
+    token
+}
+
+/// The key of the job that a token belongs to; `None` if this backend did not make the
+/// token.
+pub(crate) fn job_of(token: &[u8]) -> Option<i64> {
+    let (_, job) = token.split_at_checked(NONCE_BYTES)?;
+    Some(i64::from_be_bytes(job.try_into().ok()?))
+}

@@ -1,0 +1,38 @@
+//! What this backend supports and declares.
+
+use relq_core::{
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+};
+
+use crate::wait;
+
+/// The priority below the normal.
+const PATIENT: Priority =
+    Priority::new(Priority::NORMAL.level() - 1).expect("there are levels below");
+
+/// The one above.
+const URGENT: Priority =
+    Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "stream",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+        Capability::Batches,
+    ],
+    priorities: PATIENT..=URGENT,
+    lateness: wait::RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};

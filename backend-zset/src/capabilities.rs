@@ -1,0 +1,29 @@
+//! What this backend supports and declares.
+
+use relq_core::{
+    Priority,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+};
+
+use crate::wait;
+
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
+    backend: "zset",
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+        Capability::BlockingWait,
+    ],
+    priorities: Priority::LOWEST..=Priority::HIGHEST,
+    lateness: wait::RECHECK,
+    order: Order::Fifo,
+    lease_scope: LeaseScope::Job,
+    recovery: RecoveryBound::LeaseAndReaper,
+    limits: Limits::DEFAULT,
+};

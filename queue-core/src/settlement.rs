@@ -1,0 +1,45 @@
+//! A worker's report on a job that it held.
+
+use std::time::Duration;
+
+use crate::Receipt;
+
+/// A worker's report on a job that it held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// Proof of the lease.
+    pub receipt: Receipt,
+    /// What the store must do with the job.
+    pub disposition: Disposition,
+}
+
+impl Settlement {
+    /// A settlement that applies `disposition` to the job of `receipt`.
+    pub fn new(receipt: Receipt, disposition: Disposition) -> Self {
+        Self { receipt, disposition }
+    }
+}
+
+/// What the store must do with a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disposition {
+    /// The job succeeded and is removed (R8).
+    Done,
+    /// The job failed and is retried, or buried when this was its last attempt (R11).
+    Retry {
+        /// How long until the job is ready again.
+        after: Duration,
+        /// Why the job failed; kept as its last error.
+        error: String,
+    },
+    /// The job failed and is buried at once.
+    Dead {
+        /// Why the job failed; kept as its last error.
+        error: String,
+    },
+    /// The job is removed without having succeeded.
+    Discard,
+    /// The job was not run: it goes back to the front, and the delivery is not counted
+    /// as an attempt (R24).
+    GiveBack,
+}
