@@ -11,7 +11,8 @@
 -- ARGV[5] how many bytes at most, or one job
 --
 -- Returns {now (ms), 1 if paused else 0, ms until the next delayed job is due or -1,
--- how many were buried because their entry was deleted, token, entry, ...}. An entry
+-- how many were buried because their entry was deleted or has no payload, token, entry,
+-- ...}. An entry
 -- does not count the deliveries since it was added; the token does.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
@@ -62,6 +63,13 @@ end
 -- the lease. A piece always has a side record: its batch.
 local function lease(word, stream, sid, fields, deliveries)
   local entry, job = entry_of(sid, fields)
+  if lacks_payload(fields) then
+    bury(keys, job, entry, 'mits entry has no field "job"; the headers have its fields', now_ms)
+    redis.call('XACK', stream, GROUP, sid)
+    redis.call('XDEL', stream, sid)
+    buried = buried + 1
+    return #entry
+  end
   if not may_take(budget, entry) then
     return_entry(stream, sid, deliveries - 1)
     return #entry

@@ -121,6 +121,15 @@ local function read_at(stream, sid)
   return entry_of(sid, found[2])
 end
 
+-- Whether an entry that another client added has fields, and none is the payload.
+local function lacks_payload(fields)
+  if #fields == 2 then return false end
+  for i = 1, #fields, 2 do
+    if fields[i] == PAYLOAD then return false end
+  end
+  return true
+end
+
 -- Buries a job whose entry was deleted. Only its id is known.
 local function bury_deleted(keys, stream, sid, id)
   local entry = BARE_HEADER .. string.char(#id) .. id

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use futures_util::{FutureExt, future::try_join_all};
 use relq_core::{
-    Error, JobId,
+    Error, Headers, JobId,
     environment::Timestamp,
     error::Operation,
     limits::DEFAULT_MAX_ATTEMPTS,
@@ -52,10 +52,9 @@ async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
                 let pending = page.pending.get(&found.id);
                 if pending.is_none_or(|pending| !pending.is_leased) {
                     let deliveries = pending.map_or(0, |pending| pending.deliveries);
-                    let id = (deliveries > 0).then(|| found.id.clone());
-                    let element = found.element();
-                    let detail = StateDetail::Ready;
-                    jobs.push(Seen { element, id, deliveries, detail });
+                    let (id, detail) = (found.id.clone(), StateDetail::Ready);
+                    let (element, headers) = (found.element(), found.headers());
+                    jobs.push(Seen { element, headers, id, deliveries, detail });
                 }
             }
             if is_last {
@@ -100,32 +99,38 @@ async fn leased_one(
     let found =
         store.read_entry(Operation::Peek, &token.stream, &token.entry_id).await?;
     let element = found.as_ref().map_or_else(Bytes::new, Found::element);
+    let headers = found.as_ref().map_or_else(Headers::default, Found::headers);
     let detail =
         StateDetail::Leased { worker: token.worker, since: token.since, until };
-    Ok(Seen { element, id: Some(id), deliveries: token.deliveries, detail })
+    Ok(Seen { element, headers, id, deliveries: token.deliveries, detail })
 }
 
 /// A job as it is in a stream.
 struct Seen {
     element: Bytes,
-    /// The job id of an entry that another client added, once the entry was delivered.
-    id: Option<Bytes>,
+    /// The headers of an entry that another client added.
+    headers: Headers,
+    /// The job id of an entry that another client added.
+    id: Bytes,
     /// How often the entry was delivered, in addition to the attempts that it stores.
     deliveries: u16,
     detail: StateDetail,
 }
 
 async fn views(store: &Store, seen: Vec<Seen>) -> Result<Vec<JobView>, Error> {
-    let more: Vec<_> =
-        seen.iter().map(|one| (one.id.clone(), u32::from(one.deliveries))).collect();
+    let more: Vec<_> = seen
+        .iter()
+        .map(|one| (one.id.clone(), one.headers.clone(), u32::from(one.deliveries)))
+        .collect();
     let elements = seen.into_iter().map(|one| (one.element, one.detail)).collect();
     let mut jobs = store.bookkeeping.views_of(elements).await?;
-    for (job, (id, deliveries)) in jobs.iter_mut().zip(more) {
+    for (job, (id, headers, deliveries)) in jobs.iter_mut().zip(more) {
         job.attempt = job.attempt.saturating_add(deliveries);
-        if job.id.is_none() && deliveries > 0 {
-            let text = id.and_then(|id| String::from_utf8(id.into()).ok());
+        if job.id.is_none() {
+            let text = String::from_utf8(id.into()).ok();
             job.id = text.and_then(|text| JobId::new(text).ok());
             job.max_attempts = DEFAULT_MAX_ATTEMPTS;
+            job.headers = headers;
         }
     }
     Ok(jobs)

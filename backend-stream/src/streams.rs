@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use relq_core::{Error, batch::BatchId, error::Operation};
+use relq_core::{Error, Headers, batch::BatchId, error::Operation};
 use relq_redis::{Reply, code_of, command, entry::Entry};
 
 use crate::{
@@ -44,6 +44,17 @@ impl Found {
         let pairs = self.fields.chunks_exact(2);
         let mut values = pairs.filter(|pair| &pair[0][..] == b"job");
         values.next_back().map_or_else(Bytes::new, |pair| pair[1].clone())
+    }
+
+    /// The fields besides the payload, which are the headers of an entry that another
+    /// client added. A field that is not text is left out.
+    pub(crate) fn headers(&self) -> Headers {
+        if self.fields.len() == 2 {
+            return Headers::default();
+        }
+        let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).ok();
+        let others = self.fields.chunks_exact(2).filter(|pair| &pair[0][..] != b"job");
+        others.filter_map(|pair| Some((text(&pair[0])?, text(&pair[1])?))).collect()
     }
 
     /// Whether the job has this id. The id is the job's own, or the entry's id if

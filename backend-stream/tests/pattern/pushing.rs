@@ -82,23 +82,59 @@ async fn fields_beside_the_payload_are_headers() {
     }
 }
 
-/// R20: a single field is the payload, whatever its name. Several fields without the
-/// field `job` are only headers.
+/// R20: a single field is the payload, whatever its name.
 #[tokio::test]
 async fn a_single_field_may_have_any_name() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     say(&server, "XADD q * message hello");
-    say(&server, "XADD q * a 1 b 2");
 
-    let held = take(&queue, 2).await;
+    let held = take_one(&queue).await;
 
-    assert_eq!(
-        (&held[0].payload[..], held[0].headers.is_empty()),
-        (&b"hello"[..], true)
-    );
-    assert_eq!((&held[1].payload[..], held[1].headers.get("b")), (&b""[..], Some("2")));
-    finish(&queue, held).await;
+    assert_eq!((&held.payload[..], held.headers.is_empty()), (&b"hello"[..], true));
+    finish(&queue, vec![held]).await;
+}
+
+/// R3: an entry of several fields without the field `job` is not run with an empty
+/// payload. It becomes a dead letter, and its fields are kept as headers.
+#[tokio::test]
+async fn an_entry_without_a_payload_is_buried_with_its_fields() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let id = say(&server, "XADD q * user anna mail a@b.c");
+    push(&queue, "behind").await;
+
+    assert_eq!(served(&queue).await, ["behind"]);
+
+    let ask = PeekRequest::new(JobState::Dead, many(10));
+    let buried = queue.peek(&ask).await.unwrap().jobs.remove(0);
+    let fields: Vec<_> = buried.headers.iter().collect();
+    assert_eq!(fields, [("user", "anna"), ("mail", "a@b.c")]);
+    assert!(id.contains(buried.id.unwrap().as_str()), "{id}");
+    assert_sound(&queue).await;
+}
+
+/// R20, R23: an entry of another client shows its id and its headers in each state.
+#[tokio::test]
+async fn an_entry_of_another_client_shows_its_id_and_headers() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let id = say(&server, "XADD q * to anna job hello");
+    let shown = async |state| {
+        let ask = PeekRequest::new(state, many(10));
+        let job = queue.peek(&ask).await.unwrap().jobs.remove(0);
+        let headers: Vec<_> = job.headers.iter().collect();
+        assert_eq!(headers, [("to", "anna")], "{state:?}");
+        assert!(id.contains(job.id.unwrap().as_str()), "{state:?}: {id}");
+    };
+
+    shown(JobState::Ready).await;
+    let held = take_one(&queue).await;
+    shown(JobState::Leased).await;
+    queue.bury(&held.receipt, "no").await.unwrap();
+    shown(JobState::Dead).await;
+    queue.redrive(&Selection::All).await.unwrap();
+    shown(JobState::Ready).await;
 }
 
 /// R3: an entry whose fields are not text becomes a dead letter, with all its bytes.
