@@ -11,7 +11,7 @@
 -- {'closed', state} or {'unknown'}; or the error RELQTOKEN if another call used the
 -- token.
 --
--- Library: entry, pattern, batch/records, moves
+-- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local id, token, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local FIRST, FIELDS = 4, 3
@@ -72,5 +72,6 @@ if token ~= '' then
     -- No push has -1 jobs, so a push with this token does not take this record for its
     -- own.
     cmsgpack.pack({count = -1, pieces = count, batch = id, answer = answer}))
+  forget_calls(keys, now_ms, 4)
 end
 return answer

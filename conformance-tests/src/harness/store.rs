@@ -177,8 +177,11 @@ impl Store {
 
     /// How many elements, fields and members all keys hold in the database of the
     /// case's queue.
-    pub(crate) async fn size(&self) -> Vec<u8> {
-        self.site.tell(&size()).await
+    pub(crate) async fn size(&self) -> u64 {
+        let reply = self.site.tell(&size()).await;
+        let text = String::from_utf8_lossy(&reply);
+        let number = text.trim_start_matches(':').trim_end().parse();
+        number.expect("the reply is a number")
     }
 
     /// The first words of the commands sent through the proxy, if there is one.

@@ -14,13 +14,8 @@ local now_ms = server_ms()
 -- A key of another type fails here, before the first write.
 check_bookkeeping(keys)
 
-local has_more = 0
-for _, key in ipairs({keys.ids, keys.calls, keys.cancelled}) do
-  local old = redis.call('ZRANGE', key, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page)
-  if #old > 0 then
-    if key == keys.calls then redis.call('HDEL', keys.answers, unpack(old)) end
-    redis.call('ZREM', key, unpack(old))
-  end
-  if #old == page then has_more = 1 end
-end
-return has_more
+local forgotten = math.max(
+  forget_calls(keys, now_ms, page),
+  #forget(keys.ids, now_ms, page),
+  #forget(keys.cancelled, now_ms, page))
+return forgotten == page and 1 or 0

@@ -34,7 +34,11 @@ if token ~= '' then
   end
 end
 
-local duplicates, plain = {}, {}
+local duplicates, plain, has_ids = {}, {}, false
+
+-- Without a reaper nothing else forgets tokens and ids. So a call forgets more of each
+-- than it adds.
+local FORGOTTEN = 4
 
 local function is_duplicate(job)
   if job.is_indexed then
@@ -79,6 +83,7 @@ for i = 0, count - 1 do
     priority = tonumber(ARGV[at + 4]), unique_key = ARGV[at + 5],
     on_duplicate = ARGV[at + 6], is_indexed = ARGV[at + 7] == '1',
   }
+  has_ids = has_ids or job.is_indexed
   local by, existing = is_duplicate(job)
   if by then
     duplicates[#duplicates + 1] = i
@@ -94,5 +99,7 @@ if token ~= '' then
   redis.call('ZADD', keys.calls, now_ms + window_ms, token)
   redis.call('HSET', keys.answers, token,
     cmsgpack.pack({count = count, duplicates = duplicates}))
+  forget_calls(keys, now_ms, FORGOTTEN)
 end
+if has_ids then forget(keys.ids, now_ms, count + FORGOTTEN) end
 return duplicates

@@ -101,6 +101,21 @@ local function behind_equals(set, time_ms)
   return score < time_ms + 1 and score or last
 end
 
+-- Forgets up to `most` members of a sorted set of times whose time has come. Returns
+-- them.
+local function forget(set, now_ms, most)
+  local old = redis.call('ZRANGE', set, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
+  if #old > 0 then redis.call('ZREM', set, unpack(old)) end
+  return old
+end
+
+-- Forgets up to `most` push tokens whose time has come. Returns how many.
+local function forget_calls(keys, now_ms, most)
+  local old = forget(keys.calls, now_ms, most)
+  if #old > 0 then redis.call('HDEL', keys.answers, unpack(old)) end
+  return #old
+end
+
 -- The longest prefix of a UTF-8 text that has at most `most_bytes` bytes and ends with
 -- a whole character.
 local function start_of(text, most_bytes)

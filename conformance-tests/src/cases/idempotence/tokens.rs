@@ -180,6 +180,27 @@ async fn a_token_is_forgotten_after_the_window(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
+case!(pushes_forget_what_need_not_be_known: R4 => ClientIds PushTokens @ redis);
+/// Pushes forget the tokens and ids whose window has passed. So the store does not grow
+/// where no reaper runs.
+async fn pushes_forget_what_need_not_be_known(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mut sizes = Vec::new();
+    for round in 0..4 {
+        for number in 0..20 {
+            let name = format!("{round}-{number}");
+            let job = NewJob::new("job").id(id(&name));
+            actor.push(&[job], Some(&token(&name))).await.expect("taken");
+            let held = actor.take_one().await;
+            actor.finish(&held).await;
+        }
+        sizes.push(store.size().await);
+        store.advance(PAST_WINDOW).await;
+    }
+
+    assert!(sizes[3] < sizes[1] + 20, "the store grows: {sizes:?}");
+}
+
 case!(a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens);
 /// When a call would give its jobs the id of an existing job, no job is lost.
 /// Every job reported as stored is delivered, and no other.
