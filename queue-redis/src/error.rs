@@ -42,6 +42,9 @@ const UNKNOWN_COMMAND: &str = "the server does not know a command that every Red
     has: it is a Redis Sentinel, a proxy, or has renamed it; relq needs a plain server, \
     so name one";
 
+/// The beginning of an error about a setting of this process.
+pub(crate) const MISCONFIGURED: &str = "a setting of this process is wrong";
+
 /// A reply, and what it says about the server that sent it.
 #[derive(Debug)]
 struct Explained {
@@ -114,15 +117,19 @@ fn explained(words: &'static str, source: RedisError) -> BoxError {
     Box::new(Explained { words, source })
 }
 
-/// If another backend owns the queue, the error keeps the text that `owner.rs` made for
-/// it.
+/// If another backend owns the queue, or a setting of this process is wrong, the error
+/// is only the text that was made for it.
 fn refused(at: ErrorContext, error: RedisError) -> Error {
     match error.detail() {
-        Some(why) if error.to_string().starts_with(REFUSED) => {
-            Error::Unusable { at, source: why.into() }
-        }
+        Some(why) if is_own(&error) => Error::Unusable { at, source: why.into() },
         _ => unusable(at, error),
     }
+}
+
+/// Whether relq made the error itself.
+fn is_own(error: &RedisError) -> bool {
+    let text = error.to_string();
+    [REFUSED, MISCONFIGURED].iter().any(|beginning| text.starts_with(beginning))
 }
 
 fn unavailable(at: ErrorContext, error: RedisError) -> Error {

@@ -11,12 +11,13 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisError,
+    aio::MultiplexedConnection,
 };
 use tokio::{sync::Semaphore, task::AbortHandle, time::timeout};
 
 use crate::{
-    RedisConfig,
+    RedisConfig, error,
     progress::{Progress, Watched},
     socket,
 };
@@ -45,11 +46,12 @@ impl Link {
     /// Connects. The connection is driven by the runtime of the caller.
     pub(crate) async fn open(config: &RedisConfig) -> Result<Self, RedisError> {
         let opened = timeout(config.connect_timeout, Self::connect(config)).await;
-        opened.unwrap_or_else(|late| Err(io::Error::from(late).into()))
+        opened.unwrap_or_else(|late| Err(unreached(config, &late.into())))
     }
 
     async fn connect(config: &RedisConfig) -> Result<Self, RedisError> {
-        let socket = socket::connect(config.info.addr()).await?;
+        let socket = socket::connect(config.info.addr()).await;
+        let socket = socket.map_err(|error| unreached(config, &error))?;
         let (stream, progress) = Watched::new(socket);
         // Sending must never wait for buffer space: a future that waited there and was
         // no longer polled would block all other calls.
@@ -108,5 +110,18 @@ impl Link {
         };
         let both = self.progress.within(limit, both).await;
         both.map_err(|silence| io::Error::from(silence).into())
+    }
+}
+
+/// The error of a connection that was not opened, with the server's address. The error
+/// of the system does not name it.
+fn unreached(config: &RedisConfig, error: &io::Error) -> RedisError {
+    let text = format!("{config}: {error}");
+    match error.kind() {
+        // No server was asked: a setting of this process is wrong.
+        io::ErrorKind::InvalidInput => {
+            (ErrorKind::InvalidClientConfig, error::MISCONFIGURED, text).into()
+        }
+        kind => io::Error::new(kind, text).into(),
     }
 }

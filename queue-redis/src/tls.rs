@@ -14,10 +14,10 @@ pub(crate) fn connector() -> io::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     let mut found = rustls_native_certs::load_native_certs();
     if let Some(error) = found.errors.pop() {
-        return Err(io::Error::other(error));
+        return Err(invalid(&error));
     }
     for certificate in found.certs {
-        roots.add(certificate).map_err(io::Error::other)?;
+        roots.add(certificate).map_err(|error| invalid(&error))?;
     }
     let config = ClientConfig::builder_with_provider(cryptography())
         .with_safe_default_protocol_versions()
@@ -25,6 +25,16 @@ pub(crate) fn connector() -> io::Result<TlsConnector> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The certificates of the trusted authorities cannot be used.
+fn invalid(error: &dyn std::error::Error) -> io::Error {
+    let from = match std::env::var_os("SSL_CERT_FILE") {
+        Some(file) => format!("the file {} (SSL_CERT_FILE)", file.display()),
+        None => "the system".to_owned(),
+    };
+    let text = format!("the trusted certificates of {from} cannot be read: {error}");
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 /// The provider that the program installed, or else ring. If two providers are compiled

@@ -22,7 +22,8 @@ fn config(url: &str) -> RedisConfig {
     config.connect_timeout(TIMEOUT).unwrap()
 }
 
-/// R21: when the server refuses connections, the error says that nothing was done.
+/// R21: when the server refuses connections, the error names it and says that nothing
+/// was done.
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable() {
     let error = Conn::open("test", config("redis://127.0.0.1:1")).await.unwrap_err();
@@ -30,6 +31,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
     assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
     assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
+    assert!(error.full_message().contains("127.0.0.1:1"), "{}", error.full_message());
 }
 
 /// R21: no call hangs for ever, and many concurrent calls take no longer to fail than

@@ -21,3 +21,17 @@ fn a_certificate_is_trusted_whose_authority_is_named() {
 
     assert!(complaint.contains("certificate"), "{complaint}");
 }
+
+/// A file of authorities that cannot be read is an error that names the file, and not
+/// an outage of the server.
+#[test]
+fn a_missing_file_of_authorities_is_named() {
+    let store = Store::redis_in_tls(&file("certificate"), &file("key"));
+    let missing = "/no/such/authority.pem";
+
+    let ended = store.relq("push hello").env("SSL_CERT_FILE", missing).run();
+
+    assert_ne!(ended.code, Some(0));
+    assert!(ended.err.contains(missing), "{}", ended.err);
+    assert!(!ended.err.contains("unavailable"), "{}", ended.err);
+}
