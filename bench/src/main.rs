@@ -5,6 +5,7 @@ mod charts;
 mod command;
 mod contender;
 mod growth;
+mod guard;
 mod measure;
 mod meter;
 mod page;
