@@ -4,6 +4,7 @@ mod at_rest;
 mod charts;
 mod command;
 mod contender;
+mod drawn_again;
 mod growth;
 mod guard;
 mod measure;

@@ -64,6 +64,26 @@ fn a_benchmark_that_is_killed_leaves_no_server() {
     eventually("the server has ended", || has_ended(server).then_some(()));
 }
 
+/// The page that is kept in this repository is drawn again without a measurement.
+#[test]
+fn the_charts_of_a_page_are_drawn_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/measurements.md");
+    std::fs::copy(docs, folder.path().join("measurements.md")).unwrap();
+    std::fs::create_dir(folder.path().join("measurements")).unwrap();
+    let drawn = bench(&folder, &["--redraw", "."]).output().unwrap();
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    for name in ["throughput", "hand-over", "waiting", "leased"] {
+        let file = format!("measurements/{name}.svg");
+        let drawn = std::fs::read_to_string(folder.path().join(&file)).unwrap();
+        let kept = std::fs::read_to_string(format!(
+            "{}/../docs/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        ));
+        assert_eq!(drawn, kept.unwrap(), "relq-bench --redraw docs");
+    }
+}
+
 #[test]
 fn a_refused_url_shows_no_password() {
     let line = ["--backend", "zset", "--url", "unix:///run/r.sock?pass=s3cret"];
