@@ -41,11 +41,11 @@ pub enum Location {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Every call that returned Ok: each commit waits for the disk
-    /// (`synchronous=FULL`).
+    /// (`synchronous=FULL`, and `fullfsync` for macOS, whose `fsync` does not wait).
     #[default]
     Full,
     /// Everything but the last commits: only checkpoints wait for the disk
-    /// (`synchronous=NORMAL`). The file is never damaged.
+    /// (`synchronous=NORMAL` and `checkpoint_fullfsync`). The file is never damaged.
     Normal,
 }
 

@@ -90,6 +90,10 @@ fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
             began = Instant::now();
         }
         let left = limit.saturating_sub(began.elapsed());
+    // On macOS `fsync` returns before the data is on the disk. Other systems ignore
+    // these settings.
+    conn.pragma_update(None, "fullfsync", config.durability == Durability::Full)?;
+    conn.pragma_update(None, "checkpoint_fullfsync", true)?;
         let nap = NAP + NAP_GROWTH * tries.unsigned_abs();
         thread::sleep(nap.min(LONGEST_NAP).min(left));
         !left.is_zero()
@@ -173,5 +177,28 @@ impl FileIdentity {
     #[cfg(not(unix))]
     pub(crate) fn of(_: &Path) -> io::Result<Option<Self>> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pragma(conn: &Connection, name: &str) -> i64 {
+        conn.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+    }
+
+    /// R1: on macOS `fsync` does not wait for the disk, and `F_FULLFSYNC` does.
+    #[test]
+    fn a_commit_waits_for_the_disk_on_every_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("queue.db");
+        for (durability, fullfsync) in [(Durability::Full, 1), (Durability::Normal, 0)]
+        {
+            let config = SqliteConfig::file(&file).durability(durability);
+            let conn = open(Some(&file), &config).unwrap();
+            assert_eq!(pragma(&conn, "fullfsync"), fullfsync, "{durability:?}");
+            assert_eq!(pragma(&conn, "checkpoint_fullfsync"), 1, "{durability:?}");
+        }
     }
 }
