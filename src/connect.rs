@@ -8,10 +8,10 @@ macro_rules! on_redis {
         pub(super) fn open(
             url: &str,
             queue: relq_core::QueueName,
-            environment: relq_core::Environment,
+            options: super::Options,
         ) -> super::Opening<'_> {
             Box::pin(async move {
-                let config = config(url)?.environment(environment);
+                let config = config(url)?.environment(options.environment);
                 let queue = $Queue::connect(config, queue).await?;
                 Ok(std::sync::Arc::new(queue) as _)
             })
@@ -78,9 +78,27 @@ enum StoreKind {
     Redis,
 }
 
-type Open = for<'a> fn(&'a str, QueueName, Environment) -> Opening<'a>;
+type Open = for<'a> fn(&'a str, QueueName, Options) -> Opening<'a>;
 type Opening<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
+
+/// How a queue is opened.
+struct Options {
+    environment: Environment,
+    /// A server is never created, so only a file can be missing.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "no file is opened")
+    )]
+    missing_file: MissingFile,
+}
+
+/// What becomes of a file that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MissingFile {
+    Create,
+    Refuse,
+}
 
 #[cfg(feature = "redis")]
 type OwnerOf = fn(
@@ -193,7 +211,43 @@ pub async fn connect_in(
     url: &str,
     queue: &QueueName,
 ) -> Result<Arc<dyn Queue>, ConnectError> {
-    find(url)?(url, queue.clone(), environment).await
+    open(url, queue, Options { environment, missing_file: MissingFile::Create }).await
+}
+
+/// As [`connect`], but does not create a SQLite file that does not exist. For programs
+/// that read: in the wrong folder they would otherwise create an empty file and find
+/// nothing in it.
+///
+/// ```
+/// use relq::{ConnectError, Error, QueueName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let emails = QueueName::new("emails")?;
+/// let missing = relq::connect_existing("sqlite:no-such-file.db", &emails).await;
+/// assert!(matches!(missing, Err(ConnectError::Queue(Error::Unusable { .. }))));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`connect`]. A file that is missing or empty is [`Error::Unusable`].
+///
+/// [`Error::Unusable`]: relq_core::Error::Unusable
+pub async fn connect_existing(
+    url: &str,
+    queue: &QueueName,
+) -> Result<Arc<dyn Queue>, ConnectError> {
+    let environment = Environment::default();
+    open(url, queue, Options { environment, missing_file: MissingFile::Refuse }).await
+}
+
+async fn open(
+    url: &str,
+    queue: &QueueName,
+    options: Options,
+) -> Result<Arc<dyn Queue>, ConnectError> {
+    find(url)?(url, queue.clone(), options).await
 }
 
 /// The server of that URL, and its backend as the owner of the queue.

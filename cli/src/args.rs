@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 URLs:
-  sqlite:PATH                      a file, made when it is not there
+  sqlite:PATH                      a file; push and a waiting worker create it
   sqlite:PATH?synchronous=normal   faster; a power cut may take the last writes
   zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
   zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket

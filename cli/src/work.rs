@@ -24,6 +24,7 @@ use crate::{
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     output::say,
+    store_url,
 };
 use cannot_start::CannotStart;
 use command::JobCommand;
@@ -113,7 +114,7 @@ dashes, or -q. To hand it words of that kind, put them after `--`, at the very e
 impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
-        let queue = target.open().await?;
+        let queue = self.open(target).await?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
         let command = Arc::new(JobCommand {
@@ -144,6 +145,22 @@ impl Args {
             return Err(Failure::Failed(message));
         }
         ended.map(drop).map_err(|error| explain_worker(error, target))
+    }
+
+    /// Opens the queue. A worker may start before the first producer, so it creates a
+    /// store that does not exist. With --until-empty it does not: a store without jobs
+    /// is probably the wrong one.
+    async fn open(&self, target: &Target) -> CommandResult<Arc<dyn Queue>> {
+        if self.until_empty {
+            return target.open_existing().await;
+        }
+        if let Some(file) = store_url::missing_file(&target.store.url()?) {
+            let file = file.display();
+            say(&format!(
+                "relq: {file} does not exist: the worker creates it and waits for jobs"
+            ));
+        }
+        target.open().await
     }
 
     fn credentials(&self) -> Credentials {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use relq_core::{
     Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, RetryAdvice,
 };
-use relq_sqlite::SqliteConfig;
+use relq_sqlite::{MissingFile, SqliteConfig};
 
 use crate::fixture::{Folder, ask, open, raw};
 
@@ -118,8 +118,26 @@ async fn a_file_in_a_missing_folder_is_refused() {
 
     let error = refusal(&folder.path().join("missing").join("queue.db")).await;
 
-    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
-    assert!(error.full_message().contains("missing"), "{}", error.full_message());
+    let missing = folder.path().join("missing");
+    let words = format!("the folder {} does not exist", missing.display());
+    assert_unusable(&error, &words);
+}
+
+/// A program that reads must not leave an empty file in a wrong folder.
+#[tokio::test]
+async fn a_missing_file_is_not_created_by_a_reader() {
+    let folder = Folder::new();
+    let reader = || folder.config().missing_file(MissingFile::Refuse);
+
+    assert_unusable(&open(reader()).await.unwrap_err(), "does not exist");
+    assert_eq!(contents(folder.path()), []);
+
+    fs::write(folder.file(), "").unwrap();
+    assert_unusable(&open(reader()).await.unwrap_err(), "is empty");
+    assert_eq!(contents(folder.path()), [("queue.db".to_owned(), Vec::new())]);
+
+    folder.queue().await.push_one("job".into()).await.unwrap();
+    assert_eq!(open(reader()).await.unwrap().stats().await.unwrap().ready, 1);
 }
 
 /// A call that meets damage reports it, and so does the audit.

@@ -5,6 +5,7 @@
 mod bad_input;
 mod batch;
 mod demo;
+mod missing_store;
 mod operate;
 mod owner;
 mod push;

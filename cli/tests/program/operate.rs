@@ -116,6 +116,7 @@ on_each_store! {
     }
 
     fn a_paused_queue_says_so(store) {
+        store.create();
         assert_eq!(store.relq("pause --json").json(), json!({"paused": true}));
         assert_eq!(store.relq("stats --json").json()["paused"], true);
         assert!(store.relq("stats").ok().starts_with("queue      default (paused)\n"));

@@ -188,7 +188,7 @@ fn a_password_file_that_cannot_be_used_says_so() {
         assert!(error.contains(file) && error.contains(words), "{error}");
     }
     // The file is not read if no password is needed.
-    let sqlite = guarded.store.relq("stats --url sqlite:own.db");
+    let sqlite = guarded.store.relq("push a --url sqlite:own.db");
     sqlite.env("RELQ_PASSWORD_FILE", "missing").ok();
 }
 
