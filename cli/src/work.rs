@@ -2,12 +2,14 @@
 
 mod cannot_start;
 mod command;
+mod forward;
 mod group;
 mod guard;
 mod guards;
 mod payload;
 mod program;
 mod stderr_tail;
+mod whole_lines;
 
 use std::{ffi::OsString, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -27,7 +29,7 @@ use crate::{
     store_url,
 };
 use cannot_start::CannotStart;
-use command::JobCommand;
+use command::{JobCommand, OutputLines};
 pub(crate) use guard::{Args as GuardArgs, run as run_guard};
 use guards::Guards;
 use program::Program;
@@ -35,11 +37,15 @@ use program::Program;
 /// Run a command on each job
 ///
 /// The command receives the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
-/// RELQ_URL, RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its
-/// output goes to the output of relq. When it exits with 0 the job is done. When it
-/// fails, the job is retried later, up to its number of attempts, and the end of the
+/// RELQ_URL, RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment.
+/// When it exits with 0 the job is done. When it fails, the job is retried later, up to its number of attempts, and the end of the
 /// command's standard error is kept as its last error. After the last attempt it
 /// becomes a dead job (`relq dead list`).
+///
+/// The output of the command goes to the output of relq. Several commands run at once,
+/// so their lines are printed whole: a last line without a newline gets one, and a line
+/// of more than 64 KiB is cut into pieces. With --concurrency 1 and without --tag the
+/// output is unchanged.
 ///
 /// A `relq push` in the command uses the store and the queue of its job, also from
 /// another folder. RELQ_URL does not contain the password of the store, unless
@@ -70,6 +76,10 @@ pub(crate) struct Args {
     /// How many commands run at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY)]
     concurrency: NonZeroU32,
+
+    /// Begin each line of output with the id of its job and a tab
+    #[arg(long)]
+    tag: bool,
 
     /// How long a job is held without a heartbeat [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
@@ -107,7 +117,7 @@ const USAGE: &str = "relq work [OPTIONS] --exec <CMD> [ARG]... [OPTIONS] [-- <AR
 const EXEC_HELP: &str = "\
 The words after --exec are the command's, up to the next word that begins with two
 dashes, or -q. To hand it words of that kind, put them after `--`, at the very end:
-  relq work --exec cat --concurrency 8 --until-empty
+  relq work --exec sh -c 'cat; echo' --concurrency 8 --until-empty
   relq work --exec sh -c 'curl -fsS -d @- http://localhost/in' --concurrency 8
   relq work --concurrency 8 --exec grep -- --count -q hello";
 
@@ -121,6 +131,7 @@ impl Args {
             program,
             environment: target.environment(self.credentials())?,
             timeout: self.timeout,
+            output_lines: self.output_lines(),
             cannot_start: cannot_start.clone(),
             guards: Arc::new(Guards::default()),
             shortage: Mutex::default(),
@@ -161,6 +172,14 @@ impl Args {
             ));
         }
         target.open().await
+    }
+
+    fn output_lines(&self) -> OutputLines {
+        match (self.tag, self.concurrency.get()) {
+            (true, _) => OutputLines::Tagged,
+            (false, 1) => OutputLines::Unchanged,
+            (false, _) => OutputLines::Whole,
+        }
     }
 
     fn credentials(&self) -> Credentials {

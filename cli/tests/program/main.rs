@@ -18,6 +18,7 @@ mod work;
 mod work_killed;
 mod work_nested;
 mod work_stopped;
+mod work_output;
 
 /// Makes one test for each store, from a function that takes a store.
 #[macro_export]
