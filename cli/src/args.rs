@@ -48,7 +48,8 @@ Environment:
   RELQ_PASSWORD_FILE    a file that holds the password of a URL without one
   RELQ_LOG              such as info: prints more of what goes on
 
-Exit codes: 0 done, 1 failed, 2 the command line makes no sense.";
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense; of work --until-empty
+also 3 jobs died, 4 jobs are left.";
 
 #[derive(Subcommand, Debug)]
 enum Command {

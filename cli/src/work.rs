@@ -6,6 +6,7 @@ mod forward;
 mod group;
 mod guard;
 mod guards;
+mod outcome;
 mod payload;
 mod program;
 mod stderr_tail;
@@ -32,6 +33,7 @@ use cannot_start::CannotStart;
 use command::{JobCommand, OutputLines};
 pub(crate) use guard::{Args as GuardArgs, run as run_guard};
 use guards::Guards;
+use outcome::DeadBefore;
 use program::Program;
 
 /// Run a command on each job
@@ -89,7 +91,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     timeout: Option<Duration>,
 
-    /// End when no job is ready or leased, and no job becomes due within --max-wait
+    /// End when no job is ready or leased, and no job becomes due within --max-wait; the
+    /// exit code says what became of the jobs
     #[arg(long)]
     until_empty: bool,
 
@@ -119,7 +122,11 @@ The words after --exec are the command's, up to the next word that begins with t
 dashes, or -q. To hand it words of that kind, put them after `--`, at the very end:
   relq work --exec sh -c 'cat; echo' --concurrency 8 --until-empty
   relq work --exec sh -c 'curl -fsS -d @- http://localhost/in' --concurrency 8
-  relq work --concurrency 8 --exec grep -- --count -q hello";
+  relq work --concurrency 8 --exec grep -- --count -q hello
+
+With --until-empty the exit code is 0 when all jobs are done, 3 when jobs died during the
+run, whichever worker buried them, and 4 when jobs are left: they wait for another try or
+for their time, or a signal stopped the worker. Jobs that were dead before do not count.";
 
 impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
@@ -143,9 +150,12 @@ impl Args {
             let command = Arc::clone(&command);
             async move { command.run(job).await }
         };
+        let mut before = None;
         let ended = if self.until_empty {
+            before = Some(DeadBefore::of(&*queue).await?);
             let max_wait = self.max_wait.unwrap_or_default();
-            Box::pin(worker.run_until_empty(queue, max_wait, handler)).await
+            let operator = Arc::clone(&queue) as _;
+            Box::pin(worker.run_until_empty(operator, max_wait, handler)).await
         } else {
             Box::pin(worker.run(handler)).await
         };
@@ -155,7 +165,11 @@ impl Args {
         if let Some(message) = cannot_start.message() {
             return Err(Failure::Failed(message));
         }
-        ended.map(drop).map_err(|error| explain_worker(error, target))
+        let summary = ended.map_err(|error| explain_worker(error, target))?;
+        match before {
+            Some(before) => before.judge(&*queue, summary.dead).await,
+            None => Ok(()),
+        }
     }
 
     /// Opens the queue. A worker may start before the first producer, so it creates a

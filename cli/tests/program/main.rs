@@ -15,10 +15,11 @@ mod shown;
 #[cfg(feature = "tls")]
 mod tls;
 mod work;
+mod work_ended;
 mod work_killed;
 mod work_nested;
-mod work_stopped;
 mod work_output;
+mod work_stopped;
 
 /// Makes one test for each store, from a function that takes a store.
 #[macro_export]
