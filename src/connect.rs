@@ -25,9 +25,9 @@ use std::sync::Arc;
 use relq_core::{Queue, QueueName, environment::Environment};
 
 pub use error::ConnectError;
-use opening::Open;
 #[cfg(feature = "redis")]
 use opening::OwnerOf;
+use opening::{MissingFile, Open, Options};
 use redact::redacted;
 
 /// The Redis backend of a plain `redis://` URL.
@@ -160,7 +160,43 @@ pub async fn connect_in(
     url: &str,
     queue: &QueueName,
 ) -> Result<Arc<dyn Queue>, ConnectError> {
-    find(url)?(url, queue.clone(), environment).await
+    open(url, queue, Options { environment, missing_file: MissingFile::Create }).await
+}
+
+/// As [`connect`], but does not create a SQLite file that does not exist. For programs
+/// that read: in the wrong folder they would otherwise create an empty file and find
+/// nothing in it.
+///
+/// ```
+/// use relq::{ConnectError, Error, QueueName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let emails = QueueName::new("emails")?;
+/// let missing = relq::connect_existing("sqlite:no-such-file.db", &emails).await;
+/// assert!(matches!(missing, Err(ConnectError::Queue(Error::Unusable { .. }))));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`connect`]. A file that is missing or empty is [`Error::Unusable`].
+///
+/// [`Error::Unusable`]: relq_core::Error::Unusable
+pub async fn connect_existing(
+    url: &str,
+    queue: &QueueName,
+) -> Result<Arc<dyn Queue>, ConnectError> {
+    let environment = Environment::default();
+    open(url, queue, Options { environment, missing_file: MissingFile::Refuse }).await
+}
+
+async fn open(
+    url: &str,
+    queue: &QueueName,
+    options: Options,
+) -> Result<Arc<dyn Queue>, ConnectError> {
+    find(url)?(url, queue.clone(), options).await
 }
 
 /// The server of that URL, and its backend as the owner of the queue.

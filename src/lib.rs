@@ -69,7 +69,7 @@ pub mod redis;
 #[doc(inline)]
 pub use relq_core::*;
 
-pub use connect::{ConnectError, backends, connect, connect_in};
+pub use connect::{ConnectError, backends, connect, connect_existing, connect_in};
 
 /// The worker: claims, runs a handler, keeps leases alive, settles, retries.
 pub mod worker {

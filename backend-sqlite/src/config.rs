@@ -37,15 +37,27 @@ pub enum Location {
     Memory,
 }
 
+/// What becomes of a file that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MissingFile {
+    /// It is created, with its tables.
+    #[default]
+    Create,
+    /// Opening fails. An empty file counts as missing, because it has no tables. For
+    /// programs that read: with a wrong path they would otherwise create an empty file
+    /// and find nothing in it.
+    Refuse,
+}
+
 /// Which calls survive a power loss. A killed process loses nothing in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Every call that returned Ok: each commit waits for the disk
-    /// (`synchronous=FULL`).
+    /// (`synchronous=FULL`, and `fullfsync` for macOS, whose `fsync` does not wait).
     #[default]
     Full,
     /// Everything but the last commits: only checkpoints wait for the disk
-    /// (`synchronous=NORMAL`). The file is never damaged.
+    /// (`synchronous=NORMAL` and `checkpoint_fullfsync`). The file is never damaged.
     Normal,
 }
 
@@ -61,6 +73,8 @@ pub enum Durability {
 pub struct SqliteConfig {
     /// Where the jobs are stored; `relq.db` by default.
     pub location: Location,
+    /// What becomes of a file that does not exist; it is created by default.
+    pub missing_file: MissingFile,
     /// Which calls survive a power loss; all by default.
     pub durability: Durability,
     /// How long a call waits while another process writes; 5 s by default.
@@ -88,6 +102,27 @@ impl SqliteConfig {
     /// Jobs in memory.
     pub fn memory() -> Self {
         Self::at(Location::Memory)
+    }
+
+    /// Sets what becomes of a file that does not exist.
+    ///
+    /// ```
+    /// use relq_sqlite::{MissingFile, SqliteConfig, SqliteQueue};
+    /// use relq_core::{Error, QueueName};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = SqliteConfig::file("no-such-file.db");
+    /// let config = config.missing_file(MissingFile::Refuse);
+    /// let opened = SqliteQueue::open(config, QueueName::new("emails")?).await;
+    /// assert!(matches!(opened, Err(Error::Unusable { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn missing_file(mut self, missing_file: MissingFile) -> Self {
+        self.missing_file = missing_file;
+        self
     }
 
     /// Sets which calls survive a power loss.
@@ -121,6 +156,7 @@ impl SqliteConfig {
     fn at(location: Location) -> Self {
         Self {
             location,
+            missing_file: MissingFile::default(),
             durability: Durability::default(),
             busy_timeout: DEFAULT_BUSY_TIMEOUT,
             poll_interval: DEFAULT_POLL_INTERVAL,

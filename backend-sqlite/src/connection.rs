@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
-use crate::config::{Durability, Location, SqliteConfig};
+use crate::config::{Durability, Location, MissingFile, SqliteConfig};
 use crate::failure::Failure;
 use crate::schema;
 
@@ -35,10 +35,22 @@ pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
         let words = format!("{} is a folder; name a file in it", path.display());
         return Err(Failure::unusable(words));
     }
-    canonical(path).map(Some).map_err(|error| {
-        let words = format!("{} cannot be reached: {error}", path.display());
-        Failure::denied(words)
-    })
+    canonical(path).map(Some).map_err(|error| unreachable_path(path, &error))
+}
+
+/// Names the folder that does not exist, if that is the reason.
+fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = path.display();
+    match whole.parent() {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = folder.display();
+            Failure::unusable(format!(
+                "{path} cannot be reached: the folder {folder} does not exist; create it"
+            ))
+        }
+        _ => Failure::denied(format!("{path} cannot be reached: {error}")),
+    }
 }
 
 /// Opens the file that [`resolve`] found, or a database in memory.
@@ -53,9 +65,11 @@ pub(crate) fn open(
         return Ok(conn);
     };
     schema::check_owner(file)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    match config.missing_file {
+        MissingFile::Create => flags |= OpenFlags::SQLITE_OPEN_CREATE,
+        MissingFile::Refuse => refuse_missing(file)?,
+    }
     let mut conn = Connection::open_with_flags(file, flags)?;
     set_up(&mut conn, config)?;
     refuse_read_only(&conn, file)?;
@@ -76,6 +90,10 @@ fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
         Durability::Normal => "NORMAL",
     };
     conn.pragma_update(None, "synchronous", synchronous)?;
+    // On macOS `fsync` returns before the data is on the disk. Other systems ignore
+    // these settings.
+    conn.pragma_update(None, "fullfsync", config.durability == Durability::Full)?;
+    conn.pragma_update(None, "checkpoint_fullfsync", true)?;
     conn.pragma_update(None, "cache_size", CACHE_KIB)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(())
@@ -94,6 +112,22 @@ fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
         thread::sleep(nap.min(LONGEST_NAP).min(left));
         !left.is_zero()
     }
+}
+
+fn refuse_missing(file: &Path) -> Result<(), Failure> {
+    let found = fs::metadata(file);
+    let what = match &found {
+        Ok(found) if found.len() > 0 => return Ok(()),
+        Ok(_) => "is empty",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist",
+        // Opening the file reports this error.
+        Err(_) => return Ok(()),
+    };
+    let file = file.display();
+    Err(Failure::unusable(format!(
+        "{file} {what}, and this call does not create it; go to the folder of the queue, \
+         or push a job first",
+    )))
 }
 
 fn refuse_read_only(conn: &Connection, file: &Path) -> Result<(), Failure> {
@@ -173,5 +207,28 @@ impl FileIdentity {
     #[cfg(not(unix))]
     pub(crate) fn of(_: &Path) -> io::Result<Option<Self>> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pragma(conn: &Connection, name: &str) -> i64 {
+        conn.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+    }
+
+    /// R1: on macOS `fsync` does not wait for the disk, and `F_FULLFSYNC` does.
+    #[test]
+    fn a_commit_waits_for_the_disk_on_every_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("queue.db");
+        for (durability, fullfsync) in [(Durability::Full, 1), (Durability::Normal, 0)]
+        {
+            let config = SqliteConfig::file(&file).durability(durability);
+            let conn = open(Some(&file), &config).unwrap();
+            assert_eq!(pragma(&conn, "fullfsync"), fullfsync, "{durability:?}");
+            assert_eq!(pragma(&conn, "checkpoint_fullfsync"), 1, "{durability:?}");
+        }
     }
 }

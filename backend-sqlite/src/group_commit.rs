@@ -25,6 +25,7 @@ use rusqlite::Connection;
 
 use crate::call::Pending;
 use crate::failure::Failure;
+use crate::schema;
 use crate::steps::Steps;
 use crate::store::Store;
 use crate::wake::Notifier;
@@ -97,7 +98,8 @@ impl GroupCommit {
     fn look(&self, call: &mut dyn Pending) -> Result<bool, Failure> {
         self.execute("BEGIN")?;
         let wakes = Cell::new(false);
-        let looked = call.look(&self.store(&wakes));
+        let looked = schema::check_version(&self.conn)
+            .and_then(|()| call.look(&self.store(&wakes)));
         self.end_quietly("COMMIT");
         looked
     }
@@ -125,6 +127,10 @@ impl GroupCommit {
 
     fn transact(&self, members: &mut [Member]) -> Result<(), Undone> {
         self.execute("BEGIN IMMEDIATE").map_err(Undone::NotBegun)?;
+        schema::check_version(&self.conn).map_err(|failure| {
+            self.end_quietly("ROLLBACK");
+            Undone::NotBegun(failure)
+        })?;
         let wakes = Cell::new(false);
         let store = self.store(&wakes);
         for member in &mut *members {

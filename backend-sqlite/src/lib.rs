@@ -29,7 +29,7 @@ mod steps;
 mod store;
 mod wake;
 
-pub use config::{Durability, Location, SqliteConfig};
+pub use config::{Durability, Location, MissingFile, SqliteConfig};
 pub use queue::SqliteQueue;
 
 /// Internals that tests with killed processes need. Not part of the API.

@@ -112,6 +112,25 @@ fn migrate(
     steps.step("COMMIT", || transaction.commit()).map_err(Failure::of_commit)
 }
 
+/// Refuses a file that another relq has migrated while it was open here. The statements
+/// of this program were written for the older tables.
+///
+/// The call belongs into each transaction: the version is in the first page of the
+/// file, which the transaction has read already.
+pub(crate) fn check_version(conn: &Connection) -> Result<(), Failure> {
+    let found: i64 =
+        conn.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
+    let known = VERSIONS.len();
+    if usize::try_from(found) == Ok(known) {
+        return Ok(());
+    }
+    Err(Failure::unusable(format!(
+        "another relq changed the file to schema version {found} while it was open, and \
+         this program knows version {known}; restart it with the relq that changed the \
+         file",
+    )))
+}
+
 /// The version that the file has; zero for a new one.
 fn version(conn: &Connection, versions: &[&str]) -> Result<usize, Failure> {
     let version: i64 =

@@ -1,4 +1,8 @@
 //! The charts of the page, as SVG.
+//!
+//! Values differ by more than a factor of ten, so their axis is logarithmic. A
+//! logarithmic axis has no zero, so a value is a dot: the length of a bar would mean
+//! nothing. The legend has a column of its own, where it covers no value.
 
 use std::{error::Error, ops::Range, path::Path};
 
@@ -18,8 +22,15 @@ use crate::{
 };
 
 type Drawn = Result<(), Box<dyn Error>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-const SIZE: (u32, u32) = (880, 420);
+const SIZE: (u32, u32) = (1000, 420);
+
+/// The width of the column that holds the legend.
+const LEGEND_WIDTH: u32 = 140;
+
+/// The radius of a dot.
+const DOT: i32 = 4;
 
 /// Colours that people with colour blindness can distinguish (Okabe and Ito, 2008).
 const COLOURS: [RGBColor; 7] = [
@@ -32,7 +43,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
 ];
 
-/// One row of bars for each of these workloads.
+/// One group of dots for each of these workloads.
 const RATED: [Workload; 6] = [
     Workload::PushOne,
     Workload::PushTasks,
@@ -42,8 +53,8 @@ const RATED: [Workload; 6] = [
     Workload::DrainBatches,
 ];
 
-/// Bars side by side: a value for each name, for each of several groups.
-struct Bars<'a> {
+/// Dots side by side: a value for each name, for each of several groups.
+struct Dots<'a> {
     title: &'a str,
     unit: &'a str,
     groups: Vec<String>,
@@ -63,7 +74,7 @@ pub(crate) fn throughput(results: &Results, file: &Path) -> Drawn {
     };
     let group =
         |workload: Workload| format!("{} {}", workload.name(), workload.words());
-    Bars {
+    Dots {
         title: "Jobs a second, by pattern",
         unit: "jobs a second",
         groups: RATED.map(group).into(),
@@ -84,7 +95,7 @@ pub(crate) fn hand_over(results: &Results, file: &Path) -> Drawn {
     let figures = |name: &String| find(results, durability, Workload::HandOver, name);
     let p50 = names.iter().map(|name| figures(name)?.p50_us).collect();
     let p99 = names.iter().map(|name| figures(name)?.p99_us).collect();
-    Bars {
+    Dots {
         title: "From push to handler, idle worker",
         unit: "microseconds",
         groups: vec!["half are sooner (p50)".into(), "99 of 100 are (p99)".into()],
@@ -118,17 +129,18 @@ pub(crate) fn find<'a>(
     })
 }
 
-impl Bars<'_> {
+impl Dots<'_> {
     fn draw(&self, file: &Path) -> Drawn {
         let area = SVGBackend::new(file, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
+        let (left, right) = split(&area);
         let range = around(self.values.iter().flatten().flatten().copied());
-        let mut chart = ChartBuilder::on(&area)
+        let mut chart = ChartBuilder::on(&left)
             .caption(self.title, ("sans-serif", 20))
             .margin(14)
             .x_label_area_size(34)
             .y_label_area_size(70)
-            .build_cartesian_2d(Groups(&self.groups), range.clone().log_scale())?;
+            .build_cartesian_2d(Groups(&self.groups), range.log_scale())?;
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -137,43 +149,47 @@ impl Bars<'_> {
             .y_label_formatter(&|value| crate::text::short(*value))
             .x_labels(self.groups.len())
             .draw()?;
-        for (at, name) in self.names.iter().enumerate() {
-            let colour = COLOURS[at % COLOURS.len()];
-            let bars = self.bars_of(at, range.start);
-            chart
-                .draw_series(
-                    bars.map(|corners| Rectangle::new(corners, colour.filled())),
-                )?
-                .label(name)
-                .legend(move |(x, y)| {
-                    Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled())
-                });
+        for (at, colour) in (0..self.names.len()).zip(COLOURS.into_iter().cycle()) {
+            let dots = self.values_of(at);
+            chart.draw_series(dots.map(|at| Circle::new(at, DOT, colour.filled())))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .draw()?;
+        let names = self.names.iter().map(String::as_str);
+        legend(&right, names.zip(COLOURS.into_iter().cycle()))?;
         area.present()?;
         Ok(())
     }
 
-    /// The bars of one name, each a part of its group's width.
-    fn bars_of(
-        &self,
-        name: usize,
-        floor: f64,
-    ) -> impl Iterator<Item = [(f64, f64); 2]> + '_ {
-        const FILLED: f64 = 0.84;
-        let places = (0u32..).zip(&self.names);
-        let place = places.map(|(place, _)| f64::from(place)).nth(name).unwrap_or(0.0);
+    /// The dots of one name, each at its place in the width of its group.
+    fn values_of(&self, name: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+        const FILLED: f64 = 0.7;
         let width = FILLED / count(self.names.len() as u64);
+        let place = (1.0 - FILLED) / 2.0 + width * (count(name as u64) + 0.5);
         (0u32..).zip(&self.values).filter_map(move |(group, values)| {
             let value = values.get(name).copied().flatten()?;
-            let left = f64::from(group) + (1.0 - FILLED) / 2.0 + place * width;
-            Some([(left, floor), (left + width, value)])
+            Some((f64::from(group) + place, value))
         })
     }
+}
+
+/// The part for the chart, and the column for its legend.
+fn split<'a>(area: &Area<'a>) -> (Area<'a>, Area<'a>) {
+    area.split_horizontally(SIZE.0 - LEGEND_WIDTH)
+}
+
+/// The names of the colours, one below the other.
+fn legend<'a>(
+    area: &Area<'_>,
+    names: impl Iterator<Item = (&'a str, RGBColor)>,
+) -> Drawn {
+    const TOP: i32 = 60;
+    const LINE: i32 = 22;
+    for ((name, colour), y) in names.zip((TOP..).step_by(LINE.unsigned_abs() as usize))
+    {
+        area.draw(&Circle::new((8, y), DOT, colour.filled()))?;
+        let style = ("sans-serif", 14).into_font();
+        area.draw(&Text::new(name.to_owned(), (20, y - 7), style))?;
+    }
+    Ok(())
 }
 
 /// An axis with a section of length 1 for each group, with its name in the middle.
@@ -220,16 +236,13 @@ pub(crate) fn growth(results: &Results, many: Many, file: &Path) -> Drawn {
     Ok(())
 }
 
-fn draw_growth(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    points: &[&Growth],
-    many: Many,
-) -> Drawn {
+fn draw_growth(area: &Area<'_>, points: &[&Growth], many: Many) -> Drawn {
     area.fill(&WHITE)?;
+    let (left, right) = split(area);
     let (title, axis) = words(many);
     let width = around(points.iter().map(|growth| count(growth.jobs)));
     let height = around(points.iter().map(|growth| growth.us_per_job));
-    let mut chart = ChartBuilder::on(area)
+    let mut chart = ChartBuilder::on(&left)
         .caption(title, ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(40)
@@ -243,26 +256,15 @@ fn draw_growth(
         .x_label_formatter(&|value| crate::text::short(*value))
         .y_label_formatter(&|value| crate::text::short(*value))
         .draw()?;
-    for (at, (name, line)) in lines(points).into_iter().enumerate() {
-        let colour = COLOURS[(at + 1) % COLOURS.len()];
-        chart
-            .draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?
-            .label(name)
-            .legend(move |at| sample_of(colour, at));
-        let dots = line.into_iter().map(|at| Circle::new(at, 3, colour.filled()));
+    // The first colour is that of the bare store, which has no line here.
+    let colours = || COLOURS.into_iter().cycle().skip(1);
+    let lines = lines(points);
+    for ((_, line), colour) in lines.iter().zip(colours()) {
+        chart.draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?;
+        let dots = line.iter().map(|at| Circle::new(*at, DOT, colour.filled()));
         chart.draw_series(dots)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .draw()?;
-    Ok(())
-}
-
-/// A short line of that colour, for the legend.
-fn sample_of(colour: RGBColor, (x, y): (i32, i32)) -> PathElement<(i32, i32)> {
-    PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2))
+    legend(&right, lines.iter().map(|(name, _)| *name).zip(colours()))
 }
 
 /// The title of the chart, and the label of its horizontal axis.
@@ -286,10 +288,89 @@ fn lines<'a>(points: &[&'a Growth]) -> Vec<(&'a str, Vec<(f64, f64)>)> {
     lines
 }
 
-/// The range from below the smallest to above the largest value, for a logarithmic
-/// axis.
+/// A range around the values, for a logarithmic axis: from the largest of 1, 2, 5, 10,
+/// 20, 50 … below them to the smallest above them.
 fn around(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let least = values.clone().reduce(f64::min).unwrap_or(1.0).max(1e-3);
     let largest = values.reduce(f64::max).unwrap_or(10.0).max(least * 2.0);
-    10f64.powf(least.log10().floor())..largest * 1.6
+    let steps =
+        || (-3..=12).flat_map(|ten| [1.0, 2.0, 5.0].map(|of| of * 10f64.powi(ten)));
+    let from = steps().take_while(|step| *step <= least * 0.95).last();
+    let to = steps().find(|step| *step >= largest * 1.05);
+    from.unwrap_or(least)..to.unwrap_or(largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Figures;
+
+    /// The coordinates of an attribute of all circles.
+    fn of_circles(svg: &str, attribute: &str) -> Vec<i32> {
+        let circles = svg.lines().filter(|line| line.starts_with("<circle"));
+        let value = |line: &str| {
+            let rest = line.split_once(&format!("{attribute}=\""))?.1;
+            rest.split_once('"')?.0.parse().ok()
+        };
+        circles.map(|line| value(line).unwrap()).collect()
+    }
+
+    fn results(names: &[&str]) -> Results {
+        let figures = names.iter().flat_map(|name| {
+            RATED.iter().chain([&Workload::HandOver]).map(|workload| Figures {
+                backend: (*name).to_owned(),
+                workload: workload.name().to_owned(),
+                durability: "memory only".to_owned(),
+                jobs_per_s: Some(900_000.0),
+                p50_us: Some(300.0),
+                p99_us: Some(900.0),
+                ..Figures::default()
+            })
+        });
+        let growth = names.iter().flat_map(|name| {
+            [(10, 200.0), (1_000, 900.0)].map(|(jobs, us_per_job)| Growth {
+                backend: (*name).to_owned(),
+                many: Many::Waiting,
+                jobs,
+                us_per_job,
+                commands_per_job: None,
+                redis_cpu_us_per_job: None,
+            })
+        });
+        let (figures, growth) = (figures.collect(), growth.collect());
+        Results { figures, growth, ..Results::default() }
+    }
+
+    /// All values are left of the legend, and no value is a bar.
+    #[test]
+    fn the_legend_covers_no_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["raw Redis", "circular", "processing-list", "zset"];
+        let results = results(&names);
+        let file = |name: &str| folder.path().join(name);
+        throughput(&results, &file("rates.svg")).unwrap();
+        hand_over(&results, &file("times.svg")).unwrap();
+        growth(&results, Many::Waiting, &file("growth.svg")).unwrap();
+        for (name, values) in [("rates.svg", 24), ("times.svg", 8), ("growth.svg", 8)] {
+            let svg = std::fs::read_to_string(file(name)).unwrap();
+            let legend = i32::try_from(SIZE.0 - LEGEND_WIDTH).unwrap();
+            let (of_legend, of_values): (Vec<_>, Vec<_>) =
+                of_circles(&svg, "cx").into_iter().partition(|x| *x >= legend);
+            assert_eq!((of_legend.len(), of_values.len()), (names.len(), values));
+            assert_eq!(svg.matches("<rect").count(), 1, "only the background: {name}");
+        }
+    }
+
+    #[test]
+    fn an_axis_ends_near_its_values() {
+        for (values, range) in [
+            ([5_600.0, 896_000.0], 5_000.0..1_000_000.0),
+            ([277.0, 1_678.0], 200.0..2_000.0),
+            ([195.0, 729.0], 100.0..1_000.0),
+        ] {
+            let found = around(values.into_iter());
+            assert!((found.start - range.start).abs() < 1e-6, "{found:?}");
+            assert!((found.end - range.end).abs() < 1e-3, "{found:?}");
+        }
+    }
 }

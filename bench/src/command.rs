@@ -1,6 +1,10 @@
 //! The command line, and the measurements that it selects.
 
-use std::{num::NonZeroU64, path::PathBuf};
+use std::{
+    io,
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+};
 
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -60,6 +64,11 @@ pub(crate) struct Bench {
     /// Write measurements.md and its charts into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// Measure nothing: draw the charts of this folder again, from the figures in its
+    /// measurements.md
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    redraw: Option<PathBuf>,
 }
 
 impl Bench {
@@ -70,6 +79,9 @@ impl Bench {
 
     /// Measures and prints.
     pub(crate) fn run(self) -> CommandResult {
+        if let Some(folder) = &self.redraw {
+            return redraw(folder);
+        }
         let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
         let runtime = Runtime::new().map_err(cannot)?;
         let outcome = runtime.block_on(Box::pin(self.compare()));
@@ -125,10 +137,7 @@ impl Bench {
         out.flush()?;
         if let Some(folder) = &self.out {
             let written = page::write(folder, results, &self.command_line());
-            written.map_err(|error| {
-                let folder = folder.display();
-                Failure::Failed(format!("cannot write to {folder}: {error}"))
-            })?;
+            written.map_err(|error| cannot_write(folder, &error))?;
             say(&format!("written: {}", folder.join(page::FILE).display()));
         }
         if results.is_exact() {
@@ -155,6 +164,17 @@ impl Bench {
         }
         words.join(" ")
     }
+}
+
+fn redraw(folder: &Path) -> CommandResult {
+    page::redraw(folder).map_err(|error| cannot_write(folder, &error))?;
+    say(&format!("drawn: the charts of {}", folder.join(page::FILE).display()));
+    Ok(())
+}
+
+fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
+    let folder = folder.display();
+    Failure::Failed(format!("cannot write to {folder}: {error}"))
 }
 
 async fn measure(

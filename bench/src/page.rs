@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, fs, io, path::Path};
 
 use crate::{
-    charts,
+    charts, drawn_again,
     growth::{Growth, Many},
     results::Results,
     sample::Figures,
@@ -24,14 +24,25 @@ const KEEP: &str = "<!-- what follows is written by hand and kept -->";
 pub(crate) fn write(folder: &Path, results: &Results, command: &str) -> io::Result<()> {
     let charts = folder.join(CHARTS);
     fs::create_dir_all(&charts)?;
-    draw(&charts, results)?;
     let file = folder.join(FILE);
     let kept = match fs::read_to_string(&file) {
         Ok(old) => old.split_once(KEEP).map(|(_, kept)| kept.to_owned()),
         Err(_) => None,
     };
     let page = page(results, command);
+    // The charts show the figures of the page, so that they can be drawn again from it.
+    draw(&charts, &drawn_again::results(&page))?;
     fs::write(file, format!("{page}{KEEP}{}", kept.unwrap_or_else(|| "\n".to_owned())))
+}
+
+/// Draws the charts again from the figures of the page in `folder`.
+pub(crate) fn redraw(folder: &Path) -> io::Result<()> {
+    let page = fs::read_to_string(folder.join(FILE))?;
+    let results = drawn_again::results(&page);
+    if results.figures.is_empty() {
+        return Err(io::Error::other(format!("{FILE} has no table of figures")));
+    }
+    draw(&folder.join(CHARTS), &results)
 }
 
 fn draw(folder: &Path, results: &Results) -> io::Result<()> {

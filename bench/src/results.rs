@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The figures of one run of the benchmark.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Results {
     pub(crate) repetitions: usize,
     pub(crate) payload: usize,

@@ -43,7 +43,7 @@ impl Sample {
 }
 
 /// One line of the tables: the medians of all repetitions.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Figures {
     pub(crate) backend: String,
     pub(crate) workload: String,

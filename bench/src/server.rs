@@ -3,7 +3,7 @@
 use std::{
     net::TcpListener,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, ExitStatus},
     time::{Duration, Instant},
 };
 
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     failure::{CommandResult, Failure},
+    guard::{GuardedProcess, is_not_found},
     meter::failed,
 };
 
@@ -47,13 +48,14 @@ pub(crate) struct Server {
     base: String,
     database: u32,
     /// The private server, which ends when this value is dropped.
-    _private: Option<Private>,
+    private: Option<Private>,
 }
 
-/// A private server, which ends when this value is dropped.
+/// A private server, which ends when this value is dropped, or when this process is
+/// killed.
 #[derive(Debug)]
 struct Private {
-    child: Child,
+    process: GuardedProcess,
     /// The folder of the server's log, which is removed with this value.
     _folder: TempDir,
 }
@@ -61,8 +63,7 @@ struct Private {
 impl Drop for Private {
     fn drop(&mut self) {
         // The server may have ended already, and its data is not needed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.process.kill();
     }
 }
 
@@ -84,7 +85,7 @@ impl Server {
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let database = if path.is_empty() { Ok(0) } else { path.parse() }
             .map_err(|_| unusable())?;
-        Ok(Self { base: format!("{scheme}://{host}"), database, _private: None })
+        Ok(Self { base: format!("{scheme}://{host}"), database, private: None })
     }
 
     /// A private server on a free port.
@@ -93,11 +94,11 @@ impl Server {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
         })?;
         let port = free_port()?;
-        let child = spawn(port, durability, folder.path())?;
-        let server = Self {
+        let process = spawn(port, durability, folder.path())?;
+        let mut server = Self {
             base: format!("redis://127.0.0.1:{port}"),
             database: 0,
-            _private: Some(Private { child, _folder: folder }),
+            private: Some(Private { process, _folder: folder }),
         };
         server.wait_until_up().await?;
         Ok(server)
@@ -168,14 +169,14 @@ impl Server {
         else {
             return Ok(None);
         };
-        let other = Self { base: self.base.clone(), database: last, _private: None };
+        let other = Self { base: self.base.clone(), database: last, private: None };
         let size: Result<u64, _> = redis::cmd("DBSIZE")
             .query_async(&mut Box::pin(other.connect()).await?)
             .await;
         Ok(size.ok().filter(|size| *size == 0).map(|_| last))
     }
 
-    async fn wait_until_up(&self) -> CommandResult {
+    async fn wait_until_up(&mut self) -> CommandResult {
         let began = Instant::now();
         loop {
             match self.connect().await {
@@ -183,6 +184,16 @@ impl Server {
                 Err(error) if began.elapsed() > START_LIMIT => return Err(error),
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
+            self.check()?;
+        }
+    }
+
+    /// Fails if the private server has ended.
+    fn check(&mut self) -> CommandResult {
+        let Some(private) = &mut self.private else { return Ok(()) };
+        match private.process.try_wait() {
+            Ok(Some(status)) => Err(ended_at_once(status)),
+            Ok(None) | Err(_) => Ok(()),
         }
     }
 }
@@ -195,21 +206,30 @@ fn free_port() -> CommandResult<u16> {
     })
 }
 
-fn spawn(port: u16, durability: Durability, folder: &Path) -> CommandResult<Child> {
-    Command::new("redis-server")
+fn spawn(
+    port: u16,
+    durability: Durability,
+    folder: &Path,
+) -> CommandResult<GuardedProcess> {
+    let mut server = Command::new("redis-server");
+    server
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(durability.settings())
         .arg("--dir")
-        .arg(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| {
-            Failure::Failed(format!(
-                "redis-server cannot be started: {error}; install it, or name a \
-                 server with --url"
-            ))
-        })
+        .arg(folder);
+    GuardedProcess::start(&server, folder).map_err(|error| {
+        Failure::Failed(format!("redis-server cannot be started: {error}"))
+    })
+}
+
+fn ended_at_once(status: ExitStatus) -> Failure {
+    let why = match is_not_found(status) {
+        true => "it is not installed".to_owned(),
+        false => format!("it ended at once ({status})"),
+    };
+    Failure::Failed(format!(
+        "redis-server cannot be started: {why}; install it, or name a server with --url"
+    ))
 }
 
 #[cfg(test)]

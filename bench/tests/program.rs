@@ -51,6 +51,39 @@ fn a_benchmark_that_is_stopped_leaves_no_server() {
     eventually("the server has ended", || test_kill_process(server).err());
 }
 
+/// A benchmark that is killed cannot end its server, so a guard does.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_benchmark_that_is_killed_leaves_no_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = ["--backend", "zset", "--jobs", "100000000"];
+    let mut running = bench(&folder, &line).spawn().unwrap();
+    let server = eventually("its server runs", || child_of(&running));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    eventually("the server has ended", || has_ended(server).then_some(()));
+}
+
+/// The page that is kept in this repository is drawn again without a measurement.
+#[test]
+fn the_charts_of_a_page_are_drawn_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/measurements.md");
+    std::fs::copy(docs, folder.path().join("measurements.md")).unwrap();
+    std::fs::create_dir(folder.path().join("measurements")).unwrap();
+    let drawn = bench(&folder, &["--redraw", "."]).output().unwrap();
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    for name in ["throughput", "hand-over", "waiting", "leased"] {
+        let file = format!("measurements/{name}.svg");
+        let drawn = std::fs::read_to_string(folder.path().join(&file)).unwrap();
+        let kept = std::fs::read_to_string(format!(
+            "{}/../docs/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        ));
+        assert_eq!(drawn, kept.unwrap(), "relq-bench --redraw docs");
+    }
+}
+
 #[test]
 fn a_refused_url_shows_no_password() {
     let line = ["--backend", "zset", "--url", "unix:///run/r.sock?pass=s3cret"];
@@ -80,7 +113,16 @@ fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A process that this one has started.
+/// Whether the process has ended. Its parent may be too late to ask for its status.
+#[cfg(target_os = "linux")]
+fn has_ended(process: Pid) -> bool {
+    let id = process.as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+    status.is_err() || status.is_ok_and(|status| status.contains("State:\tZ"))
+}
+
+/// The server that this process has started.
+#[cfg(target_os = "linux")]
 fn child_of(parent: &Child) -> Option<Pid> {
     let line = format!("PPid:\t{}\n", parent.id());
     let mut ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -88,7 +130,9 @@ fn child_of(parent: &Child) -> Option<Pid> {
     });
     let id = ids.find(|id: &i32| {
         let status = std::fs::read_to_string(format!("/proc/{id}/status"));
-        status.is_ok_and(|status| status.contains(&line))
+        status.is_ok_and(|status| {
+            status.contains(&line) && status.starts_with("Name:\tredis-server\n")
+        })
     });
     id.and_then(Pid::from_raw)
 }

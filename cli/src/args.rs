@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 URLs:
-  sqlite:PATH                      a file, made when it is not there
+  sqlite:PATH                      a file; push and a waiting worker create it
   sqlite:PATH?synchronous=normal   faster; a power cut may take the last writes
   zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
   zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
@@ -45,7 +45,8 @@ Environment:
   RELQ_PASSWORD_FILE    a file that holds the password of a URL without one
   RELQ_LOG              such as info: prints more of what goes on
 
-Exit codes: 0 done, 1 failed, 2 the command line makes no sense.";
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense; of work --until-empty
+also 3 jobs died, 4 jobs are left.";
 
 #[derive(Subcommand, Debug)]
 enum Command {

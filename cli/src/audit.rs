@@ -23,7 +23,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let Audit { jobs, problems } = target.open().await?.audit().await?;
+        let Audit { jobs, problems } = target.open_existing().await?.audit().await?;
         let report = Report { jobs, problems };
         self.format.show(&report)?;
         if report.problems.is_empty() { Ok(()) } else { Err(Failure::Reported) }

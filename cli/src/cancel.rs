@@ -35,7 +35,7 @@ struct Answer<'a> {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let mut states = Vec::with_capacity(self.ids.len());
         for id in &self.ids {
             states.push(match queue.cancel(id).await? {

@@ -37,7 +37,7 @@ impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         match self.action {
             Action::List(listing) => {
-                let queue = target.open().await?;
+                let queue = target.open_existing().await?;
                 listing.print(&*queue, JobState::Dead).await
             }
             Action::Redrive(selection) => selection.redrive(target).await,
@@ -65,14 +65,14 @@ struct DeadArgs {
 impl DeadArgs {
     async fn redrive(self, target: &Target) -> CommandResult {
         let which = self.which()?;
-        let done = target.open().await?.redrive(&which).await?;
+        let done = target.open_existing().await?.redrive(&which).await?;
         self.format.show(&RedriveReport::new(done))?;
         self.complain_of_missing(done.moved + done.duplicates)
     }
 
     async fn purge(self, target: &Target) -> CommandResult {
         let which = self.which()?;
-        let purged = target.open().await?.purge_dead(&which).await?;
+        let purged = target.open_existing().await?.purge_dead(&which).await?;
         self.format.show(&PurgeReport { purged })?;
         self.complain_of_missing(purged)
     }

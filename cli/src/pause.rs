@@ -22,14 +22,14 @@ pub(crate) struct ResumeArgs {
 
 impl PauseArgs {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        target.open().await?.pause().await?;
+        target.open_existing().await?.pause().await?;
         self.format.show(&Report { paused: true })
     }
 }
 
 impl ResumeArgs {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        target.open().await?.resume().await?;
+        target.open_existing().await?.resume().await?;
         self.format.show(&Report { paused: false })
     }
 }

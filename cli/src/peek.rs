@@ -42,7 +42,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         self.listing.print(&*queue, self.state.into()).await
     }
 }

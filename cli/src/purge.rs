@@ -29,7 +29,7 @@ impl Args {
                 "purge removes every job of the queue {queue} for good: add --yes"
             )));
         }
-        let purged = target.open().await?.purge().await?;
+        let purged = target.open_existing().await?.purge().await?;
         self.format.show(&Report { purged })
     }
 }

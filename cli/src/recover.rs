@@ -20,7 +20,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let mut report = Report::default();
         loop {
             let page = queue.recover(PAGE).await?;

@@ -16,7 +16,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let stats = target.open().await?.stats().await?;
+        let stats = target.open_existing().await?.stats().await?;
         self.format.show(&Report::new(target.queue.as_str(), &stats))
     }
 }

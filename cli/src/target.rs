@@ -38,9 +38,15 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Opens the queue.
+    /// Opens the queue. Creates a SQLite file that does not exist.
     pub(crate) async fn open(&self) -> CommandResult<Arc<dyn Queue>> {
         Ok(relq::connect(&self.store.url()?, &self.queue).await?)
+    }
+
+    /// Opens the queue in a store that must exist. In the wrong folder a command that
+    /// reads would otherwise create an empty file and report zeros.
+    pub(crate) async fn open_existing(&self) -> CommandResult<Arc<dyn Queue>> {
+        Ok(relq::connect_existing(&self.store.url()?, &self.queue).await?)
     }
 
     /// The environment of a worker's command, so that a relq call inside it uses this

@@ -2,12 +2,15 @@
 
 mod cannot_start;
 mod command;
+mod forward;
 mod group;
 mod guard;
 mod guards;
+mod outcome;
 mod payload;
 mod program;
 mod stderr_tail;
+mod whole_lines;
 
 use std::{ffi::OsString, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -23,23 +26,29 @@ use crate::{
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     message::say,
+    output, store_url,
     target::{Credentials, Target},
     values::positive_duration,
 };
 use cannot_start::CannotStart;
-use command::JobCommand;
+use command::{JobCommand, OutputLines};
 pub(crate) use guard::{Args as GuardArgs, run as run_guard};
 use guards::Guards;
+use outcome::DeadBefore;
 use program::Program;
 
 /// Run a command on each job
 ///
 /// The command receives the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
-/// RELQ_URL, RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment; its
-/// output goes to the output of relq. When it exits with 0 the job is done. When it
-/// fails, the job is retried later, up to its number of attempts, and the end of the
+/// RELQ_URL, RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment.
+/// When it exits with 0 the job is done. When it fails, the job is retried later, up to its number of attempts, and the end of the
 /// command's standard error is kept as its last error. After the last attempt it
 /// becomes a dead job (`relq dead list`).
+///
+/// The output of the command goes to the output of relq. Several commands run at once,
+/// so their lines are printed whole: a last line without a newline gets one, and a line
+/// of more than 64 KiB is cut into pieces. With --concurrency 1 and without --tag the
+/// output is unchanged.
 ///
 /// A `relq push` in the command uses the store and the queue of its job, also from
 /// another folder. RELQ_URL does not contain the password of the store, unless
@@ -71,6 +80,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY)]
     concurrency: NonZeroU32,
 
+    /// Begin each line of output with the id of its job and a tab
+    #[arg(long)]
+    tag: bool,
+
     /// How long a job is held without a heartbeat [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     lease: Option<Duration>,
@@ -79,7 +92,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     timeout: Option<Duration>,
 
-    /// End when no job is ready or leased, and no job becomes due within --max-wait
+    /// End when no job is ready or leased, and no job becomes due within --max-wait; the
+    /// exit code says what became of the jobs
     #[arg(long)]
     until_empty: bool,
 
@@ -107,20 +121,25 @@ const USAGE: &str = "relq work [OPTIONS] --exec <CMD> [ARG]... [OPTIONS] [-- <AR
 const EXEC_HELP: &str = "\
 The words after --exec are the command's, up to the next word that begins with two
 dashes, or -q. To hand it words of that kind, put them after `--`, at the very end:
-  relq work --exec cat --concurrency 8 --until-empty
+  relq work --exec sh -c 'cat; echo' --concurrency 8 --until-empty
   relq work --exec sh -c 'curl -fsS -d @- http://localhost/in' --concurrency 8
-  relq work --concurrency 8 --exec grep -- --count -q hello";
+  relq work --concurrency 8 --exec grep -- --count -q hello
+
+With --until-empty the exit code is 0 when all jobs are done, 3 when jobs died during the
+run, whichever worker buried them, and 4 when jobs are left: they wait for another try or
+for their time, or a signal stopped the worker. Jobs that were dead before do not count.";
 
 impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
-        let queue = target.open().await?;
+        let queue = self.open(target).await?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
         let command = Arc::new(JobCommand {
             program,
             environment: target.environment(self.credentials())?,
             timeout: self.timeout,
+            output_lines: self.output_lines(),
             cannot_start: cannot_start.clone(),
             guards: Arc::new(Guards::default()),
             shortage: Mutex::default(),
@@ -132,9 +151,12 @@ impl Args {
             let command = Arc::clone(&command);
             async move { command.run(job).await }
         };
+        let mut before = None;
         let ended = if self.until_empty {
+            before = Some(DeadBefore::of(&*queue).await?);
             let max_wait = self.max_wait.unwrap_or_default();
-            Box::pin(worker.run_until_empty(queue, max_wait, handler)).await
+            let operator = Arc::clone(&queue) as _;
+            Box::pin(worker.run_until_empty(operator, max_wait, handler)).await
         } else {
             Box::pin(worker.run(handler)).await
         };
@@ -144,7 +166,35 @@ impl Args {
         if let Some(message) = cannot_start.message() {
             return Err(Failure::Failed(message));
         }
-        ended.map(drop).map_err(|error| explain_worker(error, target))
+        let summary = ended.map_err(|error| explain_worker(error, target))?;
+        match before {
+            Some(before) => before.judge(&*queue, summary.dead).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the queue. A worker may start before the first producer, so it creates a
+    /// store that does not exist. With --until-empty it does not: a store without jobs
+    /// is probably the wrong one.
+    async fn open(&self, target: &Target) -> CommandResult<Arc<dyn Queue>> {
+        if self.until_empty {
+            return target.open_existing().await;
+        }
+        if let Some(file) = store_url::missing_file(&target.store.url()?) {
+            let file = file.display();
+            say(&format!(
+                "relq: {file} does not exist: the worker creates it and waits for jobs"
+            ));
+        }
+        target.open().await
+    }
+
+    fn output_lines(&self) -> OutputLines {
+        match (self.tag, self.concurrency.get()) {
+            (true, _) => OutputLines::Tagged,
+            (false, 1) => OutputLines::Unchanged,
+            (false, _) => OutputLines::Whole,
+        }
     }
 
     fn credentials(&self) -> Credentials {

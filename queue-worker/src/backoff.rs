@@ -76,11 +76,7 @@ impl Backoff {
     pub(crate) fn is_over(&mut self) {
         self.works_in_part();
         if self.failures > 0 {
-            tracing::info!(
-                "{} works again after {} failures",
-                self.what,
-                self.failures
-            );
+            tracing::info!("{}", works_again(self.what, self.failures));
             self.failures = 0;
             self.pause = None;
         }
@@ -104,6 +100,11 @@ impl Backoff {
         }
         self.pause = None;
     }
+}
+
+fn works_again(what: &str, failures: u32) -> String {
+    let noun = if failures == 1 { "failure" } else { "failures" };
+    format!("{what} works again after {failures} {noun}")
 }
 
 #[cfg(test)]
@@ -159,6 +160,13 @@ mod tests {
             backoff.is_over();
         });
         assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::INFO]);
+    }
+
+    #[test]
+    fn one_failure_is_told_as_one() {
+        let words = [1, 2].map(|failures| works_again("claiming", failures));
+        assert_eq!(words[0], "claiming works again after 1 failure");
+        assert_eq!(words[1], "claiming works again after 2 failures");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use relq_core::{Error, ReliableQueue, environment::Environment};
+use relq_core::{Error, ReliableQueue, environment::Environment, outcome::Recovered};
 
 use crate::{
     backoff::Backoff,
@@ -53,7 +53,7 @@ impl Reaper {
                 Ok(recovered) => {
                     self.backoff.is_over();
                     if recovered.requeued > 0 || recovered.buried > 0 {
-                        tracing::info!(?recovered, "recovered jobs of dead workers");
+                        tracing::info!("{}", words(&recovered));
                     }
                     if !recovered.more {
                         return Ok(recovered.next_in);
@@ -78,5 +78,40 @@ impl Reaper {
         let pause = self.interval.mul_f64(0.5 + jitter / 2.0);
         let soonest = self.interval.min(SHORTEST_REAP_INTERVAL);
         next_in.map_or(pause, |next_in| pause.min(next_in.max(soonest)))
+    }
+}
+
+/// What a recovery did, for the log.
+fn words(recovered: &Recovered) -> String {
+    let jobs = |count| if count == 1 { "job" } else { "jobs" };
+    let Recovered { requeued, buried, .. } = *recovered;
+    let mut words = format!(
+        "{requeued} {} of dead workers made ready again, {buried} buried after the last \
+         attempt",
+        jobs(requeued),
+    );
+    if recovered.more {
+        words.push_str("; more to recover");
+    } else if let Some(next_in) = recovered.next_in {
+        let seconds = next_in.as_secs_f64();
+        words.push_str(&format!("; the next lease or delay ends in {seconds:.1} s"));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recovery_is_told_in_words() {
+        let mut recovered = Recovered::default();
+        (recovered.requeued, recovered.buried) = (1, 2);
+        recovered.next_in = Some(Duration::from_millis(4021));
+        assert_eq!(
+            words(&recovered),
+            "1 job of dead workers made ready again, 2 buried after the last attempt; \
+             the next lease or delay ends in 4.0 s",
+        );
     }
 }

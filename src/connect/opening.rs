@@ -6,9 +6,27 @@ use relq_core::{Queue, QueueName, environment::Environment};
 
 use super::{error::ConnectError, redact::redacted};
 
-pub(super) type Open = for<'a> fn(&'a str, QueueName, Environment) -> Opening<'a>;
+pub(super) type Open = for<'a> fn(&'a str, QueueName, Options) -> Opening<'a>;
 pub(super) type Opening<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
+
+/// How a queue is opened.
+pub(super) struct Options {
+    pub(super) environment: Environment,
+    /// A server is never created, so only a file can be missing.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "no file is opened")
+    )]
+    pub(super) missing_file: MissingFile,
+}
+
+/// What becomes of a file that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingFile {
+    Create,
+    Refuse,
+}
 
 #[cfg(feature = "redis")]
 pub(super) type OwnerOf =
@@ -25,10 +43,10 @@ macro_rules! on_redis {
         pub(super) fn open(
             url: &str,
             queue: relq_core::QueueName,
-            environment: relq_core::environment::Environment,
+            options: super::opening::Options,
         ) -> super::opening::Opening<'_> {
             Box::pin(async move {
-                let config = config(url)?.environment(environment);
+                let config = config(url)?.environment(options.environment);
                 let queue = $Queue::connect(config, queue).await?;
                 Ok(std::sync::Arc::new(queue) as _)
             })

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use relq_core::{QueueName, environment::Environment};
-use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
+use relq_core::QueueName;
+use relq_sqlite::{Durability, MissingFile, SqliteConfig, SqliteQueue};
 
 use super::{
     ConnectError,
-    opening::{Opening, bad_url},
+    opening::{Opening, Options, bad_url},
 };
 
 const MEMORY: &str = ":memory:";
 
-pub(super) fn open(
-    url: &str,
-    queue: QueueName,
-    environment: Environment,
-) -> Opening<'_> {
+pub(super) fn open(url: &str, queue: QueueName, options: Options) -> Opening<'_> {
     Box::pin(async move {
-        let config = config(url)?.environment(environment);
+        let missing_file = match options.missing_file {
+            super::opening::MissingFile::Create => MissingFile::Create,
+            super::opening::MissingFile::Refuse => MissingFile::Refuse,
+        };
+        let config = config(url)?.environment(options.environment);
+        let config = config.missing_file(missing_file);
         let queue = SqliteQueue::open(config, queue).await?;
         Ok(Arc::new(queue) as _)
     })

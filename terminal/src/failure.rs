@@ -22,6 +22,13 @@ pub enum Failure {
     Usage(String),
     /// The command failed: exit code 1.
     Failed(String),
+    /// The command ended as intended, but not all of its jobs are done.
+    Unfinished {
+        /// The exit code, which says what became of the jobs.
+        code: u8,
+        /// What became of the jobs.
+        message: String,
+    },
     /// The command failed, and the output has already said so: exit code 1.
     Reported,
     /// The reader of the output closed it, as `head` does. This is not reported.
@@ -39,6 +46,10 @@ impl Failure {
             Self::Failed(message) => {
                 say(&format!("{program}: {message}"));
                 ExitCode::FAILURE
+            }
+            Self::Unfinished { code, message } => {
+                say(&format!("{program}: {message}"));
+                ExitCode::from(*code)
             }
             Self::Reported => ExitCode::FAILURE,
             Self::OutputClosed => ExitCode::SUCCESS,

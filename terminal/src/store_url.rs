@@ -1,7 +1,7 @@
 //! Changes to the URL of a store: add or remove its password, and make it valid in any
 //! folder.
 
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 
 use url::{Url, form_urlencoded};
 
@@ -78,15 +78,25 @@ fn is_password(option: &str) -> bool {
     pairs.any(|(name, _)| name == PASSWORD_OPTION)
 }
 
+/// The file of a SQLite store, if it does not exist.
+pub fn missing_file(url: &str) -> Option<PathBuf> {
+    let (path, _options) = of_file(url)?;
+    let file = absolute(path).ok()?;
+    (!file.exists()).then_some(file)
+}
+
+/// The path of a SQLite store, and the options after it; `None` for other stores.
+fn of_file(url: &str) -> Option<(&str, &str)> {
+    let ("sqlite", rest) = url.split_once(':')? else { return None };
+    let (path, options) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+    let path = path.strip_prefix("//").unwrap_or(path);
+    (path != ":memory:" && !path.is_empty()).then_some((path, options))
+}
+
 /// The URL with an absolute path, so that it means the same store in any folder.
 pub fn from_anywhere(url: &str) -> CommandResult<String> {
-    let Some(("sqlite", rest)) = url.split_once(':') else { return Ok(url.to_owned()) };
-    let (path, options) = match rest.split_once('?') {
-        Some((path, options)) => (path, format!("?{options}")),
-        None => (rest, String::new()),
-    };
-    let path = path.strip_prefix("//").unwrap_or(path);
-    if path == ":memory:" || Path::new(path).is_absolute() {
+    let Some((path, options)) = of_file(url) else { return Ok(url.to_owned()) };
+    if Path::new(path).is_absolute() {
         return Ok(url.to_owned());
     }
     let whole = absolute(path).map_err(|error| {

@@ -5,9 +5,9 @@ use std::{fs, path::Path};
 use relq_core::{
     Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, error::RetryAdvice,
 };
-use relq_sqlite::SqliteConfig;
+use relq_sqlite::{MissingFile, SqliteConfig};
 
-use crate::fixture::{Folder, open, raw};
+use crate::fixture::{Folder, ask, open, raw};
 
 async fn refusal(file: &Path) -> Error {
     open(SqliteConfig::file(file)).await.unwrap_err()
@@ -118,8 +118,26 @@ async fn a_file_in_a_missing_folder_is_refused() {
 
     let error = refusal(&folder.path().join("missing").join("queue.db")).await;
 
-    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
-    assert!(error.full_message().contains("missing"), "{}", error.full_message());
+    let missing = folder.path().join("missing");
+    let words = format!("the folder {} does not exist", missing.display());
+    assert_unusable(&error, &words);
+}
+
+/// A program that reads must not leave an empty file in a wrong folder.
+#[tokio::test]
+async fn a_missing_file_is_not_created_by_a_reader() {
+    let folder = Folder::new();
+    let reader = || folder.config().missing_file(MissingFile::Refuse);
+
+    assert_unusable(&open(reader()).await.unwrap_err(), "does not exist");
+    assert_eq!(contents(folder.path()), []);
+
+    fs::write(folder.file(), "").unwrap();
+    assert_unusable(&open(reader()).await.unwrap_err(), "is empty");
+    assert_eq!(contents(folder.path()), [("queue.db".to_owned(), Vec::new())]);
+
+    folder.queue().await.push_one("job".into()).await.unwrap();
+    assert_eq!(open(reader()).await.unwrap().stats().await.unwrap().ready, 1);
 }
 
 /// A call that meets damage reports it, and so does the audit.
@@ -262,4 +280,41 @@ async fn a_job_without_its_payload_is_found() {
     assert!(problems[0].contains("has no payload"), "{problems:?}");
     assert_eq!(queue.claim_one(&crate::fixture::ask("w")).await.unwrap(), None);
     assert_eq!(queue.stats().await.unwrap().dead, 1);
+}
+
+/// A newer relq migrated the file while this process has it open. Statements that were
+/// written for the older tables could damage the new ones.
+#[tokio::test]
+async fn a_file_that_was_migrated_while_open_is_not_written() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    queue.push_one("before".into()).await.unwrap();
+    raw(&folder.file()).pragma_update(None, "user_version", 99).unwrap();
+
+    let pushed = queue.push_one("after".into()).await.unwrap_err();
+    let claimed = queue.claim(&ask("w")).await.unwrap_err();
+    for error in [pushed, claimed] {
+        assert_unusable(&error, "schema version 99");
+        assert!(error.full_message().contains("restart"), "{}", error.full_message());
+    }
+    // The statistics are read on a connection that is opened now.
+    assert_unusable(&queue.stats().await.unwrap_err(), "schema version 99");
+    let jobs: i64 = raw(&folder.file())
+        .query_row("SELECT count(*) FROM jobs", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(jobs, 1);
+}
+
+/// The refusal ends once the file has the schema version of this program again.
+#[tokio::test]
+async fn a_file_with_its_old_version_again_is_served() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let version: i64 = raw(&folder.file())
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    raw(&folder.file()).pragma_update(None, "user_version", 99).unwrap();
+    queue.push_one("refused".into()).await.unwrap_err();
+    raw(&folder.file()).pragma_update(None, "user_version", version).unwrap();
+    queue.push_one("served".into()).await.unwrap();
 }

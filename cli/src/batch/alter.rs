@@ -44,7 +44,7 @@ impl Args {
         let mut change = Change::default();
         change.priority = self.priority;
         change.limit = self.limit.map(NonZeroU32::new);
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let altered = batches_of(&*queue)?.alter(&self.id, &change).await?;
         self.format.show(&Report::of(&known(&self.id, altered)?))
     }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let batches = batches_of(&*queue)?;
         let mut found = Vec::with_capacity(self.ids.len());
         for id in &self.ids {

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let batches = batches_of(&*queue)?;
         if self.format.json {
             return self.as_json(batches).await;

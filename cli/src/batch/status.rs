@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let batches = batches_of(&*queue)?;
         let status = if self.watch {
             Watch::drawn().until_completed(batches, &self.id, None).await?

@@ -51,7 +51,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let queue = target.open().await?;
+        let queue = target.open_existing().await?;
         let batches = batches_of(&*queue)?;
         let watch = Watch::unseen();
         let status = watch.until_completed(batches, &self.id, self.timeout).await?;

@@ -17,10 +17,16 @@ use tokio::{
 };
 
 use super::{
-    cannot_start::CannotStart, group::Group, guards::Guards, payload::payload_file,
-    program::Program, stderr_tail::StderrTail,
+    cannot_start::CannotStart,
+    forward::{Format, Forwarding, Stream},
+    group::Group,
+    guards::Guards,
+    payload::payload_file,
+    program::Program,
+    stderr_tail::StderrTail,
+    whole_lines::WholeLines,
 };
-use crate::target::Environment;
+use crate::{printable::printable, target::Environment};
 
 /// The pause between two tries to start a command while the system is short of
 /// resources.
@@ -32,11 +38,23 @@ pub(super) struct JobCommand {
     pub(super) program: Program,
     pub(super) environment: Environment,
     pub(super) timeout: Option<Duration>,
+    pub(super) output_lines: OutputLines,
     pub(super) cannot_start: CannotStart,
     pub(super) guards: Arc<Guards>,
     /// Held by the one job that waits for scarce resources of the system. If all jobs
     /// tried at once, each would take a part of the resources that one command needs.
     pub(super) shortage: Mutex<()>,
+}
+
+/// How the output of commands is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputLines {
+    /// As it is, because only one command runs at a time.
+    Unchanged,
+    /// In whole lines.
+    Whole,
+    /// In whole lines, each with the id of its job.
+    Tagged,
 }
 
 impl JobCommand {
@@ -45,7 +63,7 @@ impl JobCommand {
     /// When this future is dropped, the command's process group is killed.
     pub(super) async fn run(&self, job: JobContext) -> Result<(), Failure> {
         let (mut child, group) = self.start(&job).await?;
-        let tail = child.stderr.take().map(StderrTail::of);
+        let output = self.forward(&mut child, &job);
         let end = tokio::select! {
             biased;
             status = child.wait() => End::Exited(status),
@@ -62,9 +80,35 @@ impl JobCommand {
             }
             End::TimedOut(_) | End::Stopped(_) => group.terminate(&mut child).await,
         }
+        let last_words = output.complete().await;
         match end.failure() {
             None => Ok(()),
-            Some(what) => Err(Failure::retry(with_last_words(what, tail).await)),
+            Some(what) if last_words.is_empty() => Err(Failure::retry(what)),
+            Some(what) => Err(Failure::retry(format!("{what}: {last_words}"))),
+        }
+    }
+
+    /// Forwards the output of the command to the output of relq.
+    fn forward(&self, child: &mut Child, job: &JobContext) -> Output {
+        let tail = Arc::new(StderrTail::default());
+        let format = || match self.output_lines {
+            OutputLines::Unchanged => Format::Unchanged,
+            OutputLines::Whole => Format::Lines(WholeLines::new(Vec::new())),
+            OutputLines::Tagged => {
+                let tag = format!("{}\t", printable(job.id().as_str()));
+                Format::Lines(WholeLines::new(tag.into()))
+            }
+        };
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
+        Output {
+            stdout: stdout
+                .map(|it| Forwarding::start(it, Stream::Output, format(), None)),
+            stderr: stderr.map(|it| {
+                let tail = Some(Arc::clone(&tail));
+                Forwarding::start(it, Stream::Error, format(), tail)
+            }),
+            tail,
         }
     }
 
@@ -139,6 +183,10 @@ impl JobCommand {
         }
         command
             .stdin(payload_file(job.payload())?)
+            .stdout(match self.output_lines {
+                OutputLines::Unchanged => Stdio::inherit(),
+                OutputLines::Whole | OutputLines::Tagged => Stdio::piped(),
+            })
             .stderr(Stdio::piped())
             .process_group(group.as_raw_nonzero().get())
             .spawn()
@@ -176,10 +224,23 @@ impl End {
     }
 }
 
-async fn with_last_words(what: String, tail: Option<StderrTail>) -> String {
-    let Some(tail) = tail else { return what };
-    let said = tail.text().await;
-    if said.is_empty() { what } else { format!("{what}: {said}") }
+/// The output of a command while it is forwarded.
+struct Output {
+    /// `None` when the command writes to the output of relq by itself.
+    stdout: Option<Forwarding>,
+    stderr: Option<Forwarding>,
+    tail: Arc<StderrTail>,
+}
+
+impl Output {
+    /// Waits until the output of a command that has ended is forwarded. Returns the end
+    /// of its standard error.
+    async fn complete(self) -> String {
+        for forwarding in [self.stdout, self.stderr].into_iter().flatten() {
+            forwarding.complete().await;
+        }
+        self.tail.text()
+    }
 }
 
 /// Why a command could not be started.

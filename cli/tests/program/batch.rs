@@ -145,6 +145,7 @@ on_stores_with_batches! {
     }
 
     fn batches_are_listed(store) {
+        store.create();
         assert_eq!(store.relq("batch list --json").json(), json!([]));
         submit(store, "--id a --priority 7", "3:x:y\n0\n");
         let listed = store.relq("batch list --json").json();
@@ -158,6 +159,7 @@ on_stores_with_batches! {
     }
 
     fn a_bad_file_submits_nothing(store) {
+        store.create();
         let error = store.relq("batch submit --file -").input("1:a\nx:b\n").fails(2);
         assert!(error.contains("-: line 2:"), "{error}");
         assert_eq!(store.relq("batch list --json").json(), json!([]));
@@ -176,6 +178,7 @@ on_stores_with_batches! {
     }
 
     fn an_unknown_batch_is_said_to_be(store) {
+        store.create();
         for line in ["status x", "status x --watch", "wait x", "alter x --limit 1"] {
             let error = store.relq(&format!("batch {line}")).fails(1);
             assert!(error.contains("there is no batch x"), "{line}: {error}");

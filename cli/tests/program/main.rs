@@ -5,6 +5,7 @@
 mod bad_input;
 mod batch;
 mod demo;
+mod missing_store;
 mod operate;
 mod owner;
 mod push;
@@ -14,8 +15,10 @@ mod shown;
 #[cfg(feature = "tls")]
 mod tls;
 mod work;
+mod work_ended;
 mod work_killed;
 mod work_nested;
+mod work_output;
 mod work_stopped;
 
 /// Makes one test for each store, from a function that takes a store.

@@ -10,7 +10,7 @@ use crate::{
 /// A queue with one dead job.
 fn bury(store: &Store, payload: &str) -> String {
     let id = store.push(&format!("{payload} --max-attempts 1"))[0].clone();
-    store.relq("work --exec false --until-empty").ok();
+    store.relq("work --exec false --until-empty").fails(3);
     id
 }
 
@@ -116,6 +116,7 @@ on_each_store! {
     }
 
     fn a_paused_queue_says_so(store) {
+        store.create();
         assert_eq!(store.relq("pause --json").json(), json!({"paused": true}));
         assert_eq!(store.relq("stats --json").json()["paused"], true);
         assert!(store.relq("stats").ok().starts_with("queue      default (paused)\n"));

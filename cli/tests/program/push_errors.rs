@@ -11,6 +11,7 @@ use crate::{
 
 /// A push that reads its standard input and has already stored `lines` lines.
 fn push_of(store: &Store, lines: u32) -> Running {
+    store.create();
     let mut push = store.relq("push --quiet --file -").start();
     feed(&mut push, 1..=lines);
     wait_until("the lines are stored", || {

@@ -90,6 +90,11 @@ impl Store {
         Relq { command, input: Vec::new() }
     }
 
+    /// Creates the store, for a test that begins with a command that does not.
+    pub(crate) fn create(&self) {
+        self.push("-q created job");
+    }
+
     /// One value of `relq stats`.
     pub(crate) fn count(&self, queue: &str, figure: &str) -> u64 {
         self.relq(&format!("stats --json -q {queue}")).json()[figure].as_u64().unwrap()

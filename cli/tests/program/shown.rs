@@ -48,7 +48,7 @@ on_each_store! {
     fn an_error_is_shown_with_escapes(store) {
         store.relq("push --file - --null --max-attempts 1").input(NASTY).ok();
         let line = ["work", "--until-empty", "--exec", "sh", "-c", "cat >&2; exit 1"];
-        store.relq_with(&line).ok();
+        store.relq_with(&line).fails(3);
         let text = store.relq("dead list").ok();
         assert!(text.contains(&format!("exit status: 1: {SHOWN}")), "{text}");
         assert_tame(&text);
@@ -82,7 +82,7 @@ on_each_store! {
         store.relq_with(&push).ok();
         let work = store.relq("work --until-empty --exec false").env("RELQ_LOG", "trace");
         let ended = work.run();
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
         assert!(ended.err.contains(&format!("id={SHOWN_NAME}")), "{}", ended.err);
         assert_tame(&ended.err);
     }
@@ -94,7 +94,7 @@ on_each_store! {
         store.push("short --max-attempts 1");
         for (state, line) in [("ready", "peek"), ("dead", "dead list")] {
             if state == "dead" {
-                store.relq("work --until-empty --exec false").ok();
+                store.relq("work --until-empty --exec false").fails(3);
             }
             let text = store.relq(line).ok();
             let cut: Vec<_> = text.lines().filter(|line| line.ends_with('…')).collect();

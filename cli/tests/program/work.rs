@@ -27,11 +27,11 @@ on_each_store! {
             "work --exec cat -u --until-empty --queue default",
         ] {
             store.push("payload");
-            assert_eq!(store.relq(line).ok(), "payload", "{line}");
+            assert_eq!(store.relq(line).ok(), "payload\n", "{line}");
         }
         store.push("--queue default a-b-c");
         let line = "work --until-empty --exec tr -- --delete -- -";
-        assert_eq!(store.relq(line).ok(), "abc");
+        assert_eq!(store.relq(line).ok(), "abc\n");
     }
 
     /// A failed command is retried: its exit code and the end of its standard error are
@@ -44,7 +44,7 @@ on_each_store! {
                 "seq 1 2000 >&2; echo the end >&2; exit 7",
             ])
             .run();
-        assert_eq!(ended.code, Some(0));
+        assert_eq!(ended.code, Some(3));
         assert!(ended.err.contains("1\n2\n3\n"), "it is passed on: {}", ended.err);
 
         let dead = &store.relq("dead list --json").json()[0];
@@ -74,7 +74,7 @@ on_each_store! {
     fn a_large_payload_arrives_whole(store) {
         let payload: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         store.relq("push --null --file -").input(without_nul(&payload)).ok();
-        let worked = store.relq("work --exec cat --until-empty").run();
+        let worked = store.relq("work --exec cat --concurrency 1 --until-empty").run();
         assert_eq!(worked.code, Some(0));
         assert!(worked.out == without_nul(&payload));
     }
@@ -84,7 +84,7 @@ on_each_store! {
         // The sleeping process holds standard error open.
         let script = "sleep 100 </dev/null >/dev/null & echo $! > left; exit 1";
         let line = ["work", "--until-empty", "--exec", "sh", "-c", script];
-        store.relq_with(&line).ok();
+        store.relq_with(&line).fails(3);
         assert_eq!(store.count("default", "dead"), 1);
         let left = std::fs::read_to_string(store.file("left")).unwrap();
         let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap()).unwrap();
@@ -130,9 +130,11 @@ on_each_store! {
         store.push("soon --delay 1s");
         store.push("late --delay 1h");
         let line = "work --exec cat --until-empty --max-wait 10s";
-        assert_eq!(store.relq(line).ok(), "soon");
+        let ended = store.relq(line).run();
+        assert_eq!((ended.code, &ended.out[..]), (Some(4), &b"soon\n"[..]));
         assert_eq!(store.count("default", "scheduled"), 1);
-        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "");
+        let ended = store.relq("work --exec cat --until-empty").run();
+        assert_eq!((ended.code, &ended.out[..]), (Some(4), &b""[..]));
     }
 
     /// A job that another worker holds may come back.
@@ -141,7 +143,7 @@ on_each_store! {
         let mut other = store.relq("work --lease 1s --exec sleep 10").start();
         wait_until("it is leased", || store.count("default", "leased") == 1);
         other.kill();
-        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
+        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job\n");
     }
 
     fn a_paused_queue_ends_until_empty(store) {
@@ -150,14 +152,15 @@ on_each_store! {
         let error = store.relq("work --exec cat --until-empty").fails(1);
         assert!(error.contains("the queue default is paused: `relq resume"), "{error}");
         store.relq("resume").ok();
-        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job");
+        assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job\n");
     }
 
     /// R17: the job of this test is due only after it has expired.
     fn an_expired_job_is_not_worked(store) {
         store.push("job --expires-in 1ms --delay 50ms");
         let line = "work --exec cat --until-empty --max-wait 1s";
-        assert_eq!(store.relq(line).ok(), "");
+        let ended = store.relq(line).run();
+        assert_eq!((ended.code, &ended.out[..]), (Some(3), &b""[..]));
         assert_eq!(store.count("default", "dead"), 1);
     }
 }
@@ -171,6 +174,6 @@ fn without_nul(bytes: &[u8]) -> Vec<u8> {
 fn a_bare_payload_of_another_client_is_worked() {
     let mut store = Store::redis();
     store.server().command(&[b"LPUSH", b"emails", b"hello"]);
-    assert_eq!(store.relq("work -q emails --exec cat --until-empty").ok(), "hello");
+    assert_eq!(store.relq("work -q emails --exec cat --until-empty").ok(), "hello\n");
     assert_eq!(store.count("emails", "finished"), 1);
 }

@@ -101,7 +101,7 @@ on_each_store! {
         let line = ["work", "--concurrency", "1", "--until-empty", "--exec", "sh", "-c",
             "test $(cat) = b || kill -9 0"];
         let ended = store.relq_with(&line).run();
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
         assert_eq!(store.count("default", "finished"), 1, "{}", ended.err);
         let dead = store.relq("dead list --json").json();
         for job in dead.as_array().unwrap() {

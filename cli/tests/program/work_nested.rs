@@ -77,7 +77,7 @@ fn a_push_inside_a_command_goes_to_the_store_and_queue_of_its_job() {
         if [ \"$(cat)\" = first ]; then \"$RELQ\" push second; fi";
 
     let ended = work(&store, url, &[], script).run();
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
 
     let line = ["stats", "--url", url, "-q", "letters", "--json"];
     let stats = store.relq_with(&line).json();
@@ -113,7 +113,7 @@ fn a_password_stays_out_of_the_environment_of_a_command() {
     for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
         let Guarded { store, full, .. } = &guarded;
         let ended = work(store, full, &[], SEE_AND_PUSH).run();
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
 
         let seen = guarded.seen();
         assert!(seen.contains("RELQ_URL=zset+") && !seen.contains(PASSWORD), "{seen}");
@@ -132,7 +132,7 @@ fn a_password_is_passed_on_when_that_is_asked_for() {
         let Guarded { store, full, .. } = &guarded;
         let script = format!("{SEE_AND_PUSH} --delay 1h");
         let ended = work(store, full, &["--pass-credentials"], &script).run();
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.code, Some(4), "{}", ended.err);
 
         assert!(guarded.seen().contains(PASSWORD));
         assert_eq!(store.count("letters", "scheduled"), 1, "{}", ended.err);
@@ -149,7 +149,7 @@ fn a_password_is_read_from_its_file_by_the_worker_and_by_its_command() {
         let script = format!("{SEE_AND_PUSH} --delay 1h");
         let worker = work(store, bare, &[], &script);
         let ended = worker.env("RELQ_PASSWORD_FILE", "secret").run();
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.code, Some(4), "{}", ended.err);
 
         let file = store.folder.path().canonicalize().unwrap().join("secret");
         let named = format!("RELQ_PASSWORD_FILE={}\n", file.display());
@@ -188,7 +188,7 @@ fn a_password_file_that_cannot_be_used_says_so() {
         assert!(error.contains(file) && error.contains(words), "{error}");
     }
     // The file is not read if no password is needed.
-    let sqlite = guarded.store.relq("stats --url sqlite:own.db");
+    let sqlite = guarded.store.relq("push a --url sqlite:own.db");
     sqlite.env("RELQ_PASSWORD_FILE", "missing").ok();
 }
 

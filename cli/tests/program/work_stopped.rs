@@ -48,7 +48,7 @@ on_each_store! {
         let flags = ["--timeout", "300ms", "--until-empty"];
         let (mut worker, ids) = work(store, &flags, STUBBORN);
         assert_eq!(ids.len(), 2);
-        assert_eq!(worker.end().code, Some(0));
+        assert_eq!(worker.end().code, Some(3));
         wait_for_the_end_of(&ids);
         let dead = &store.relq("dead list --json").json()[0];
         let error = dead["last_error"].as_str().unwrap();
@@ -60,7 +60,7 @@ on_each_store! {
         let flags = ["--timeout", "100ms", "--until-empty"];
         let script = "trap '' TERM; echo $$ > ids; while :; do sleep 0.1; done";
         let (mut worker, ids) = work(store, &flags, script);
-        assert_eq!(worker.end().code, Some(0));
+        assert_eq!(worker.end().code, Some(3));
         wait_for_the_end_of(&ids);
     }
 
@@ -116,7 +116,7 @@ on_each_store! {
             fs::write(store.file("go"), "").unwrap();
             let ended = worker.end();
             assert_eq!(ended.code, Some(0), "{signal:?}: {}", ended.err);
-            assert_eq!(ended.out, b"job", "{signal:?}");
+            assert_eq!(ended.out, b"job\n", "{signal:?}");
         }
         assert_eq!(store.count("default", "finished"), 8);
     }
@@ -134,7 +134,7 @@ on_each_store! {
         fs::write(store.file("go"), "").unwrap();
         let ended = worker.end();
         assert_eq!(ended.code, Some(0), "{}", ended.err);
-        assert_eq!(ended.out, b"job");
+        assert_eq!(ended.out, b"job\n");
     }
 
     /// `nohup relq work` outlives its terminal.
@@ -149,7 +149,7 @@ on_each_store! {
         worker.signal(Signal::TERM);
         let ended = worker.end();
         assert_eq!(ended.code, Some(0), "{}", ended.err);
-        assert_eq!(ended.out, b"firstsecond");
+        assert_eq!(ended.out, b"first\nsecond\n");
     }
 
     /// R24: a second signal kills the command, and the job goes back without counting

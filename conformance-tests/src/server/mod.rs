@@ -14,6 +14,7 @@
 #[cfg(feature = "containers")]
 mod containers;
 mod given;
+mod guard;
 mod process;
 mod talk;
 

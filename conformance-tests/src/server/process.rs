@@ -2,22 +2,26 @@
 
 use std::{
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
 
-use super::{START_LIMIT, own_options, talk};
+use super::{
+    START_LIMIT,
+    guard::{GuardedProcess, is_not_found},
+    own_options, talk,
+};
 use crate::proxy::Address;
 
-/// A process that ends when this is dropped.
+/// A process that ends when this is dropped, or when this process is killed.
 #[derive(Debug)]
 pub(super) struct Process {
     dir: TempDir,
     port: Option<u16>,
     options: Vec<String>,
-    child: Option<Child>,
+    guarded: Option<GuardedProcess>,
 }
 
 impl Process {
@@ -25,7 +29,7 @@ impl Process {
         let dir = tempfile::Builder::new().prefix("relq-").tempdir();
         let options = options.iter().map(ToString::to_string).collect();
         let mut process =
-            Self { dir: dir.expect("a temp dir"), port, options, child: None };
+            Self { dir: dir.expect("a temp dir"), port, options, guarded: None };
         process.spawn();
         process
     }
@@ -42,20 +46,20 @@ impl Process {
     }
 
     pub(super) fn kill(&mut self) {
-        let mut child = self.child.take().expect("the server runs");
-        child.kill().expect("the server can be killed");
-        child.wait().expect("the server ends");
+        let mut guarded = self.guarded.take().expect("the server runs");
+        guarded.kill().expect("the server can be killed");
     }
 
     pub(super) fn restart(&mut self) {
-        if self.child.is_some() {
+        if self.guarded.is_some() {
             self.kill();
         }
         self.spawn();
     }
 
     fn spawn(&mut self) {
-        let child = Command::new("redis-server")
+        let mut server = Command::new("redis-server");
+        server
             .args(["--port", &self.port.unwrap_or(0).to_string()])
             .args(["--bind", "127.0.0.1"])
             .arg("--unixsocket")
@@ -63,20 +67,18 @@ impl Process {
             .arg("--dir")
             .arg(self.dir.path())
             .args(own_options())
-            .args(&self.options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server starts: install Redis 7.0 or later");
-        self.child = Some(child);
+            .args(&self.options);
+        let guarded = GuardedProcess::start(&server, self.dir.path());
+        self.guarded = Some(guarded.expect("a shell starts"));
         self.wait_until_ready();
     }
 
     fn wait_until_ready(&mut self) {
         let (start, address) = (Instant::now(), self.address());
         while !talk::is_ready(&address) {
-            let child = self.child.as_mut().expect("the server was started");
-            if let Some(status) = child.try_wait().expect("the server can be asked") {
+            let guarded = self.guarded.as_mut().expect("the server was started");
+            if let Some(status) = guarded.try_wait().expect("the server can be asked") {
+                assert!(!is_not_found(status), "install redis-server 7.0 or later");
                 panic!("redis-server ended at once: {status}");
             }
             assert!(start.elapsed() < START_LIMIT, "redis-server does not answer");
@@ -87,10 +89,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
+        if let Some(guarded) = &mut self.guarded {
             // The process may have ended by itself, and a drop cannot report an error.
-            drop(child.kill());
-            drop(child.wait());
+            drop(guarded.kill());
         }
     }
 }

@@ -1,0 +1,197 @@
+//! Forwards the output of a command to the output of relq.
+//!
+//! Several commands write at once. Their lines are forwarded whole, so that no line
+//! holds text of two commands. Only the line that has not ended is kept in memory. A
+//! slow reader of relq's output slows the commands down, as in a shell's pipe.
+
+use std::{
+    future::{Future, pending},
+    io::{self, ErrorKind, Write},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::{Mutex, oneshot},
+    task::spawn_blocking,
+    time::sleep,
+};
+
+use super::{stderr_tail::StderrTail, whole_lines::WholeLines};
+
+/// How long the output of a command that has ended may be silent before it counts as
+/// complete. A process that the command left running may hold the output open for ever.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// The most bytes of one read.
+const CHUNK: usize = 16 << 10;
+
+/// An output of relq.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stream {
+    Output,
+    Error,
+}
+
+/// How the output of a command is forwarded.
+#[derive(Debug)]
+pub(super) enum Format {
+    /// As it is, because only one command runs at a time.
+    Unchanged,
+    Lines(WholeLines),
+}
+
+/// An output of a command while it is forwarded.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    command_ended: oneshot::Sender<()>,
+    complete: oneshot::Receiver<()>,
+}
+
+impl Forwarding {
+    /// Begins to forward. `tail` keeps the end of the output.
+    pub(super) fn start(
+        from: impl AsyncRead + Send + Unpin + 'static,
+        to: Stream,
+        format: Format,
+        tail: Option<Arc<StderrTail>>,
+    ) -> Self {
+        let (command_ended, ended) = oneshot::channel();
+        let (complete_until_now, complete) = oneshot::channel();
+        let forwarder = Forwarder { from, to, format, tail, chunk: vec![0; CHUNK] };
+        tokio::spawn(forwarder.run(ended, complete_until_now));
+        Self { command_ended, complete }
+    }
+
+    /// The command has ended: waits until its output is forwarded. Later output, of
+    /// processes that it left running, is forwarded too.
+    pub(super) async fn complete(self) {
+        // The two results say only which of the two sides was the first.
+        let _ = self.command_ended.send(());
+        let _ = self.complete.await;
+    }
+}
+
+/// Whether a process can still write to the output.
+#[derive(PartialEq)]
+enum Source {
+    Open,
+    Closed,
+}
+
+struct Forwarder<R> {
+    from: R,
+    to: Stream,
+    format: Format,
+    tail: Option<Arc<StderrTail>>,
+    chunk: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Forwarder<R> {
+    /// Forwards until the output is closed. Drops `complete` when the output is closed,
+    /// or silent after the end of the command.
+    async fn run(
+        mut self,
+        command_ended: oneshot::Receiver<()>,
+        complete: oneshot::Sender<()>,
+    ) {
+        let mut source = self.forward_until(command_ended).await;
+        if source == Source::Open {
+            source = self.forward_until_silent().await;
+        }
+        self.finish().await;
+        drop(complete);
+        if source == Source::Open {
+            self.forward_until(pending::<()>()).await;
+            self.finish().await;
+        }
+    }
+
+    async fn forward_until(&mut self, stop: impl Future) -> Source {
+        let mut stop = pin!(stop);
+        loop {
+            let read = tokio::select! {
+                read = self.from.read(&mut self.chunk) => read,
+                _ = &mut stop => return Source::Open,
+            };
+            if self.forward(read).await == Source::Closed {
+                return Source::Closed;
+            }
+        }
+    }
+
+    async fn forward_until_silent(&mut self) -> Source {
+        loop {
+            let read = tokio::select! {
+                biased;
+                read = self.from.read(&mut self.chunk) => read,
+                () = sleep(LAST_WORDS) => return Source::Open,
+            };
+            if self.forward(read).await == Source::Closed {
+                return Source::Closed;
+            }
+        }
+    }
+
+    async fn forward(&mut self, read: io::Result<usize>) -> Source {
+        let length = match read {
+            Ok(0) => return Source::Closed,
+            Ok(length) => length,
+            Err(error) => {
+                tracing::warn!("the output of a command cannot be read: {error}");
+                return Source::Closed;
+            }
+        };
+        let output = &self.chunk[..length];
+        if let Some(tail) = &self.tail {
+            tail.keep(output);
+        }
+        let bytes = match &mut self.format {
+            Format::Unchanged => output.to_vec(),
+            Format::Lines(lines) => lines.add(output),
+        };
+        write(self.to, bytes).await
+    }
+
+    /// Writes the last line, if it has no newline yet.
+    async fn finish(&mut self) {
+        if let Format::Lines(lines) = &mut self.format {
+            let last = lines.finish();
+            write(self.to, last).await;
+        }
+    }
+}
+
+/// Writes to an output of relq. If the output is closed, the output of the command is
+/// closed too, so that the command fails at its next write, as in a shell's pipe.
+async fn write(to: Stream, bytes: Vec<u8>) -> Source {
+    /// Held while a thread writes, so that other commands need no threads to wait.
+    static WRITING: [Mutex<()>; 2] = [Mutex::const_new(()), Mutex::const_new(())];
+
+    if bytes.is_empty() {
+        return Source::Open;
+    }
+    let _turn = WRITING[to as usize].lock().await;
+    let written = spawn_blocking(move || match to {
+        Stream::Output => {
+            let mut out = io::stdout().lock();
+            out.write_all(&bytes).and_then(|()| out.flush())
+        }
+        Stream::Error => {
+            // The command must not fail when the error output of relq is closed.
+            let _ = io::stderr().lock().write_all(&bytes);
+            Ok(())
+        }
+    });
+    match written.await.unwrap_or_else(|error| Err(error.into())) {
+        Ok(()) => Source::Open,
+        Err(error) => {
+            if error.kind() != ErrorKind::BrokenPipe {
+                tracing::warn!("standard output cannot be written to: {error}");
+            }
+            Source::Closed
+        }
+    }
+}
