@@ -26,7 +26,7 @@ use crate::{
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
     message::say,
-    output, store_url,
+    store_url,
     target::{Credentials, Target},
     values::positive_duration,
 };
