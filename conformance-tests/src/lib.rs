@@ -37,7 +37,7 @@
 //! ```
 //!
 //! The suite chooses the address. For a backend on Redis it starts a private
-//! `redis-server` for each test, with a [fault proxy](fault) before it, and gives each
+//! `redis-server` for each test, with a [fault proxy](proxy) before it, and gives each
 //! actor its own endpoint. For an embedded backend it creates a private directory. So
 //! the suite can inject a fault at any command of a backend without knowing its code.
 //! `relq-memory` is a complete example of a backend outside the workspace.
@@ -47,16 +47,18 @@
 //! - **The cases** ([`cases`]). Each case has a private store, tests one promise, and
 //!   names the rules of the contract that it tests. After each case an audit must find
 //!   every job in exactly one place, and no background task may have panicked.
-//! - **Every step with one fault** ([`steps`]), for a backend on Redis. Each call of
+//! - **Every step with one fault** ([`sweep`]), for a backend on Redis. Each call of
 //!   the traits, and a whole worker, runs with each fault at each of its commands: the
 //!   actor dies before or after the command, its last command runs late, the connection
-//!   breaks, or the server refuses, forgets its scripts or is full. [`processes`] does
-//!   the same for a backend without a server, by killing processes.
-//! - **Random sequences** ([`model`]) of operations by several actors, with faults. A
+//!   breaks, or the server refuses, forgets its scripts or is full. In
+//!   [`processes`](sweep::processes), the same is done for a backend without a server,
+//!   by killing processes.
+//! - **Random sequences** ([`spec`]) of operations by several actors, with faults. A
 //!   reference model checks every answer.
-//! - **Faults of the server** ([`mod@server_faults`]), for a backend on Redis, in a
-//!   separate test: power cuts after any write, promotion of a replica, outages, killed
-//!   connections, forgotten scripts, full memory, and keys of another type in the way.
+//! - **Faults of the server** ([`server_faults`](sweep::server_faults)), for a backend
+//!   on Redis, in a separate test: power cuts after any write, promotion of a replica,
+//!   outages, killed connections, forgotten scripts, full memory, and keys of another
+//!   type in the way.
 //! - **Batches**, for a backend that supports them: the cases of the topic `batches`,
 //!   separate random sequences, and every step of the calls for batches. The job that a
 //!   completion pushes shows that each batch completed once. `conformance soak-batches`
@@ -91,7 +93,7 @@
 //! # Time
 //!
 //! No case depends on lucky timing. Behind the proxy the suite controls the time: the
-//! proxy replies to `TIME` from a [`VirtualClock`](fault::VirtualClock), inside scripts
+//! proxy replies to `TIME` from a [`VirtualClock`](proxy::VirtualClock), inside scripts
 //! too, and the actors' clocks and sleeps use the same clock. It stands still until a
 //! case moves it or every actor waits. An embedded store gets a running clock that the
 //! suite can move forward. Keys with a time to live follow the server's own clock: a

@@ -21,15 +21,6 @@
 //!
 #![doc = include_str!("../CONTRACT.md")]
 
-//! [`BatchPriority`]: batch::BatchPriority
-//! [`BatchQueue`]: batch::BatchQueue
-//! [`Capability::Batches`]: capabilities::Capability::Batches
-//! [`Environment`]: environment::Environment
-//! [`LeaseScope`]: capabilities::LeaseScope
-//! [`Order`]: capabilities::Order
-//! [`RecoveryBound`]: capabilities::RecoveryBound
-//! [`UniqueKey`]: unique::UniqueKey
-
 pub mod batch;
 pub mod capabilities;
 mod claim;
@@ -48,6 +39,17 @@ mod stats;
 pub mod unique;
 
 pub use bytes::Bytes;
+
+// The contract's links to these names.
+#[cfg(doc)]
+use crate::{
+    batch::{BatchId, BatchPriority, BatchQueue},
+    capabilities::{Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound},
+    environment::Environment,
+    error::Effect,
+    outcome::{DuplicateOf, Extended, Pushed},
+    unique::{OnDuplicate, UniqueKey},
+};
 
 pub use claim::{ClaimRequest, Delivery, Receipt, WorkerId};
 pub use ext::ReliableQueueExt;
