@@ -44,7 +44,9 @@ pub use bytes::Bytes;
 #[cfg(doc)]
 use crate::{
     batch::{BatchId, BatchPriority, BatchQueue},
-    capabilities::{Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound},
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
     environment::Environment,
     error::Effect,
     outcome::{DuplicateOf, Extended, Pushed},
