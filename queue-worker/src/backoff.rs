@@ -1,5 +1,6 @@
-//! Backoff while the store fails. The log gets one line when the failures begin and one
-//! when they end.
+//! Backoff while the store fails. The log gets a line when the failures begin, one every
+//! minute while they go on, and one when they end: all of them warnings, so that who reads
+//! of an outage also reads of its end.
 
 use std::{
     future::{Future, pending},
@@ -17,13 +18,16 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause: how late a worker notices that the store is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The time between two lines of the log about failures that go on.
+const REMINDER: Duration = Duration::from_secs(60);
+
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The failures of one kind of call.
 pub(crate) struct Backoff {
     what: &'static str,
     environment: Environment,
-    failures: u32,
+    outage: Outage,
     /// When the failures that only a person can repair began.
     needs_help_since: Option<Duration>,
     pause: Option<Sleep>,
@@ -31,7 +35,8 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(what: &'static str, environment: Environment) -> Self {
-        Self { what, environment, failures: 0, needs_help_since: None, pause: None }
+        let outage = Outage::default();
+        Self { what, environment, outage, needs_help_since: None, pause: None }
     }
 
     /// A call failed. Returns whether to give up: when only a person can repair the
@@ -61,13 +66,14 @@ impl Backoff {
     /// A call failed: begins a pause, drawn between half its length and the whole.
     /// Returns the length of the pause.
     pub(crate) fn failed(&mut self, error: &Error) -> Duration {
-        if self.failures == 0 && !error.needs_help() {
-            let (what, error) = (self.what, error.full_message());
-            tracing::warn!(error, "{what} fails; trying again until it works");
+        let now = self.environment.clock().elapsed();
+        let earlier_failures = self.outage.failures;
+        let line = self.outage.failed(now, self.what);
+        if let Some(line) = line.filter(|_| !error.needs_help()) {
+            tracing::warn!(error = error.full_message(), "{line}");
         }
-        let whole = doubled(FIRST_PAUSE, self.failures).min(LONGEST_PAUSE);
+        let whole = doubled(FIRST_PAUSE, earlier_failures).min(LONGEST_PAUSE);
         let length = whole.mul_f64(0.5 + self.environment.random().fraction() / 2.0);
-        self.failures = self.failures.saturating_add(1);
         self.pause = Some(self.environment.clock().sleep(length));
         length
     }
@@ -75,16 +81,16 @@ impl Backoff {
     /// A call succeeded.
     pub(crate) fn is_over(&mut self) {
         self.works_in_part();
-        if self.failures > 0 {
-            tracing::info!("{}", works_again(self.what, self.failures));
-            self.failures = 0;
+        let now = self.environment.clock().elapsed();
+        if let Some(line) = self.outage.is_over(now, self.what) {
+            tracing::warn!("{line}");
             self.pause = None;
         }
     }
 
     /// Returns whether the last call failed.
     pub(crate) fn is_there(&self) -> bool {
-        self.failures > 0
+        self.outage.failures > 0
     }
 
     /// Whether to wait before the next call.
@@ -102,45 +108,53 @@ impl Backoff {
     }
 }
 
-fn works_again(what: &str, failures: u32) -> String {
-    let noun = if failures == 1 { "failure" } else { "failures" };
-    format!("{what} works again after {failures} {noun}")
+/// Failures in a row. Times are readings of the steady clock.
+#[derive(Default)]
+struct Outage {
+    failures: u32,
+    began: Duration,
+    last_line: Duration,
+}
+
+impl Outage {
+    /// Counts a failure. Returns the line for the log, if one is due.
+    fn failed(&mut self, now: Duration, what: &str) -> Option<String> {
+        self.failures = self.failures.saturating_add(1);
+        let line = if self.failures == 1 {
+            self.began = now;
+            format!("{what} fails; trying again until it works")
+        } else if now.saturating_sub(self.last_line) >= REMINDER {
+            format!("{what} still fails, for {} now", self.length(now))
+        } else {
+            return None;
+        };
+        self.last_line = now;
+        Some(line)
+    }
+
+    /// Returns the line for the log, if there were failures, and forgets them.
+    fn is_over(&mut self, now: Duration, what: &str) -> Option<String> {
+        let failures = std::mem::take(&mut self.failures);
+        let noun = if failures == 1 { "failure" } else { "failures" };
+        let after = format!("after {failures} {noun} in {}", self.length(now));
+        (failures > 0).then(|| format!("{what} works again {after}"))
+    }
+
+    /// The time since the first failure, in words: whole seconds from one second on.
+    fn length(&self, now: Duration) -> String {
+        let length = now.saturating_sub(self.began);
+        match length.as_secs() {
+            0 => format!("{} ms", length.as_millis()),
+            seconds => format!("{seconds} s"),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use relq_core::error::{ErrorContext, Operation};
-    use tracing::{Event, Level, Metadata, Subscriber, span};
 
     use super::*;
-
-    /// Keeps the level of each event.
-    #[derive(Clone, Default)]
-    struct Levels(Arc<Mutex<Vec<Level>>>);
-
-    impl Subscriber for Levels {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-
-        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-            span::Id::from_u64(1)
-        }
-
-        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-        fn event(&self, event: &Event<'_>) {
-            self.0.lock().unwrap().push(*event.metadata().level());
-        }
-
-        fn enter(&self, _: &span::Id) {}
-
-        fn exit(&self, _: &span::Id) {}
-    }
 
     fn unavailable() -> Error {
         let at = ErrorContext { backend: "zset", operation: Operation::Claim };
@@ -148,25 +162,24 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_once_and_its_end_once() {
-        let levels = Levels::default();
-        tracing::subscriber::with_default(levels.clone(), || {
-            let mut backoff = Backoff::new("claiming", Environment::default());
-            backoff.is_over();
-            for _ in 0..50 {
-                backoff.failed(&unavailable());
-            }
-            backoff.is_over();
-            backoff.is_over();
-        });
-        assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::INFO]);
-    }
+    fn log_tells_begin_reminders_and_end_of_an_outage() {
+        let mut outage = Outage::default();
+        let mut fails_at =
+            |seconds| outage.failed(Duration::from_secs(seconds), "claiming");
+        assert_eq!(fails_at(7).unwrap(), "claiming fails; trying again until it works");
+        assert_eq!(fails_at(8), None);
+        assert_eq!(fails_at(66), None);
+        assert_eq!(fails_at(67).unwrap(), "claiming still fails, for 60 s now");
+        assert_eq!(fails_at(126), None);
+        assert_eq!(fails_at(127).unwrap(), "claiming still fails, for 120 s now");
 
-    #[test]
-    fn one_failure_is_told_as_one() {
-        let words = [1, 2].map(|failures| works_again("claiming", failures));
-        assert_eq!(words[0], "claiming works again after 1 failure");
-        assert_eq!(words[1], "claiming works again after 2 failures");
+        let end = Duration::from_secs(130);
+        let line = outage.is_over(end, "claiming").unwrap();
+        assert_eq!(line, "claiming works again after 6 failures in 123 s");
+        assert_eq!(outage.is_over(end, "claiming"), None);
+        assert!(outage.failed(end, "claiming").is_some());
+        let line = outage.is_over(end, "claiming").unwrap();
+        assert_eq!(line, "claiming works again after 1 failure in 0 ms");
     }
 
     #[test]
