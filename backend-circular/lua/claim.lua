@@ -99,27 +99,45 @@ local function take_over(element, token, mark)
   redis.call('ZREM', keys.marks, token)
 end
 
+-- The elements at the head that are as many as the claimable ones, if all of them wait
+-- and they are not too large to be looked at in one call.
+local function waiting_head()
+  local head, page, page_bytes, bytes = {}, nil, 0, 0
+  while #head < claimable do
+    page = math.min(next_page(budget, page, page_bytes), claimable - #head)
+    page_bytes = 0
+    for _, element in ipairs(redis.call('LRANGE', keys.circle, #head, #head + page - 1)) do
+      page_bytes = page_bytes + #element
+      if read_in_process(element) then return {} end
+      head[#head + 1] = element
+    end
+    bytes = bytes + page_bytes
+    if bytes > STEP_BYTES or page_bytes == 0 then return {} end
+  end
+  return head
+end
+
 -- If few jobs wait and many are in process, the waiting jobs are mostly the newest, at
 -- the head. They are leased from there, the oldest first. Rotating past all elements in
 -- process would find the same jobs.
 local function look_at_head()
   if claimable > FEW or claimable >= length then return end
-  local head = redis.call('LRANGE', keys.circle, 0, claimable - 1)
-  for _, element in ipairs(head) do
-    if read_in_process(element) then return end
-  end
+  local head = waiting_head()
   for i = #head, 1, -1 do
     if not may_take(budget, head[i]) then return end
     lease(head[i], true, put_first)
   end
 end
 
--- Returns how many elements were rotated.
+-- Returns how many elements were rotated: fewer when they are large.
 local function look_at_tail()
-  local rotations = math.min(length, max_rotations)
+  local rotations, bytes = math.min(length, max_rotations), 0
   for rotated = 0, rotations - 1 do
-    if budget.jobs == 0 or math.max(claimable, litter_left) <= 0 then return rotated end
-    local element, token, mark = rotate(keys)
+    if budget.jobs == 0 or bytes >= STEP_BYTES or math.max(claimable, litter_left) <= 0 then
+      return rotated
+    end
+    local element, token, mark, element_bytes = rotate(keys)
+    bytes = bytes + element_bytes
     local has_ended = mark and mark <= now_ms
     if not element then
       litter_left = litter_left - 1

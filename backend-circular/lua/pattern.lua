@@ -66,14 +66,16 @@ local function drop_leased(keys, lease)
 end
 
 -- Rotates the ring by one element. Drops the element if its job has ended; otherwise
--- returns it, and if it is in process also its token and mark.
+-- returns it, and if it is in process also its token and mark. The fourth result is the
+-- bytes of the element.
 local function rotate(keys)
   local element = redis.call('LMOVE', keys.circle, keys.circle, 'RIGHT', 'LEFT')
   local token = read_in_process(element)
   local mark = mark_of(keys, token)
-  if mark ~= OVER then return element, token, mark end
+  if mark ~= OVER then return element, token, mark, #element end
   redis.call('LPOP', keys.circle)
   redis.call('ZREM', keys.marks, token)
+  return nil, nil, nil, #element
 end
 
 -- How many elements must be dropped, and whether a whole rotation for them is worth it:
@@ -89,14 +91,23 @@ local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
 end
 
+-- How many elements one call rotates: as many as have about STEP_BYTES if all are as
+-- long as the one at the tail.
+local function most_rotations(keys, most)
+  local tail = redis.call('LINDEX', keys.circle, -1) or ''
+  return math.min(most, 1 + math.floor(STEP_BYTES / math.max(1, #tail)))
+end
+
 -- Rotates up to `most` elements, to drop those of ended jobs. A whole rotation keeps the
 -- order, and so does a partial one if no job waits. Returns whether another call should
 -- continue.
 local function drop_litter(keys, most)
   local length = redis.call('LLEN', keys.circle)
   local over, is_littered = litter(keys, length)
+  if over == 0 then return false end
+  most = most_rotations(keys, most)
   local is_idle = length <= redis.call('ZCARD', keys.marks)
-  if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end
+  if length > most and not (is_littered and is_idle) then return false end
   for _ = 1, math.min(length, most) do rotate(keys) end
   if length <= most then forget_strays(keys, OVER, OVER) end
   return length > most and redis.call('LLEN', keys.circle) < length

@@ -4,7 +4,7 @@
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] maximum number of jobs
--- ARGV[2] maximum number of elements to look at
+-- ARGV[2] maximum number of elements to look at; fewer when they are large
 -- ARGV[3] how many elements from the tail were looked at before
 -- ARGV[4] 'all', or 'left' for the leases of released workers only
 --
@@ -59,19 +59,35 @@ local function take_back(index, element, mark)
   if mark > 0 then counts.requeued = counts.requeued + 1 end
 end
 
--- Searches without rotating the ring, because a partial rotation would change the order
--- of the waiting jobs.
-local function look()
-  local window = redis.call('LRANGE', keys.circle, -offset - most, -offset - 1)
+-- Looks at a page of the elements that follow the first `offset` ones from the tail.
+-- Returns how many it looked at, their bytes, and whether the head was reached.
+local function look_at(offset, page)
+  local window, bytes = redis.call('LRANGE', keys.circle, -offset - page, -offset - 1), 0
   for i = #window, 1, -1 do
-    if is_full() then return offset + #window - i end
+    if is_full() then return #window - i, bytes, false end
+    bytes = bytes + #window[i]
     local mark = mark_of(keys, (read_in_process(window[i])))
     local has_ended = mark and mark > 0 and mark <= now_ms
     if is_for_all and has_ended or mark == LEFT_UNSEEN then
       take_back(i - #window - 1 - offset, window[i], mark)
     end
   end
-  if #window == most then return offset + most end
+  return #window, bytes, #window < page
+end
+
+-- Searches without rotating the ring, because a partial rotation would change the order
+-- of the waiting jobs. Returns how many elements from the tail were looked at, 0 for all.
+local function look()
+  local budget, seen, is_at_head = new_budget(most, STEP_BYTES), 0, false
+  local page, page_bytes, count
+  while has_room(budget) and not is_at_head do
+    page = next_page(budget, page, page_bytes)
+    count, page_bytes, is_at_head = look_at(offset + seen, page)
+    budget.jobs, budget.bytes = budget.jobs - count, budget.bytes - page_bytes
+    seen = seen + count
+    if count < page then break end
+  end
+  if not is_at_head then return offset + seen end
   if offset == 0 then
     if is_for_all then forget_strays(keys, '(0', now_ms) end
     forget_strays(keys, LEFT_UNSEEN, LEFT_UNSEEN)

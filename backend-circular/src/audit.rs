@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use relq_core::{Error, error::Operation};
-use relq_redis::bookkeeping::Seen;
+use relq_redis::bookkeeping::{PageSize, Seen};
 
 use crate::{ring, scripts::Store};
 
@@ -14,9 +14,12 @@ pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut unseen: BTreeSet<Bytes> =
         marks.into_iter().map(|(token, _)| token).collect();
     let (mut tokens, mut passed) = (BTreeSet::new(), 0);
+    let mut size = PageSize::of_payloads();
     loop {
-        let page = ring::read(store, Operation::Audit, passed).await?;
+        let most = size.count();
+        let page = ring::read(store, Operation::Audit, passed, most).await?;
         let count = page.len();
+        size.adapt(page.iter().map(ring::Seen::bytes).sum());
         for one in page {
             if let Some(token) = one.token() {
                 unseen.remove(token);
@@ -29,7 +32,7 @@ pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
             }
         }
         passed += count;
-        if count < ring::PAGE {
+        if count < most {
             break;
         }
     }

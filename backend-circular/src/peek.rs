@@ -8,29 +8,37 @@ use relq_core::{
     error::Operation,
     operator::{Page, PageCursor, PeekRequest},
 };
+use relq_redis::bookkeeping::{PageSize, REPLY_BYTES};
 
-use crate::{ring, scripts::Store};
+use crate::{
+    ring::{self, Seen},
+    scripts::Store,
+};
 
 /// The maximum number of jobs of a page, however many are requested: their payloads are
 /// read too.
 const MAX_PAGE: usize = 1000;
 
 /// One page of the jobs in the ring. The cursor is the number of elements passed so
-/// far.
+/// far. The page ends early with the job that fills [`REPLY_BYTES`].
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let mut passed = read_cursor(ask.after.as_ref());
     let (mut jobs, mut next) = (Vec::new(), None);
+    let (mut size, mut bytes) = (PageSize::of_payloads(), 0);
     loop {
-        let seen = ring::read(store, Operation::Peek, passed).await?;
-        let is_last = seen.len() < ring::PAGE;
+        let seen = ring::read(store, Operation::Peek, passed, size.count()).await?;
+        let is_last = seen.len() < size.count();
+        size.adapt(seen.iter().map(Seen::bytes).sum());
         for one in seen {
-            if jobs.len() == limit {
+            if jobs.len() == limit || bytes >= REPLY_BYTES {
                 next = Some(PageCursor(passed.to_string().into()));
                 break;
             }
             passed += 1;
-            jobs.extend(one.job().filter(|(_, detail)| detail.state() == ask.state));
+            let job = one.job().filter(|(_, detail)| detail.state() == ask.state);
+            bytes += job.as_ref().map_or(0, |(element, _)| element.len());
+            jobs.extend(job);
         }
         if is_last || next.is_some() {
             let jobs = store.bookkeeping.views_of(jobs).await?;

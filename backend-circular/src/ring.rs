@@ -8,9 +8,6 @@ use relq_redis::{Reply, command};
 
 use crate::{element::InProcess, lease::Lease, scripts::Store};
 
-/// Number of elements read at once.
-pub(crate) const PAGE: usize = 500;
-
 /// An element, and its mark.
 #[derive(Debug)]
 pub(crate) struct Seen {
@@ -57,23 +54,29 @@ impl Seen {
         }
     }
 
+    /// The size of the element.
+    pub(crate) fn bytes(&self) -> usize {
+        self.element.len()
+    }
+
     /// The token of the element, if it has a mark.
     pub(crate) fn token(&self) -> Option<&Bytes> {
         self.marked.as_ref().map(|(parts, _)| &parts.token)
     }
 }
 
-/// The page of elements after the first `passed`, starting at the tail. A page with
-/// fewer than [`PAGE`] elements is the last one.
+/// The page of `most` elements after the first `passed`, starting at the tail. A page
+/// with fewer elements is the last one.
 pub(crate) async fn read(
     store: &Store,
     operation: Operation,
     passed: usize,
+    most: usize,
 ) -> Result<Vec<Seen>, Error> {
     let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let mut cmd = command("LRANGE");
     cmd.arg(&store.keys.circle);
-    cmd.arg(-signed(passed + PAGE)).arg(-signed(passed + 1));
+    cmd.arg(-signed(passed + most)).arg(-signed(passed + 1));
     let elements = store.conn.call(operation, &cmd).await?.list()?;
     let elements: Vec<_> =
         elements.into_iter().rev().map(Reply::bytes).collect::<Result<_, _>>()?;

@@ -6,7 +6,8 @@
 -- KEYS[n]     STRING  its processing key
 -- KEYS[n + 1] STRING  the item key of its job
 --
--- Returns {how many were made ready, how many were buried}.
+-- Returns {how many were made ready, how many were buried, 1 if leases are left because
+-- the entries are large else 0}.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
@@ -14,7 +15,7 @@ local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
-local counts = {requeued = 0, buried = 0}
+local counts, step = {requeued = 0, buried = 0}, new_step((#KEYS - first_job_key() + 1) / 2)
 
 -- A value that another client renamed to a processing key goes back unchanged. If a
 -- client has set its item key meanwhile, the value gets another id, so neither job is
@@ -36,12 +37,15 @@ local function recover(processing, item)
     hold_until_expiry(keys.unique, job)
     return put_back(processing, item)
   end
-  local outcome = recover_job(keys, job, redis.call('GET', processing), now_ms)
+  local entry = redis.call('GET', processing)
+  step.bytes = step.bytes - #entry
+  local outcome = recover_job(keys, job, entry, now_ms)
   redis.call('UNLINK', processing)
   return outcome
 end
 
 for i = first_job_key(), #KEYS, 2 do
+  if not has_room(step) then return {counts.requeued, counts.buried, 1} end
   -- The lease may have been extended or settled since `overdue` returned it.
   local lease_end = redis.call('ZSCORE', keys.leased, KEYS[i])
   if lease_end and tonumber(lease_end) <= now_ms then
@@ -53,4 +57,4 @@ for i = first_job_key(), #KEYS, 2 do
     redis.call('ZREM', keys.leased, KEYS[i])
   end
 end
-return {counts.requeued, counts.buried}
+return {counts.requeued, counts.buried, 0}

@@ -6,7 +6,7 @@ use relq_core::{
 };
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{self, ClaimRound, Failure, Undeliverable, WaitHint},
+    bookkeeping::{self, ClaimRound, Failure, Steps, Undeliverable, WaitHint},
     entry::Entry,
     pattern::WakeConditions,
 };
@@ -239,10 +239,15 @@ impl Keyspace {
         if burials.is_empty() {
             return Ok(());
         }
-        let failures: Vec<_> = burials.iter().map(Burial::failure).collect();
-        let leases = burials.iter().map(|burial| burial.lease.clone());
-        let bookkeeping = self.store.bookkeeping.with_keys(leases);
-        bookkeeping.fail(Operation::Claim, &failures).await.map(drop)
+        let mut steps = Steps::default();
+        while let Some(page) = steps.next_page(burials, |burial| burial.lease.len()) {
+            let failures: Vec<_> = page.iter().map(Burial::failure).collect();
+            let leases = page.iter().map(|burial| burial.lease.clone());
+            let bookkeeping = self.store.bookkeeping.with_keys(leases);
+            let step = bookkeeping.fail(Operation::Claim, &failures).await;
+            steps.add(page.len(), step)?;
+        }
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use relq_core::{
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
-    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
     pattern::{JobRef, Notification, Pattern, WakeConditions},
 };
 
@@ -105,7 +105,7 @@ impl Pattern for Keyspace {
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         self.store.finish(receipts, finish).await
     }
 

@@ -10,7 +10,7 @@ use relq_core::{
 };
 use relq_redis::{
     Reply,
-    bookkeeping::{self, Look},
+    bookkeeping::{self, Look, PageSize, REPLY_BYTES},
     command,
 };
 
@@ -78,8 +78,11 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
         position.keys.sort_unstable();
         position.keys.dedup();
     }
-    let left = position.keys.split_off(position.keys.len().min(limit));
-    let jobs = views(store, std::mem::replace(&mut position.keys, left)).await?;
+    let shown = position.keys.len().min(limit);
+    let (values, read) = values_of_page(store, &position.keys[..shown]).await?;
+    position.keys.drain(..read);
+    let jobs = values.into_iter().map(|value| (value, StateDetail::Ready)).collect();
+    let jobs = store.bookkeeping.views_of(jobs).await?;
     Ok(Page { jobs, next: position.written() })
 }
 
@@ -136,10 +139,24 @@ impl ScanPosition {
     }
 }
 
-async fn views(store: &Store, keys: Vec<Bytes>) -> Result<Vec<JobView>, Error> {
-    let values = values(store, &keys).await?;
-    let ready = |value: Bytes| (value, StateDetail::Ready);
-    store.bookkeeping.views_of(values.into_iter().flatten().map(ready).collect()).await
+/// The values of the first keys, up to the one that fills [`REPLY_BYTES`], and how many
+/// keys were read. A key that is gone by now has no value.
+async fn values_of_page(
+    store: &Store,
+    keys: &[Bytes],
+) -> Result<(Vec<Bytes>, usize), Error> {
+    let (mut found, mut read) = (Vec::new(), 0);
+    let (mut size, mut bytes) = (PageSize::of_payloads(), 0);
+    while read < keys.len() && bytes < REPLY_BYTES {
+        let count = size.count_of(keys.len() - read);
+        let page = values(store, &keys[read..read + count]).await?;
+        let before = found.len();
+        found.extend(page.into_iter().flatten());
+        let page_bytes = found[before..].iter().map(Bytes::len).sum();
+        size.adapt(page_bytes);
+        (read, bytes) = (read + count, bytes + page_bytes);
+    }
+    Ok((found, read))
 }
 
 async fn values(store: &Store, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, Error> {

@@ -108,8 +108,9 @@ async fn recover_expired(store: &Store, page: u32) -> Result<Recovered, Error> {
         ..Recovered::default()
     };
     if !overdue.leases.is_empty() {
-        let (requeued, buried) = store.recover(&overdue.leases).await?;
-        recovered = Recovered { requeued, buried, ..recovered };
+        let (requeued, buried, is_left) = store.recover(&overdue.leases).await?;
+        let more = overdue.more || is_left;
+        recovered = Recovered { requeued, buried, more, ..recovered };
     }
     Ok(recovered)
 }

@@ -6,8 +6,21 @@
 local STAMP = '\245RQ\1\255'
 local PATTERN_KEYS = 4
 
--- How many elements of a list are read together.
-local WALK = 100
+-- Calls `look` with each element of a list, the newest first, until it returns true.
+-- The elements are read page by page.
+local function walk(list, look)
+  local budget, page, page_bytes, first = new_budget(100, STEP_BYTES), nil, 0, 0
+  repeat
+    page = next_page(budget, page, page_bytes)
+    local found = redis.call('LRANGE', list, first, first + page - 1)
+    page_bytes = 0
+    for _, element in ipairs(found) do
+      page_bytes = page_bytes + #element
+      if look(element) then return end
+    end
+    first = first + page
+  until #found < page
+end
 
 local function pattern_keys(first)
   return {
@@ -64,23 +77,20 @@ local function put_back(keys, list, elements)
   end
 end
 
--- Finds elements of a list by the names of their leases. It starts at the oldest
--- element.
-local function find_elements(list, is_wanted, count)
-  local found, last = {}, -1
-  while count > 0 do
-    local page = redis.call('LRANGE', list, last - WALK + 1, last)
-    for i = #page, 1, -1 do
-      local name = read_element(list, page[i])
-      if name and is_wanted[name] then
-        found[name] = page[i]
-        count = count - 1
-      end
+-- Finds elements of a list by the names of their leases, the newest first, as many as
+-- the step has room for. Also returns how many were not found.
+local function find_elements(list, is_wanted, count, step)
+  local found = {}
+  walk(list, function(element)
+    local name = read_element(list, element)
+    if name and is_wanted[name] then
+      found[name] = element
+      count = count - 1
+      count_job(step, element)
     end
-    if #page < WALK then break end
-    last = last - WALK
-  end
-  return found
+    return count == 0 or not has_room(step)
+  end)
+  return found, count
 end
 
 -- A lease is an element of the list at its position. The element is also the fence,

@@ -5,7 +5,7 @@
 -- KEYS[...]  lists  LIST  processing lists: those of the sessions, those of the leases
 -- ARGV[1] 'over' to take expired jobs and count their attempt; 'left' to take all named
 --         jobs without counting it
--- ARGV[2] how many at most
+-- ARGV[2] how many at most; fewer when the entries are large
 -- ARGV[3] for how long the list of a retired session is watched (ms)
 -- ARGV[4] how many leases follow
 -- ARGV[5...] for each lease: its name, the number of its list; the first becomes the next
@@ -24,14 +24,13 @@ local now_ms = server_ms()
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
 for i = 1, #KEYS - BOOKKEEPING_KEYS - PATTERN_KEYS do redis.call('LLEN', list_of(i)) end
-local counts, room, has_more, next_ms = {requeued = 0, buried = 0}, page, 0, -1
+local counts, step, has_more, next_ms = {requeued = 0, buried = 0}, new_step(page), 0, -1
 
 local function is_over(end_ms)
   return how == 'left' or not end_ms or tonumber(end_ms) <= now_ms
 end
 
 local function bring_back(name, entry)
-  room = room - 1
   local job = name and read_entry(entry)
   if not job then
     redis.call('RPUSH', keys.ready, entry)
@@ -72,15 +71,17 @@ local function named_by_list()
   return by_list
 end
 
+-- A lease without an element is forgotten, once the whole list was read.
 local function take_named(list, names, is_wanted)
-  local found = find_elements(list, is_wanted, #names)
+  local found, left = find_elements(list, is_wanted, #names, step)
+  if left > 0 and not has_room(step) then has_more = 1 end
   for i = #names, 1, -1 do
     local element = found[names[i]]
     if element then
       bring_back(read_element(list, element))
       redis.call('LREM', list, -1, element)
     end
-    redis.call('ZREM', keys.leased, names[i])
+    if element or has_room(step) then redis.call('ZREM', keys.leased, names[i]) end
   end
 end
 
@@ -95,32 +96,31 @@ local function retire(session, end_ms)
   end
 end
 
--- The elements of a list that must be taken back, newest first. The search stops once it
--- has found more than there is room for.
+-- The elements of a list that must be taken back, newest first, as many as the step has
+-- room for.
 local function over_of(list, session_is_over)
-  local found, first = {}, 0
-  repeat
-    local page = redis.call('LRANGE', list, first, first + WALK - 1)
-    for _, element in ipairs(page) do
-      local name = read_element(list, element)
-      local end_ms = name and redis.call('ZSCORE', keys.leased, name)
-      if end_ms and is_over(end_ms) or not end_ms and session_is_over then
-        found[#found + 1] = element
+  local found = {}
+  walk(list, function(element)
+    local name = read_element(list, element)
+    local end_ms = name and redis.call('ZSCORE', keys.leased, name)
+    if end_ms and is_over(end_ms) or not end_ms and session_is_over then
+      if not has_room(step) then
+        has_more = 1
+        return true
       end
+      found[#found + 1] = element
+      count_job(step, element)
     end
-    first = first + WALK
-  until #page < WALK or #found > room
+  end)
   return found
 end
 
 -- Takes the newest first, so that the oldest job is at the very front in the end.
 local function adopt(list, session, end_ms)
-  local elements = over_of(list, is_over(end_ms))
-  if #elements > room then has_more = 1 end
-  for i = 1, math.min(#elements, room) do
-    local name, entry = read_element(list, elements[i])
+  for _, element in ipairs(over_of(list, is_over(end_ms))) do
+    local name, entry = read_element(list, element)
     bring_back(name, entry)
-    redis.call('LREM', list, 1, elements[i])
+    redis.call('LREM', list, 1, element)
     if name then redis.call('ZREM', keys.leased, name) end
   end
   if redis.call('EXISTS', list) == 0 then retire(session, end_ms) end
@@ -137,7 +137,11 @@ local function look_at(list, session)
 end
 
 for list, named in pairs(named_by_list()) do
-  take_named(list, named.names, named.is_wanted)
+  if has_room(step) then
+    take_named(list, named.names, named.is_wanted)
+  else
+    has_more = 1
+  end
 end
 for i = #ARGV - FIRST_SESSION + 1, 1, -1 do
   look_at(list_of(i), ARGV[FIRST_SESSION + i - 1])

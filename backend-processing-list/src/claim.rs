@@ -6,7 +6,9 @@ use relq_core::{
 };
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint},
+    bookkeeping::{
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Steps, WaitHint,
+    },
 };
 
 use crate::{
@@ -101,10 +103,19 @@ impl ProcessingListQueue {
             }
         }
         if !failures.is_empty() {
-            let buried = self.store.fail(Operation::Claim, &failures).await;
+            let buried = self.bury(&failures).await;
             bookkeeping::bury_beside(&deliveries, buried)
                 .map_err(|error| partial.whole(error))?;
         }
         Ok(deliveries)
+    }
+
+    async fn bury(&self, failures: &[Failure<'_>]) -> Result<(), Error> {
+        let mut steps = Steps::default();
+        while let Some(page) = steps.next_page(failures, |failure| failure.lease.len())
+        {
+            steps.add(page.len(), self.store.fail(Operation::Claim, page).await)?;
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use relq_core::{Error, error::Operation};
-use relq_redis::{Cmd, Reply, WaitingConn, command};
+use relq_redis::{Cmd, Reply, WaitingConn, bookkeeping::Steps, command};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
     task::JoinHandle,
@@ -122,11 +122,16 @@ impl Movers {
 
     /// Puts back a moved job that no claim takes.
     pub(crate) async fn give_back(&self, claimed: Claimed) {
-        let leases = claimed.elements.iter().map(|element| element.to_vec());
+        // The job that is put back last is claimed first.
+        let leases = claimed.elements.iter().rev().map(|element| element.to_vec());
         let leases: Vec<_> = leases.collect();
-        let given = self.store.give_back(Operation::Claim, &leases).await;
-        if let Err(error) = given {
-            tracing::debug!(%error, "cannot put a job back: its lease must expire");
+        let mut steps = Steps::default();
+        while let Some(page) = steps.next_page(&leases, Vec::len) {
+            let step = self.store.give_back(Operation::Claim, page).await;
+            if let Err(error) = steps.add(page.len(), step) {
+                tracing::debug!(%error, "cannot put a job back: its lease must expire");
+                return;
+            }
         }
     }
 

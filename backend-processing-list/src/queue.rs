@@ -192,8 +192,12 @@ impl ReliableQueue for ProcessingListQueue {
         for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
             let taken =
                 Taken { leases: page, sessions: &[], from: From::AReleasedWorker };
-            let page = partial.then(self.store.release(taken).await)?;
-            released.jobs += u64::from(page.requeued);
+            let mut has_more = true;
+            while has_more {
+                let page = partial.then(self.store.release(taken).await)?;
+                released.jobs += u64::from(page.requeued);
+                has_more = page.more;
+            }
         }
         let taken =
             Taken { leases: &[], sessions: &sessions, from: From::AReleasedWorker };

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use relq_core::{Error, Receipt, error::Operation};
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{Failure, Finish, Settles},
+    bookkeeping::{Failure, Finish, Settles, Step},
 };
 
 use crate::{lease::Lease, scripts::Store, session::Site};
@@ -27,7 +27,7 @@ impl Settles for Store {
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let (by_site, mut lost) = by_site(receipts);
         let calls = by_site.iter().map(|(site, positions)| {
             let tokens = positions.iter().map(|at| receipts[*at].token());
@@ -39,14 +39,14 @@ impl Settles for Store {
             let answer = answer.map_err(|error| partial.whole(error))?;
             lost.extend(answer.into_iter().filter_map(|at| positions.get(at)));
         }
-        Ok(lost)
+        Ok(Step { handled: receipts.len(), lost })
     }
 
-    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error> {
+    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error> {
         self.fail(Operation::Settle, failures).await
     }
 
-    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error> {
+    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Step, Error> {
         self.give_back(Operation::Settle, leases).await
     }
 }

@@ -4,14 +4,15 @@
 -- a lease.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] how many entries at most for each consumer
+-- ARGV[1] how many entries at most; fewer are taken when they are large
 -- ARGV[2] how long a consumer may be idle (ms)
 --
 -- Returns {made ready, buried, 1 if there is more else 0, -1}.
 --
--- Library: side_records, pattern, batch/records, moves
+-- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local page, idle_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local step = new_step(page)
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
@@ -24,7 +25,10 @@ local function take_from(stream, consumer)
     redis.call('XPENDING', stream, GROUP, 'IDLE', idle_ms, '-', '+', page, consumer)
   for _, one in ipairs(pending) do
     local sid, deliveries = one[1], one[4]
-    if read_at(stream, sid) then
+    if not has_room(step) then break end
+    local entry = read_at(stream, sid)
+    count_job(step, entry)
+    if entry then
       return_entry(stream, sid, deliveries)
       requeued = requeued + 1
     else
@@ -32,7 +36,7 @@ local function take_from(stream, consumer)
       buried = buried + 1
     end
   end
-  if #pending == page then more = 1 end
+  if #pending == page or not has_room(step) then more = 1 end
 end
 
 -- Deleting a consumer drops its pending entries, so only a consumer without any is
@@ -52,7 +56,7 @@ for _, level in ipairs(LEVELS) do
     local name, pending, consumer_idle_ms = consumer[2], consumer[4], consumer[6]
     if name ~= READY and name ~= LEASED then visit(stream, name, pending, consumer_idle_ms) end
   end
-  local returned, gone = return_unleased(keys, stream, page)
+  local returned, gone = return_unleased(keys, stream, page, step)
   for _, sid in ipairs(gone) do bury_deleted(keys, stream, sid, sid) end
   requeued, buried = requeued + returned, buried + #gone
 end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Extend leases from now on. Pieces of a cancelled batch end here and are reported to
--- the caller (B7).
+-- the caller (B7), or at the next call if the entries are large.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] lease (ms)
@@ -33,10 +33,12 @@ if has_pieces() then
   for i = FIRST, #ARGV do check_lease(keys, ARGV[i]) end
 end
 local ends = redis.call('ZMSCORE', keys.leased, unpack(ARGV, FIRST))
-local held, lost, stopped = {}, {}, {}
+local held, lost, stopped, step = {}, {}, {}, new_step(#ends)
 for i, lease_end in ipairs(ends) do
   local lease = ARGV[i + FIRST - 1]
-  if lease_end and is_stopped(lease) and find_leased(keys, lease) then
+  local entry = lease_end and has_room(step) and is_stopped(lease) and find_leased(keys, lease)
+  if entry then
+    count_job(step, entry)
     keys.outcome = 'cancelled'
     drop_leased(keys, lease)
     redis.call('ZADD', keys.cancelled, forget_at, lease)

@@ -7,7 +7,8 @@
 -- ARGV[2] how long an id is remembered after its job has ended (ms)
 -- ARGV[3...] leases
 --
--- Returns the positions, from 0, of the leases that were lost.
+-- Returns {how many jobs were handled, {positions, from 0, of the leases that were
+-- lost}}. It handles fewer jobs when their entries are large.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
@@ -18,19 +19,22 @@ local now_ms = server_ms()
 check_keys(keys)
 for i = 3, #ARGV do check_lease(keys, ARGV[i]) end
 
-local lost = {}
-for i = 3, #ARGV do
-  local lease = ARGV[i]
+local lost, step, handled = {}, new_step(#ARGV - 2), 0
+while has_room(step) do
+  local lease = ARGV[handled + 3]
   local stream, sid = place_of(keys, lease)
   if stream and redis.call('ZSCORE', keys.leased, lease) then
-    local _, job = read_at(stream, sid)
+    local entry, job = read_at(stream, sid)
+    count_job(step, entry)
     keys.outcome = total == 'finished' and 'done' or 'dropped'
     drop_leased(keys, lease)
     -- Another client may have deleted the entry: the job still counts as done.
     if job then close_side_records(keys, job, now_ms, window_ms) end
     redis.call('HINCRBY', keys.totals, total, 1)
   else
-    lost[#lost + 1] = i - 3
+    lost[#lost + 1] = handled
+    count_job(step, false)
   end
+  handled = handled + 1
 end
-return lost
+return {handled, lost}

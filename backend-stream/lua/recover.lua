@@ -5,7 +5,7 @@
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many at most
 --
--- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
+-- Ends earlier when the entries are large. Returns {how many were made ready, how many were buried, 1 if there is more else 0,
 -- ms until the next lease expires or -1}.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
@@ -15,22 +15,25 @@ local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
-local counts = {requeued = 0, buried = 0}
+local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 local overdue =
   redis.call('ZRANGE', keys.leased, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, page + 1)
 for i = 1, math.min(#overdue, page) do check_lease(keys, overdue[i]) end
-for i = 1, math.min(#overdue, page) do
-  local entry = find_leased(keys, overdue[i])
+while handled < #overdue and has_room(step) do
+  handled = handled + 1
+  local lease = overdue[handled]
+  local entry = find_leased(keys, lease)
+  count_job(step, entry)
   local batch, outcome = keys.found and keys.found.batch, 'buried'
   if entry and batch and state_of(keys, batch) == 'cancelling' then
     keys.outcome, outcome = 'cancelled', nil
   elseif entry then
     outcome = recover_job(keys, read_entry(entry), entry, now_ms)
   end
-  if entry then drop_leased(keys, overdue[i]) end
+  if entry then drop_leased(keys, lease) end
   if outcome then counts[outcome] = counts[outcome] + 1 end
 end
 return {
-  counts.requeued, counts.buried, #overdue > page and 1 or 0,
+  counts.requeued, counts.buried, #overdue > handled and 1 or 0,
   next_in_ms(keys.leased, now_ms),
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use relq_core::{Error, batch::BatchId, error::Operation};
-use relq_redis::bookkeeping::Seen;
+use relq_redis::bookkeeping::{PageSize, Seen};
 
-use crate::{keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
+use crate::{keys::Stream, lease::Lease, scripts::Store};
 
 /// How many batches are read together.
 const BATCHES: u32 = 500;
@@ -30,9 +30,10 @@ async fn read_stream(
     leased: &mut BTreeSet<String>,
 ) -> Result<(), Error> {
     let last_read = store.last_read(stream).await?;
-    let mut after = Bytes::new();
+    let (mut after, mut size) = (Bytes::new(), PageSize::of_payloads());
     loop {
-        let page = store.read_stream(Operation::Audit, stream, &after, PAGE).await?;
+        let most = size.count();
+        let page = store.read_stream(Operation::Audit, stream, &after, most).await?;
         for found in &page.entries {
             after = found.id.clone();
             seen.element(&found.element());
@@ -47,9 +48,10 @@ async fn read_stream(
                 _ => {}
             }
         }
-        if page.entries.len() < PAGE {
+        if page.entries.len() < most {
             return Ok(());
         }
+        size.adapt(page.bytes());
     }
 }
 

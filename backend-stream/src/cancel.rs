@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, error::Operation, operator::JobState};
-use relq_redis::{escape_glob, pattern::cancel_leased};
+use relq_redis::{bookkeeping::PageSize, escape_glob, pattern::cancel_leased};
 
-use crate::{Streams, keys::Stream, lease::Lease, scripts::Store, streams::PAGE};
+use crate::{Streams, keys::Stream, lease::Lease, scripts::Store};
 
 pub(crate) async fn cancel(
     queue: &Streams,
@@ -36,10 +36,12 @@ async fn cancel_in_stream(
     stream: &Stream,
     job: &JobId,
 ) -> Result<bool, Error> {
-    let mut after = Bytes::new();
+    let (mut after, mut size) = (Bytes::new(), PageSize::of_payloads());
     loop {
-        let page = store.read_stream(Operation::Cancel, stream, &after, PAGE).await?;
-        let is_last = page.entries.len() < PAGE;
+        let most = size.count();
+        let page = store.read_stream(Operation::Cancel, stream, &after, most).await?;
+        let is_last = page.entries.len() < most;
+        size.adapt(page.bytes());
         for found in page.entries {
             if found.is_of(job.as_str().as_bytes())
                 && store.cancel_ready(stream, &found.id).await?

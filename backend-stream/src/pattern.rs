@@ -14,7 +14,7 @@ use relq_core::{
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
-    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
     pattern::{Notification, Pattern, WakeConditions, deliver},
 };
 
@@ -88,7 +88,7 @@ impl Pattern for Streams {
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         self.store.finish(receipts, finish).await
     }
 

@@ -13,14 +13,9 @@ use relq_core::{
     limits::DEFAULT_MAX_ATTEMPTS,
     operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
 };
-use relq_redis::bookkeeping::{self, Look};
+use relq_redis::bookkeeping::{self, Look, PageSize, REPLY_BYTES};
 
-use crate::{
-    keys::Stream,
-    lease::Lease,
-    scripts::Store,
-    streams::{Found, PAGE},
-};
+use crate::{keys::Stream, lease::Lease, scripts::Store, streams::Found};
 
 /// The most jobs on one page, whatever the request asks for: their payloads are read
 /// too.
@@ -33,18 +28,21 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
     bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
 }
 
-/// One page of ready jobs. The cursor names the last entry that was read.
+/// One page of ready jobs. The cursor names the last entry that was read. The page ends
+/// early with the job that fills [`REPLY_BYTES`].
 async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let (first, mut after) = read_cursor(ask.after.as_ref());
-    let mut jobs = Vec::new();
+    let (mut jobs, mut size, mut bytes) = (Vec::new(), PageSize::of_payloads(), 0);
     let streams = store.streams(Operation::Peek).await?;
     for stream in streams.iter().skip_while(|stream| **stream != first) {
         loop {
-            let page = store.read_stream(Operation::Peek, stream, &after, PAGE).await?;
-            let is_last = page.entries.len() < PAGE;
+            let most = size.count();
+            let page = store.read_stream(Operation::Peek, stream, &after, most).await?;
+            let is_last = page.entries.len() < most;
+            size.adapt(page.bytes());
             for found in &page.entries {
-                if jobs.len() == limit {
+                if jobs.len() == limit || bytes >= REPLY_BYTES {
                     let next = Some(cursor(stream, &after));
                     return Ok(Page { jobs: views(store, jobs).await?, next });
                 }
@@ -54,6 +52,7 @@ async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
                     let deliveries = pending.map_or(0, |pending| pending.deliveries);
                     let (id, detail) = (found.id.clone(), StateDetail::Ready);
                     let (element, headers) = (found.element(), found.headers());
+                    bytes += found.bytes();
                     jobs.push(Seen { element, headers, id, deliveries, detail });
                 }
             }

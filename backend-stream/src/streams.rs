@@ -11,12 +11,9 @@ use crate::{
     scripts::Store,
 };
 
-/// How many entries are read together.
-pub(crate) const PAGE: usize = 500;
-
 /// How many pending entries are read together. Besides those of the page, a range of
 /// ids contains only pending entries that were deleted meanwhile.
-const PENDING_PAGE: usize = 4 * PAGE;
+const PENDING_PAGE: usize = 2000;
 
 /// One entry of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +31,11 @@ impl Found {
         let fields = parts.next().map_or(Ok(Vec::new()), Reply::list)?;
         let fields = fields.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
         Ok(Self { id, fields })
+    }
+
+    /// The size of the entry.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fields.iter().map(Bytes::len).sum()
     }
 
     /// The pushed value: the only field's value, or that of the field `job`.
@@ -97,6 +99,13 @@ pub(crate) struct StreamPage {
     pub(crate) entries: Vec<Found>,
     /// The pending entries of the page, by id.
     pub(crate) pending: BTreeMap<Bytes, Pending>,
+}
+
+impl StreamPage {
+    /// The size of all entries.
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.iter().map(Found::bytes).sum()
+    }
 }
 
 impl Store {

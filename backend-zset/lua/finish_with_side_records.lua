@@ -11,7 +11,8 @@
 -- ARGV[2] how long ids are remembered after their job (ms)
 -- ARGV[3...] leases
 --
--- Returns the positions, from 0, of the leases that were lost.
+-- Returns {how many jobs were handled, {positions, from 0, of the leases that were
+-- lost}}. It handles fewer jobs when their entries are large.
 --
 -- Library: entry, side_records, pattern
 local keys = {
@@ -26,17 +27,19 @@ redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.held)
 redis.call('HLEN', keys.totals)
 check_side_records(keys)
-local lost = {}
-for i = 3, #ARGV do
-  local lease = ARGV[i]
+local lost, step, handled = {}, new_step(#ARGV - 2), 0
+while has_room(step) do
+  local lease = ARGV[handled + 3]
   local entry = find_leased(keys, lease)
+  count_job(step, entry)
   if entry then
     redis.call('HINCRBY', keys.totals, total, 1)
     local job = read_entry(entry)
     if job then close_side_records(keys, job, now_ms, window_ms) end
     drop_leased(keys, lease)
   else
-    lost[#lost + 1] = i - 3
+    lost[#lost + 1] = handled
   end
+  handled = handled + 1
 end
-return lost
+return {handled, lost}

@@ -5,7 +5,7 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] maximum number of jobs
 --
--- Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
+-- Ends earlier when the entries are large. Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
 -- ends or -1}.
 --
 -- Library: entry, pattern, moves
@@ -15,22 +15,24 @@ local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
-local counts = {requeued = 0, buried = 0}
+local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 
 -- Handle the leases from the last to the first, over all pages, so that the job whose
 -- lease expired first is at the front of the queue in the end.
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
-for i = 1, math.min(#overdue, page) do
-  local entry = held_entry(keys, overdue[i])
+while handled < #overdue and has_room(step) do
+  handled = handled + 1
+  local entry = held_entry(keys, overdue[handled])
   local job = read_entry(entry)
   if job then
     local outcome = recover_job(keys, job, entry, now_ms)
     counts[outcome] = counts[outcome] + 1
   end
-  drop_leased(keys, overdue[i])
+  drop_leased(keys, overdue[handled])
+  count_job(step, entry)
 end
 return {
-  counts.requeued, counts.buried, #overdue > page and 1 or 0,
+  counts.requeued, counts.buried, #overdue > handled and 1 or 0,
   next_in_ms(keys.leased, now_ms),
 }

@@ -13,7 +13,7 @@ use relq_core::{
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, PushBatcher, RedisQueue, Script,
-    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen},
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
     pattern::{Notification, Pattern, WakeConditions, deliver},
 };
 
@@ -83,7 +83,7 @@ impl Pattern for Zset {
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         self.store.finish(receipts, finish).await
     }
 

@@ -75,14 +75,35 @@ local function may_take(budget, entry)
   end
   budget.jobs, budget.bytes = budget.jobs - 1, budget.bytes - #entry
   budget.has_taken = true
+  -- Nothing fits any more, so no further entry needs to be read.
+  if budget.bytes <= 0 then budget.jobs, budget.is_full = 0, true end
   return true
+end
+
+-- The bytes of entries that one call of a script moves, about: the call ends with the
+-- job that reaches this sum. The server runs nothing else meanwhile.
+local STEP_BYTES = 1048576
+
+-- The budget of a call that handles jobs one by one, up to `jobs` of them.
+local function new_step(jobs)
+  return {jobs = jobs, bytes = STEP_BYTES}
+end
+
+-- Whether the call handles one more job.
+local function has_room(step)
+  return step.jobs > 0 and step.bytes > 0
+end
+
+-- Counts a job that the call handles. `entry` is false if the job has none.
+local function count_job(step, entry)
+  step.jobs, step.bytes = step.jobs - 1, step.bytes - #(entry or '')
 end
 
 -- The size of the next page when reading a list, after a page of `page` elements. A
 -- list does not show how long its elements are before they are read. So reading begins
--- with a small page, and each later page has as many elements as would fit if they were
+-- with one element, and each later page has as many elements as would fit if they were
 -- as long as the previous ones.
-local FIRST_PAGE, GROWTH = 4, 16
+local FIRST_PAGE, GROWTH = 1, 16
 
 local function next_page(budget, page, page_bytes)
   if not page then return math.min(budget.jobs, FIRST_PAGE) end

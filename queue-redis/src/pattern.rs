@@ -72,7 +72,7 @@ use relq_core::{
 
 use crate::{
     Conn, Owner, PartialEffect, RedisConfig, RedisQueue, Script,
-    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, WaitHint},
+    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step, WaitHint},
     queue,
 };
 
@@ -141,12 +141,12 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// unique key, an id to remember, an earlier failure.
     fn has_side_records(token: &Bytes) -> bool;
 
-    /// Ends jobs. Returns the positions of the lost leases.
+    /// Ends jobs, as many as one step handles.
     async fn finish(
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error>;
+    ) -> Result<Step, Error>;
 
     /// Extends leases to `lease` from now. `held` has at least one.
     async fn heartbeat(&self, held: &[Receipt], lease: Duration)
@@ -189,7 +189,7 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// Gives back all jobs of a released worker, uncounted and to the front (R24).
     /// `leases` is the result of [`leases_of`](Self::leases_of).
     async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
-        queue::give_back_all(self, &leases).await
+        queue::give_back_all(self, leases).await
     }
 
     /// Refuses a server on which the pattern cannot work. Called after the scripts are

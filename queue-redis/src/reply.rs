@@ -141,6 +141,19 @@ impl Reply {
         self.list()?.into_iter().map(position).collect()
     }
 
+    /// As the number of jobs that a script handled, of which there is at least one.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn handled(self) -> Result<usize, Error> {
+        let at = self.at;
+        match usize::try_from(self.number()?) {
+            Ok(0) => Err(unreadable(at, "the script handled no job")),
+            Ok(handled) => Ok(handled),
+            Err(error) => Err(unreadable(at, error)),
+        }
+    }
+
     /// As a whole number, or `None` if the reply is nil.
     ///
     /// # Errors

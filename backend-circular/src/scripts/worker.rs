@@ -7,7 +7,7 @@ use relq_core::{
 };
 use relq_redis::{
     Reply,
-    bookkeeping::{Bookkeeping, Finish},
+    bookkeeping::{Bookkeeping, Finish, Step},
     entry,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob, WakeConditions},
@@ -123,12 +123,12 @@ impl Store {
         })
     }
 
-    /// Ends jobs. Returns the positions of the lost leases.
+    /// Ends jobs, as many as one step handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
         Finish { how, needs_side_records }: Finish,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let word = match self.finish_by {
             FinishBy::Mark => "mark",
             FinishBy::Lrem => "remove",
@@ -143,7 +143,8 @@ impl Store {
                 call.push_arg(&without_entry(receipt.token())[..]);
             }
         }
-        call.run(&self.conn, Operation::Settle).await?.positions()
+        let reply = call.run(&self.conn, Operation::Settle).await?;
+        Step::whole(receipts.len(), reply)
     }
 
     /// Releases these leases. Returns how many were running, and how many of those

@@ -8,7 +8,7 @@ use relq_core::{
 };
 use relq_redis::{
     Reply,
-    bookkeeping::{Bookkeeping, Finish},
+    bookkeeping::{Bookkeeping, Finish, Step},
     command, entry,
     entry::millis,
 };
@@ -197,12 +197,12 @@ impl Store {
         Ok(Claimed { now, unclaimed, is_full, entries })
     }
 
-    /// Ends jobs. Returns the positions of the lost leases.
+    /// Ends jobs, as many as one step handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
         Finish { how, needs_side_records }: Finish,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let leases = receipts.iter().map(|receipt| lease::key_of(receipt).into());
         let leases: Vec<Bytes> = leases.collect();
         let call = if needs_side_records {
@@ -214,7 +214,8 @@ impl Store {
             let keys: Vec<_> = own.chain(leases.iter().map(|it| &it[..])).collect();
             SCRIPTS.finish.keys(&keys).arg(how.total())
         };
-        call.run(&self.conn, Operation::Settle).await?.positions()
+        let reply = call.run(&self.conn, Operation::Settle).await?;
+        Step::whole(receipts.len(), reply)
     }
 
     /// Finds a page of expired leases.
@@ -229,9 +230,12 @@ impl Store {
         })
     }
 
-    /// Recovers the jobs of expired leases. Returns how many are made ready, and how
-    /// many are buried.
-    pub(crate) async fn recover(&self, leases: &[Bytes]) -> Result<(u32, u32), Error> {
+    /// Recovers the jobs of expired leases, as many as one step handles. Returns how many
+    /// are made ready, how many are buried, and whether leases are left.
+    pub(crate) async fn recover(
+        &self,
+        leases: &[Bytes],
+    ) -> Result<(u32, u32, bool), Error> {
         let keys = |lease: &Bytes| {
             let item = [keys::ITEM.as_bytes(), &lease::id_of(lease)].concat();
             [lease.clone(), item.into()]
@@ -242,7 +246,7 @@ impl Store {
         let count = |at: usize| {
             counts.get(at).and_then(|count| u32::try_from(*count).ok()).unwrap_or(0)
         };
-        Ok((count(0), count(1)))
+        Ok((count(0), count(1), count(2) == 1))
     }
 
     /// Gives a lease to each processing key without one on a page of the database.

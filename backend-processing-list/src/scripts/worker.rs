@@ -9,7 +9,7 @@ use relq_core::{
 };
 use relq_redis::{
     Call, Reply,
-    bookkeeping::{Beat, Bookkeeping, Failure, Finish},
+    bookkeeping::{Beat, Bookkeeping, Failure, Finish, Step},
     entry,
     entry::millis,
 };
@@ -161,22 +161,23 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Schedules or buries failed jobs. Returns the positions of the lost leases.
+    /// Schedules or buries failed jobs, as many as one step handles.
     pub(crate) async fn fail(
         &self,
         operation: Operation,
         failures: &[Failure<'_>],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let lists = failures.iter().map(|failure| self.list_of(&failure.lease));
         self.bookkeeping.with_keys(lists).fail(operation, failures).await
     }
 
-    /// Puts jobs back uncounted. Returns the positions of the lost leases.
+    /// Puts jobs back uncounted, as many as one step handles. The job of the last lease
+    /// is claimed first.
     pub(crate) async fn give_back(
         &self,
         operation: Operation,
         leases: &[Vec<u8>],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let lists = leases.iter().map(|lease| self.list_of(lease));
         self.bookkeeping.with_keys(lists).give_back(operation, leases).await
     }

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Cancel a batch, and drop a page of its waiting pieces. After the first call, no piece
+-- Cancel a batch, and drop a page of its waiting pieces, or fewer if they are large. After the first call, no piece
 -- of the batch is claimed any more.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
@@ -9,7 +9,7 @@
 -- Returns {1 if more pieces must be dropped else 0, the new status of the batch}, or
 -- false if there is no such batch.
 --
--- Library: pattern, batch/records, batch/sweep, moves
+-- Library: entry, pattern, batch/records, batch/sweep, moves
 local keys = bind_keys()
 local id, page = ARGV[1], tonumber(ARGV[2])
 
@@ -23,5 +23,5 @@ if state == 'open' or state == 'sealed' then
   redis.call('ZREM', batch_key(keys, 'claimable'), id)
   state = 'cancelling'
 end
-if state == 'cancelling' then has_more = cancel_page(keys, id, page) end
+if state == 'cancelling' then has_more = cancel_page(keys, id, new_step(page)) end
 return {has_more and 1 or 0, status_of(keys, id)}

@@ -65,7 +65,7 @@ local MOST_LEASES = 1000
 -- lease. This makes such entries ready. It searches only if the stream has more held
 -- entries than leases. It also releases held entries that were deleted. Returns how
 -- many entries of a page are ready again, and the ids of the deleted ones.
-local function return_unleased(keys, stream, page)
+local function return_unleased(keys, stream, page, step)
   local leases = redis.call('ZCARD', keys.leased)
   if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end
   local is_leased, returned, gone = {}, 0, {}
@@ -76,10 +76,13 @@ local function return_unleased(keys, stream, page)
   local held = redis.call('XPENDING', stream, GROUP, '-', '+', leases + page, LEASED)
   for _, one in ipairs(held) do
     local sid, deliveries = one[1], one[4]
-    if not is_leased[sid] and read_at(stream, sid) then
+    local is_lost = not is_leased[sid] and has_room(step)
+    local entry = is_lost and read_at(stream, sid)
+    count_job(step, entry)
+    if entry then
       return_entry(stream, sid, deliveries)
       returned = returned + 1
-    elseif not is_leased[sid] then
+    elseif is_lost then
       redis.call('XACK', stream, GROUP, sid)
       gone[#gone + 1] = sid
     end

@@ -12,6 +12,7 @@
 -- Library: entry, pattern, batch/records, batch/sweep, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
+local step = new_step(page)
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
@@ -22,13 +23,13 @@ local FEW, has_lost = 10, false
 local some = redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)
 local id = redis.call('SRANDMEMBER', batch_key(keys, 'cancelling'))
 for _, one in ipairs({id or nil, unpack(some)}) do check_batch(keys, one) end
-if id then cancel_page(keys, id, page) end
+if id then cancel_page(keys, id, step) end
 
 for _, running in ipairs(some) do
-  has_lost = bury_lost_pieces(keys, running, FEW) or has_lost
+  has_lost = bury_lost_pieces(keys, running, FEW, step) or has_lost
   complete_if_over(keys, running, now_ms)
   local stream = batch_key(keys, 'pieces', running)
-  local returned, gone = return_unleased(keys, stream, page)
+  local returned, gone = return_unleased(keys, stream, page, step)
   if returned + #gone > 0 then refresh(keys, running) end
   -- The next call drops the pieces that came back to a cancelled batch.
   if returned > 0 and state_of(keys, running) == 'cancelling' then

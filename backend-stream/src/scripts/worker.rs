@@ -8,7 +8,7 @@ use relq_core::{
     outcome::Recovered,
 };
 use relq_redis::{
-    bookkeeping::{Beat, Bookkeeping, Finish, WaitHint},
+    bookkeeping::{Beat, Bookkeeping, Finish, Step, WaitHint},
     command,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -65,12 +65,12 @@ impl Store {
         })
     }
 
-    /// Ends jobs. Returns the positions of the lost leases.
+    /// Ends jobs, as many as one step handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
         Finish { how, needs_side_records }: Finish,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let mut call = if needs_side_records {
             let call = self.bookkeeping.call(&SCRIPTS.finish_with_side_records);
             call.arg(how.total()).arg(Bookkeeping::memory_ms())
@@ -78,7 +78,12 @@ impl Store {
             self.bookkeeping.call(&SCRIPTS.finish).arg(how.total())
         };
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        call.run(&self.conn, Operation::Settle).await?.positions()
+        let reply = call.run(&self.conn, Operation::Settle).await?;
+        if needs_side_records {
+            Step::read(reply)
+        } else {
+            Step::whole(receipts.len(), reply)
+        }
     }
 
     /// Extends leases, and ends those of pieces of cancelled batches.

@@ -159,3 +159,13 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys.sort();
     keys
 }
+
+/// The memory of all keys. The server's own totals also count the buffers of
+/// connections.
+pub(crate) fn bytes_of_keys(server: &Server) -> u64 {
+    let of_key = |key: &String| {
+        let answer = say(server, &format!("MEMORY USAGE {key} SAMPLES 0"));
+        answer.trim_start_matches(':').trim().parse::<u64>().unwrap()
+    };
+    keys(server).iter().map(of_key).sum()
+}

@@ -8,7 +8,7 @@ use relq_core::{
 };
 use relq_redis::{
     Call, Reply,
-    bookkeeping::{Bookkeeping, Finish, WaitHint},
+    bookkeeping::{Bookkeeping, Finish, Step, WaitHint},
     entry,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -48,12 +48,12 @@ impl Store {
             .arg(ClaimRequest::MAX_BYTES)
     }
 
-    /// Ends jobs. Returns the positions of the lost leases.
+    /// Ends jobs, as many as one step handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
         Finish { how, needs_side_records }: Finish,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let own = [&keys.leased, &keys.held, &bookkeeping.totals];
         let mut call = if needs_side_records {
@@ -64,7 +64,12 @@ impl Store {
             SCRIPTS.finish.keys(&own).arg(how.total())
         };
         receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
-        call.run(&self.conn, Operation::Settle).await?.positions()
+        let reply = call.run(&self.conn, Operation::Settle).await?;
+        if needs_side_records {
+            Step::read(reply)
+        } else {
+            Step::whole(receipts.len(), reply)
+        }
     }
 
     /// Recovers a page of overdue leases.

@@ -6,7 +6,8 @@
 --            buried, error. The letters x (expired) and m (malformed) say that it
 --            was never delivered.
 --
--- Returns the positions, from 0, of the leases that were lost.
+-- Returns {how many jobs were handled, {positions, from 0, of the leases that were
+-- lost}}. It handles fewer jobs when their entries are large.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
@@ -34,12 +35,13 @@ end
 check_keys(keys)
 for i = 1, #ARGV, FIELDS do check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1) end
 
-local lost = {}
-for i = 1, #ARGV, FIELDS do
-  local number = (i - 1) / FIELDS
+local lost, step, number = {}, new_step(#ARGV / FIELDS), 0
+while has_room(step) do
+  local i = number * FIELDS + 1
   local lease, delay_ms, why, text = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
   local entry = find_leased(keys, lease, number + 1)
   local job = entry and read_entry(entry)
+  count_job(step, entry)
   if job and (why == 'x' or why == 'm') then
     bury_undelivered(job, entry, why, text)
   elseif job then
@@ -50,5 +52,6 @@ for i = 1, #ARGV, FIELDS do
   else
     lost[#lost + 1] = number
   end
+  number = number + 1
 end
-return lost
+return {number, lost}

@@ -2,9 +2,10 @@
 -- Put leased jobs back to the front of the queue, as if they had not been claimed.
 --
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1...] leases, in the order in which their jobs should be claimed
+-- ARGV[1...] leases; the job of the last one is claimed first
 --
--- Returns the positions, from 0, of the leases that were lost.
+-- Returns {how many jobs were handled, {positions, from 0, of the leases that were
+-- lost}}. It handles fewer jobs when their entries are large.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
@@ -13,10 +14,12 @@ local keys = bind_keys()
 check_keys(keys)
 for i, lease in ipairs(ARGV) do check_lease(keys, lease, i) end
 
-local lost = {}
-for i = #ARGV, 1, -1 do
+local lost, step, handled = {}, new_step(#ARGV), 0
+while has_room(step) do
+  local i = handled + 1
   local entry = find_leased(keys, ARGV[i], i)
   local job = entry and read_entry(entry)
+  count_job(step, entry)
   if job then
     hold_until_expiry(keys.unique, job)
     make_ready(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)), 'front')
@@ -24,7 +27,8 @@ for i = #ARGV, 1, -1 do
   if entry then
     drop_leased(keys, ARGV[i], i)
   else
-    lost[#lost + 1] = i - 1
+    lost[#lost + 1] = handled
   end
+  handled = i
 end
-return lost
+return {handled, lost}

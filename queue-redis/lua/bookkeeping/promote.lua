@@ -4,7 +4,8 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] maximum number of jobs
 --
--- Returns {made ready, 1 if there is more else 0, ms until the next is due or -1}.
+-- Ends earlier when the entries are large. Returns {made ready, 1 if there is more else
+-- 0, ms until the next is due or -1}.
 --
 -- Library: entry, side_records, moves
 local keys = bind_keys()
@@ -14,17 +15,19 @@ local now_ms = server_ms()
 -- A score's whole part is the time: see `behind_equals`.
 local due = redis.call('ZRANGE', keys.later, '-inf', '(' .. now_ms + 1, 'BYSCORE',
   'LIMIT', 0, page + 1)
-local entries, jobs = {}, {}
+local entries, jobs, step, count = {}, {}, new_step(page), 0
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
-for i = 1, math.min(#due, page) do
-  entries[i] = redis.call('HGET', keys.jobs, due[i])
-  jobs[i] = read_entry(entries[i] or '')
-  check_job(keys, jobs[i])
+while count < #due and has_room(step) do
+  count = count + 1
+  entries[count] = redis.call('HGET', keys.jobs, due[count])
+  jobs[count] = read_entry(entries[count] or '')
+  check_job(keys, jobs[count])
+  count_job(step, entries[count])
 end
 
-for i = 1, math.min(#due, page) do
+for i = 1, count do
   if jobs[i] then
     make_kept_ready(keys, jobs[i], entries[i])
   elseif entries[i] then
@@ -34,4 +37,4 @@ for i = 1, math.min(#due, page) do
   end
   redis.call('ZREM', keys.later, due[i])
 end
-return {math.min(#due, page), #due > page and 1 or 0, next_in_ms(keys.later, now_ms)}
+return {count, #due > count and 1 or 0, next_in_ms(keys.later, now_ms)}

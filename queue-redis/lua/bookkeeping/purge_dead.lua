@@ -5,7 +5,8 @@
 -- ARGV[1] how long ids are remembered after their job (ms)
 -- ARGV[2...] ids
 --
--- Returns how many were removed.
+-- Returns {how many ids were handled, how many jobs were removed}. It handles fewer ids
+-- when the entries are large.
 --
 -- Library: entry, side_records, moves
 local keys = bind_keys()
@@ -15,11 +16,14 @@ local now_ms = server_ms()
 -- Keys of another type fail here, before the first write.
 check_bookkeeping(keys)
 
-local removed = 0
-for i = 2, #ARGV do
-  local id = ARGV[i]
+local removed, step, handled = 0, new_step(#ARGV - 1), 0
+while has_room(step) do
+  handled = handled + 1
+  local id = ARGV[handled + 1]
+  local entry = redis.call('ZSCORE', keys.dead, id) and redis.call('HGET', keys.jobs, id)
+  count_job(step, entry)
   if redis.call('ZSCORE', keys.dead, id) then
-    local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
+    local job = read_entry(entry or '')
     if job and job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, id) end
     redis.call('HDEL', keys.errors, id)
     redis.call('HDEL', keys.jobs, id)
@@ -27,4 +31,4 @@ for i = 2, #ARGV do
     removed = removed + 1
   end
 end
-return removed
+return {handled, removed}

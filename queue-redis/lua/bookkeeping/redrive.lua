@@ -4,7 +4,8 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1...] ids
 --
--- Returns {made ready, left dead because another job holds their unique key}.
+-- Returns {how many ids were handled, made ready, left dead because another job holds
+-- their unique key}. It handles fewer ids when the entries are large.
 --
 -- Library: entry, side_records, moves
 local keys = bind_keys()
@@ -12,8 +13,13 @@ local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 check_keys(keys)
-for _, id in ipairs(ARGV) do
-  check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))
+local entries, step, handled = {}, new_step(#ARGV), 0
+while has_room(step) do
+  handled = handled + 1
+  local entry = redis.call('HGET', keys.jobs, ARGV[handled]) or ''
+  check_job(keys, read_entry(entry))
+  entries[handled] = entry
+  count_job(step, entry)
 end
 local moved, duplicates = 0, 0
 
@@ -34,9 +40,8 @@ local function redrive(id, job, entry)
   moved = moved + 1
 end
 
-for _, id in ipairs(ARGV) do
-  local entry = redis.call('ZSCORE', keys.dead, id) and redis.call('HGET', keys.jobs, id)
-  local job = entry and read_entry(entry)
-  if job then redrive(id, job, entry) end
+for i, entry in ipairs(entries) do
+  local job = redis.call('ZSCORE', keys.dead, ARGV[i]) and read_entry(entry)
+  if job then redrive(ARGV[i], job, entry) end
 end
-return {moved, duplicates}
+return {handled, moved, duplicates}

@@ -8,7 +8,7 @@ use relq_core::{
     operator::Redriven, outcome::Recovered,
 };
 
-use super::{BookkeepingKeys, BookkeepingScripts};
+use super::{BookkeepingKeys, BookkeepingScripts, Step};
 use crate::{Call, Conn, Reply, Script, command, entry::millis};
 
 /// How long a cancelled job's lease is remembered after its end, so that the worker
@@ -79,7 +79,7 @@ impl Bookkeeping {
         millis(CANCELLED_MEMORY)
     }
 
-    /// Schedules or buries failed jobs. Returns the positions of the lost leases.
+    /// Schedules or buries failed jobs, as many as one step handles.
     ///
     /// # Errors
     /// As [`Conn::call`]; the same for all calls here.
@@ -87,7 +87,7 @@ impl Bookkeeping {
         &self,
         operation: Operation,
         failures: &[Failure<'_>],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let mut call = self.call(&self.scripts.fail);
         for failure in failures {
             let after = failure
@@ -98,11 +98,11 @@ impl Bookkeeping {
             call.push_arg(failure.why.to_string());
             call.push_arg(failure.error);
         }
-        call.run(&self.conn, operation).await?.positions()
+        Step::read(call.run(&self.conn, operation).await?)
     }
 
-    /// Puts jobs back to the front of the queue, in the order of `leases`, as if they
-    /// had not been claimed. Returns the positions of the lost leases.
+    /// Puts jobs back to the front of the queue as if they had not been claimed, as many
+    /// as one step handles. The job of the last lease is claimed first.
     ///
     /// # Errors
     /// As `fail`.
@@ -110,10 +110,10 @@ impl Bookkeeping {
         &self,
         operation: Operation,
         leases: &[Vec<u8>],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         let mut call = self.call(&self.scripts.give_back);
         leases.iter().for_each(|lease| call.push_arg(lease));
-        call.run(&self.conn, operation).await?.positions()
+        Step::read(call.run(&self.conn, operation).await?)
     }
 
     /// Makes a page of due jobs ready.
@@ -182,23 +182,31 @@ impl Bookkeeping {
         call.run(&self.conn, Operation::Cancel).await?.optional_bytes()
     }
 
-    /// Makes these dead jobs ready again.
-    pub(super) async fn redrive_page(&self, ids: &[Bytes]) -> Result<Redriven, Error> {
+    /// Makes these dead jobs ready again, as many as one step handles. Returns how many
+    /// ids it handled.
+    pub(super) async fn redrive_page(
+        &self,
+        ids: &[Bytes],
+    ) -> Result<(usize, Redriven), Error> {
         let mut call = self.call(&self.scripts.redrive);
         ids.iter().for_each(|id| call.push_arg(&id[..]));
-        let counts = call.run(&self.conn, Operation::Redrive).await?.numbers()?;
-        let count = |at: usize| {
-            counts.get(at).and_then(|count| u64::try_from(*count).ok()).unwrap_or(0)
-        };
-        Ok(Redriven { moved: count(0), duplicates: count(1) })
+        let mut parts = call.run(&self.conn, Operation::Redrive).await?.parts()?;
+        let handled = parts.part().handled()?;
+        let (moved, duplicates) = (parts.part().count()?, parts.part().count()?);
+        Ok((handled, Redriven { moved, duplicates }))
     }
 
-    /// Removes these dead jobs.
-    pub(super) async fn purge_dead_page(&self, ids: &[Bytes]) -> Result<u64, Error> {
+    /// Removes these dead jobs, as many as one step handles. Returns how many ids it
+    /// handled, and how many jobs it removed.
+    pub(super) async fn purge_dead_page(
+        &self,
+        ids: &[Bytes],
+    ) -> Result<(usize, u64), Error> {
         let mut call =
             self.call(&self.scripts.purge_dead).arg(millis(DEDUPLICATION_WINDOW));
         ids.iter().for_each(|id| call.push_arg(&id[..]));
-        call.run(&self.conn, Operation::Purge).await?.count()
+        let mut parts = call.run(&self.conn, Operation::Purge).await?.parts()?;
+        Ok((parts.part().handled()?, parts.part().count()?))
     }
 
     /// Makes claims find nothing until [`resume`](Self::resume).

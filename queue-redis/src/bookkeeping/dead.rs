@@ -10,7 +10,7 @@ use relq_core::{
 use super::Bookkeeping;
 use crate::{PartialEffect, Reply, command};
 
-/// Number of dead letters that one call of a script moves or removes.
+/// Number of ids of dead letters that are read at once.
 const PAGE: usize = 500;
 
 impl Bookkeeping {
@@ -23,8 +23,15 @@ impl Bookkeeping {
         let mut ids = self.dead(Operation::Redrive, which).await?;
         let mut stuck = 0;
         while let Some(page) = ids.next_page(self, (stuck, partial)).await? {
-            let redriven = self.redrive_page(&page).await;
-            let Redriven { moved, duplicates } = partial.then(redriven)?;
+            let (mut rest, mut of_page) = (&page[..], Redriven::default());
+            while !rest.is_empty() {
+                let redriven = self.redrive_page(rest).await;
+                let (handled, step) = partial.then(redriven)?;
+                rest = rest.get(handled..).unwrap_or_default();
+                of_page.moved += step.moved;
+                of_page.duplicates += step.duplicates;
+            }
+            let Redriven { moved, duplicates } = of_page;
             all.moved += moved;
             all.duplicates += duplicates;
             // Jobs of this page that can no longer be read stay dead as well.
@@ -42,7 +49,13 @@ impl Bookkeeping {
         let (mut removed, mut partial) = (0, PartialEffect::default());
         let mut ids = self.dead(Operation::Purge, which).await?;
         while let Some(page) = ids.next_page(self, (0, partial)).await? {
-            removed += partial.then(self.purge_dead_page(&page).await)?;
+            let mut rest = &page[..];
+            while !rest.is_empty() {
+                let purged = self.purge_dead_page(rest).await;
+                let (handled, jobs) = partial.then(purged)?;
+                rest = rest.get(handled..).unwrap_or_default();
+                removed += jobs;
+            }
         }
         Ok(removed)
     }

@@ -3,11 +3,8 @@
 use bytes::Bytes;
 use relq_core::{Error, error::Operation};
 
-use super::Bookkeeping;
+use super::{Bookkeeping, PageSize};
 use crate::{Reply, command};
-
-/// Elements read at once.
-const PAGE: usize = 500;
 
 /// Reads a list page by page from its left end. A push at that end shifts the elements
 /// that were not read yet to later pages, so no element that stays in the list is
@@ -18,6 +15,7 @@ pub struct ListPages<'a> {
     list: &'a str,
     operation: Operation,
     start: usize,
+    size: PageSize,
     is_over: bool,
 }
 
@@ -28,7 +26,8 @@ impl Bookkeeping {
         list: &'a str,
         operation: Operation,
     ) -> ListPages<'a> {
-        ListPages { bookkeeping: self, list, operation, start: 0, is_over: false }
+        let size = PageSize::of_payloads();
+        ListPages { bookkeeping: self, list, operation, start: 0, size, is_over: false }
     }
 }
 
@@ -41,11 +40,15 @@ impl ListPages<'_> {
         if self.is_over {
             return Ok(None);
         }
+        let count = self.size.count();
         let mut cmd = command("LRANGE");
-        cmd.arg(self.list).arg(self.start).arg(self.start + PAGE - 1);
+        cmd.arg(self.list).arg(self.start).arg(self.start + count - 1);
         let page = self.bookkeeping.conn.call(self.operation, &cmd).await?.list()?;
-        self.is_over = page.len() < PAGE;
-        self.start += PAGE;
-        page.into_iter().map(Reply::bytes).collect::<Result<_, _>>().map(Some)
+        let page = page.into_iter().map(Reply::bytes);
+        let page = page.collect::<Result<Vec<_>, _>>()?;
+        self.is_over = page.len() < count;
+        self.start += count;
+        self.size.adapt(page.iter().map(Bytes::len).sum());
+        Ok(Some(page))
     }
 }

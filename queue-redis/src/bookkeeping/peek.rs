@@ -9,7 +9,7 @@ use relq_core::{
     operator::{JobView, Page, PageCursor, PeekRequest, StateDetail},
 };
 
-use super::Bookkeeping;
+use super::{Bookkeeping, PageSize, REPLY_BYTES};
 use crate::{Reply, command, entry::Entry};
 
 /// The maximum number of jobs of a page, however many are requested: their payloads are
@@ -27,7 +27,7 @@ pub struct Look {
 
 /// One page of the jobs in a state. The jobs are stored in these sections, one section
 /// after the other. The cursor is the current section and how many of its jobs were
-/// shown.
+/// shown. The page ends early with the job that fills [`REPLY_BYTES`].
 ///
 /// # Errors
 /// The errors of `look`.
@@ -38,17 +38,21 @@ pub async fn page<'a, S: Copy>(
 ) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let (mut section, mut offset) = read_cursor(ask.after.as_ref());
-    let mut jobs = Vec::new();
+    let (mut jobs, mut size, mut bytes) = (Vec::new(), PageSize::of_payloads(), 0);
     while let Some(place) = sections.get(section) {
-        let count = limit - jobs.len();
+        let count = size.count_of(limit - jobs.len());
         let found = look(*place, Look { offset, count }).await?;
         if found.len() < count {
             (section, offset) = (section + 1, 0);
         } else {
             offset += count;
         }
+        // A job without a payload takes some bytes, too.
+        let found_bytes = found.iter().map(|job| 1 + job.payload.len()).sum();
+        size.adapt(found_bytes);
+        bytes += found_bytes;
         jobs.extend(found);
-        if jobs.len() == limit {
+        if jobs.len() == limit || bytes >= REPLY_BYTES {
             let next = PageCursor(format!("{section}:{offset}").into());
             return Ok(Page { jobs, next: Some(next) });
         }

@@ -1,5 +1,5 @@
 //! Carrying out settlements: one call for each kind of disposition, all in one round
-//! trip.
+//! trip. Large jobs take several calls of a kind, one after the other.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use relq_core::{
     Disposition, Error, Receipt, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled,
 };
 
-use super::Failure;
+use super::{Failure, Step, Steps};
 use crate::PartialEffect;
 
 /// How a removed job ended.
@@ -82,19 +82,19 @@ pub trait Settles: Sync {
     /// The lease as the pattern's scripts take it.
     fn lease(&self, receipt: &Receipt) -> Vec<u8>;
 
-    /// Ends jobs. Returns the positions of the lost leases.
+    /// Ends jobs, as many as one step handles; the same for the others.
     async fn finish(
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error>;
+    ) -> Result<Step, Error>;
 
-    /// Schedules or buries failed jobs. Returns the positions of the lost leases.
-    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error>;
+    /// Schedules or buries failed jobs.
+    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error>;
 
-    /// Puts jobs back without counting the attempt. Returns the positions of the lost
-    /// leases.
-    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error>;
+    /// Puts jobs back without counting the attempt. The job of the last lease is claimed
+    /// first.
+    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Step, Error>;
 }
 
 /// Carries out dispositions, at most as many as one call may have. Returns a result for
@@ -127,31 +127,46 @@ pub async fn settle(
     Ok(answers)
 }
 
-/// Settles the receipts at `positions`, all of one kind. Returns the positions of the
-/// lost leases.
+/// Settles the receipts at `positions`, all of one kind, step by step. Returns the
+/// positions of the lost leases.
 async fn carry_out(
     on: &impl Settles,
     kind: Kind,
     done: &[Settlement],
-    positions: Vec<usize>,
+    mut positions: Vec<usize>,
 ) -> Result<Vec<usize>, Error> {
-    let group = positions.iter().map(|at| &done[*at]);
+    if kind == Kind::GiveBack {
+        // The job that is put back last is claimed first.
+        positions.reverse();
+    }
+    let bytes_of = |at: &usize| done[*at].receipt.token().len();
+    let mut steps = Steps::default();
+    while let Some(page) = steps.next_page(&positions, bytes_of) {
+        let step = carry_out_step(on, kind, page.iter().map(|at| &done[*at])).await;
+        steps.add(page.len(), step)?;
+    }
+    let lost = steps.lost().into_iter();
+    Ok(lost.filter_map(|at| positions.get(at).copied()).collect())
+}
+
+async fn carry_out_step<'a>(
+    on: &impl Settles,
+    kind: Kind,
+    group: impl Iterator<Item = &'a Settlement> + Clone + Send,
+) -> Result<Step, Error> {
     let receipts = group.clone().map(|settlement| &settlement.receipt);
-    let lost = match kind {
-        Kind::Finish(finish) => {
-            on.finish(finish, &receipts.collect::<Vec<_>>()).await?
-        }
+    match kind {
+        Kind::Finish(finish) => on.finish(finish, &receipts.collect::<Vec<_>>()).await,
         Kind::Fail => {
             let failures: Vec<_> =
                 group.filter_map(|settlement| failure(on, settlement)).collect();
-            on.fail(&failures).await?
+            on.fail(&failures).await
         }
         Kind::GiveBack => {
             let leases: Vec<_> = receipts.map(|receipt| on.lease(receipt)).collect();
-            on.give_back(&leases).await?
+            on.give_back(&leases).await
         }
-    };
-    Ok(lost.into_iter().filter_map(|at| positions.get(at).copied()).collect())
+    }
 }
 
 fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<'a>> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use relq_core::{ClaimRequest, Delivery, Error, error::Operation};
 
-use super::{RedisQueue, settle::fail};
+use super::{RedisQueue, settle::fail_all};
 use crate::{
     PartialEffect,
     bookkeeping::{
@@ -82,7 +82,7 @@ async fn bury(
     if failures.is_empty() {
         return Ok(());
     }
-    let buried = fail(pattern, Operation::Claim, failures).await;
+    let buried = fail_all(pattern, Operation::Claim, failures).await;
     follow_up(pattern, failures).await;
     bookkeeping::bury_beside(deliveries, buried)
 }

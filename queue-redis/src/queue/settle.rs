@@ -7,8 +7,7 @@ use relq_core::{
 
 use super::{RedisQueue, bookkeeping_with};
 use crate::{
-    PartialEffect,
-    bookkeeping::{Failure, Finish, Settles},
+    bookkeeping::{Failure, Finish, Settles, Step, Steps},
     pattern::{JobRef, Pattern},
 };
 
@@ -26,51 +25,67 @@ impl<P: Pattern> Settles for RedisQueue<P> {
         &self,
         finish: Finish,
         receipts: &[&Receipt],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Step, Error> {
         self.pattern.finish(finish, receipts).await
     }
 
-    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Vec<usize>, Error> {
+    async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error> {
         fail(&*self.pattern, Operation::Settle, failures).await
     }
 
-    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Vec<usize>, Error> {
+    async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Step, Error> {
         give_back(&*self.pattern, Operation::Settle, leases).await
     }
 }
 
-/// Schedules or buries failed jobs. Returns the positions of the lost leases.
-pub(super) async fn fail(
+/// Schedules or buries failed jobs, as many as one step handles.
+async fn fail(
     pattern: &impl Pattern,
     operation: Operation,
     failures: &[Failure<'_>],
-) -> Result<Vec<usize>, Error> {
+) -> Result<Step, Error> {
     let jobs = failures.iter().map(|failure| JobRef::Leased(&failure.lease));
     bookkeeping_with(pattern, jobs).fail(operation, failures).await
 }
 
-/// Makes jobs ready as if they had not been claimed, with the job of the first lease at
-/// the front. Returns the positions of the lost leases.
+/// Schedules or buries failed jobs.
+pub(super) async fn fail_all(
+    pattern: &impl Pattern,
+    operation: Operation,
+    failures: &[Failure<'_>],
+) -> Result<(), Error> {
+    let mut steps = Steps::default();
+    while let Some(page) = steps.next_page(failures, |failure| failure.lease.len()) {
+        steps.add(page.len(), fail(pattern, operation, page).await)?;
+    }
+    Ok(())
+}
+
+/// Makes jobs ready as if they had not been claimed, as many as one step handles, with
+/// the job of the last lease at the front.
 async fn give_back(
     pattern: &impl Pattern,
     operation: Operation,
     leases: &[Vec<u8>],
-) -> Result<Vec<usize>, Error> {
+) -> Result<Step, Error> {
     let jobs = leases.iter().map(|lease| JobRef::GivenBack(lease));
     bookkeeping_with(pattern, jobs).give_back(operation, leases).await
 }
 
-/// Gives back the jobs of all these leases, page by page. The last page goes first, so
+/// Gives back the jobs of all these leases, page by page. The last one goes first, so
 /// that the job that was held longest is at the front in the end.
 pub(crate) async fn give_back_all<P: Pattern>(
     pattern: &P,
-    leases: &[Vec<u8>],
+    mut leases: Vec<Vec<u8>>,
 ) -> Result<Released, Error> {
-    let (mut jobs, mut parts) = (leases.len(), PartialEffect::default());
-    for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
-        let lost = give_back(pattern, Operation::ReleaseWorker, page).await;
-        jobs -= parts.then(lost)?.len();
+    leases.reverse();
+    let mut steps = Steps::default();
+    while let Some(page) = steps.next_page(&leases, Vec::len) {
+        let page = &page[..page.len().min(MAX_JOBS_PER_CALL.get() as usize)];
+        let step = give_back(pattern, Operation::ReleaseWorker, page).await;
+        steps.add(page.len(), step)?;
     }
+    let jobs = leases.len() - steps.lost().len();
     if leases.iter().any(|lease| P::has_follow_up(lease)) {
         pattern.follow_up(Operation::ReleaseWorker).await;
     }

@@ -1,6 +1,6 @@
 //! Faults of a real server, and their effects on clients that wait at it: a power cut
 //! between any two of its writes, a promoted replica, outages, killed connections,
-//! forgotten scripts, full memory, and keys of another type.
+//! forgotten scripts, full memory, large jobs, and keys of another type.
 //!
 //! A complete `tests/server_faults.rs`, of a test with `harness = false`:
 //!
@@ -19,6 +19,7 @@
 
 mod append_only_file;
 mod batches;
+mod bounds;
 mod calls;
 mod connections;
 mod crash;
@@ -77,6 +78,7 @@ const FAULTS: &[Fault] = faults! {
         a_full_server_completes_batches
         a_server_full_to_the_brim_is_drained_by_any_worker
     }
+    bounds { no_command_is_long_over_large_jobs }
     foreign {
         a_foreign_key_in_the_way_is_an_error_and_loses_nothing
         every_script_fails_whole_on_a_key_of_another_type
