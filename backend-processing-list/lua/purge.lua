@@ -8,9 +8,10 @@
 -- KEYS[5...]       lists of ready and leased jobs, then all other keys of the queue
 --                  except `paused`
 -- ARGV[1] how many of these keys are lists
--- ARGV[2...] the sessions whose lists are among them
+-- ARGV[2...] the members of `workers` and `retired`; the lists of the sessions among
+--            them are among these keys
 --
--- Returns how many jobs were removed, or false if another session exists: then nothing
+-- Returns how many jobs were removed, or false if another member exists: then nothing
 -- was removed.
 local workers, retired, later, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local FIRST_LIST, lists = 5, tonumber(ARGV[1])

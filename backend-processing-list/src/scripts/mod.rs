@@ -61,29 +61,41 @@ impl Store {
     /// The lists that hold leased jobs: the shared one, and those of all registered
     /// sessions.
     pub(crate) async fn sites(&self, operation: Operation) -> Result<Vec<Site>, Error> {
-        let sessions = |set| self.sessions(operation, set);
-        let (working, retired) = tokio::try_join!(
-            sessions(&self.keys.workers),
-            sessions(&self.keys.retired)
-        )?;
-        let own = working.into_iter().chain(retired).map(Site::Own);
-        Ok(std::iter::once(Site::Shared).chain(own).collect())
+        Ok(sites_of(&self.members(operation).await?))
     }
 
-    async fn sessions(
+    /// The names of all registered sessions. Another client may have added members that
+    /// are no sessions.
+    async fn members(&self, operation: Operation) -> Result<Vec<Bytes>, Error> {
+        let members = |set| self.members_of(operation, set);
+        let (working, retired) = tokio::try_join!(
+            members(&self.keys.workers),
+            members(&self.keys.retired)
+        )?;
+        Ok([working, retired].concat())
+    }
+
+    async fn members_of(
         &self,
         operation: Operation,
         set: &str,
-    ) -> Result<Vec<Session>, Error> {
+    ) -> Result<Vec<Bytes>, Error> {
         let mut cmd = command("ZRANGE");
         cmd.arg(set).arg(0).arg(-1);
-        sessions(self.conn.call(operation, &cmd).await?)
+        let members = self.conn.call(operation, &cmd).await?.list()?;
+        members.into_iter().map(Reply::bytes).collect()
     }
 
     /// The lists of these sites. Scripts take them after the pattern keys.
     fn lists(&self, sites: &[Site]) -> Vec<String> {
         sites.iter().map(|site| self.keys.list(site)).collect()
     }
+}
+
+/// The shared list, and those of these sessions.
+fn sites_of(members: &[Bytes]) -> Vec<Site> {
+    let own = members.iter().filter_map(|member| Session::parse(member));
+    std::iter::once(Site::Shared).chain(own.map(Site::Own)).collect()
 }
 
 /// Parses a list of sessions.

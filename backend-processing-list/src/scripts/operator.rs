@@ -4,8 +4,8 @@ use bytes::Bytes;
 use relq_core::{Error, Stats, error::Operation};
 use relq_redis::bookkeeping::Bookkeeping;
 
-use super::{SCRIPTS, Store};
-use crate::session::Site;
+use super::{SCRIPTS, Store, sites_of};
+use crate::session::{Session, Site};
 
 /// How often a purge reads the sessions again. New workers do not arrive this often in
 /// between.
@@ -39,25 +39,29 @@ impl Store {
     }
 
     /// Removes all jobs. If a worker has registered meanwhile, the sessions are read
-    /// again.
+    /// again. A member that is no session, which another client has added, is removed
+    /// too.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
         for _ in 0..PURGES {
-            let sites = self.sites(Operation::Purge).await?;
-            if let Some(jobs) = self.purge_sites(&sites).await? {
+            let members = self.members(Operation::Purge).await?;
+            if let Some(jobs) = self.purge_sessions(&members).await? {
+                let foreign = members.iter().filter(|it| Session::parse(it).is_none());
+                for member in foreign {
+                    let member = String::from_utf8_lossy(member);
+                    tracing::warn!(%member, "removed what is no session of a worker");
+                }
                 return Ok(jobs);
             }
         }
-        let (workers, retired) = (&self.keys.workers, &self.keys.retired);
-        let source =
-            format!("a member of {workers} or {retired} is not a session: remove it");
+        let source = "workers register again and again: stop them, and purge again";
         let at = self.conn.at(Operation::Purge);
         Err(Error::Unusable { at, source: source.into() })
     }
 
-    /// Removes all jobs if no other sessions exist. Returns how many there were.
-    async fn purge_sites(&self, sites: &[Site]) -> Result<Option<u64>, Error> {
+    /// Removes all jobs if no other members exist. Returns how many there were.
+    async fn purge_sessions(&self, members: &[Bytes]) -> Result<Option<u64>, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
-        let lists = self.lists(sites);
+        let lists = self.lists(&sites_of(members));
         let mut names =
             vec![&*keys.workers, &keys.retired, &bookkeeping.later, &bookkeeping.dead];
         names.extend([&*keys.ready, &keys.handed]);
@@ -67,7 +71,7 @@ impl Store {
             [&bookkeeping.later, &bookkeeping.dead, &bookkeeping.paused];
         names.extend(bookkeeping.all().into_iter().filter(|key| !told.contains(key)));
         let mut call = SCRIPTS.purge.keys(&names).arg(2 + lists.len());
-        sites.iter().for_each(|site| call.push_arg(site.session()));
+        members.iter().for_each(|member| call.push_arg(&member[..]));
         let jobs = call.run(&self.conn, Operation::Purge).await?;
         if jobs.is_nil() { Ok(None) } else { jobs.count().map(Some) }
     }

@@ -32,39 +32,47 @@ pub(crate) async fn forward(store: &Store, operation: Operation) {
     }
 }
 
-/// Forwards a page of the outbox. Returns whether there may be more.
+/// Forwards a page of the outbox. Returns whether there is more to forward now.
 pub(crate) async fn forward_page(store: &Store, page: u32) -> Result<bool, Error> {
-    let page = page.min(PAGE);
-    Ok(forward_some(store, Operation::Recover, page).await? == page as usize)
+    forward_some(store, Operation::Recover, page.min(PAGE)).await
 }
 
-/// Forwards up to `most` completions, and returns how many. One that fails does not
-/// block the others, unless the server cannot be reached.
+/// Forwards up to `most` completions. Returns whether there is more to forward now. A
+/// completion that its queue refuses stays in the outbox and blocks no other. The call
+/// ends when the server cannot be reached.
 async fn forward_some(
     store: &Store,
     operation: Operation,
     most: u32,
-) -> Result<usize, Error> {
-    let letters = store.read_outbox(operation, most).await?;
-    let (mut partial, mut outcome) = (PartialEffect::default(), Ok(()));
+) -> Result<bool, Error> {
+    let (letters, count) = store.read_outbox(operation, most).await?;
+    let (mut partial, mut forwarded) = (PartialEffect::default(), 0);
     for some in letters.chunks(HANDFUL as usize) {
         let calls = some.iter().map(|letter| forward_one(store, operation, letter));
-        let answers = join_all(calls).await;
-        let is_cut_off = answers.iter().any(is_out_of_reach);
-        for answer in answers {
-            outcome = outcome.and(partial.then(answer));
+        let mut outcome = Ok(());
+        for (letter, answer) in some.iter().zip(join_all(calls).await) {
+            match partial.then(answer) {
+                Ok(()) => forwarded += 1,
+                Err(error) if is_out_of_reach(&error) => outcome = Err(error),
+                Err(error) => stays(letter, &error),
+            }
         }
-        if is_cut_off {
-            break;
-        }
+        outcome.map_err(|error| partial.whole(error))?;
     }
-    outcome.map_err(|error| partial.whole(error))?;
-    Ok(letters.len())
+    Ok(forwarded > 0 && count > letters.len() as u64)
 }
 
-fn is_out_of_reach(answer: &Result<(), Error>) -> bool {
+/// Tells that a completion stays in the outbox, until the next recovery tries again.
+fn stays(letter: &Letter, error: &Error) {
+    let batch = String::from_utf8_lossy(&letter.batch);
+    let error = error.full_message();
+    let queue = &letter.queue;
+    tracing::warn!(%batch, queue, error, "a completion cannot be forwarded");
+}
+
+fn is_out_of_reach(error: &Error) -> bool {
     use Error::{Interrupted, ReadOnly, Unavailable};
-    matches!(answer, Err(Unavailable { .. } | ReadOnly { .. } | Interrupted { .. }))
+    matches!(error, Unavailable { .. } | ReadOnly { .. } | Interrupted { .. })
 }
 
 async fn forward_one(

@@ -188,13 +188,15 @@ impl Store {
         Ok(Recovered { more, ..Recovered::default() })
     }
 
+    /// Reads some completions of the outbox. Also returns how many it has.
     pub(crate) async fn read_outbox(
         &self,
         operation: Operation,
         most: u32,
-    ) -> Result<Vec<Letter>, Error> {
+    ) -> Result<(Vec<Letter>, u64), Error> {
         let call = self.bookkeeping.call(&BATCH_SCRIPTS.read_outbox).arg(most);
-        let mut parts = call.run(&self.conn, operation).await?.list()?.into_iter();
+        let mut parts = call.run(&self.conn, operation).await?.parts()?;
+        let count = parts.part().count()?;
         let mut letters = Vec::new();
         while let (Some(batch), Some(queue), Some(entry), Some(delay), Some(expiry)) =
             (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
@@ -207,7 +209,7 @@ impl Store {
                 expires_ms: expiry.count()?,
             });
         }
-        Ok(letters)
+        Ok((letters, count))
     }
 }
 

@@ -2,10 +2,14 @@
 
 use bytes::Bytes;
 use relq_core::{Error, Stats, error::Operation};
-use relq_redis::bookkeeping::Bookkeeping;
+use relq_redis::{PartialEffect, bookkeeping::Bookkeeping};
 
 use super::{SCRIPTS, Store};
 use crate::keys::Stream;
+
+/// How many batches one call of the script removes. The server runs no other command
+/// meanwhile.
+const PURGED_BATCHES: u32 = 500;
 
 impl Store {
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
@@ -29,8 +33,18 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
+    /// Removes all batches page by page, and then all jobs. If it is cut off, the rest is
+    /// as it was, but for leases of removed pieces, which recovery ends.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
-        let call = self.bookkeeping.call(&SCRIPTS.purge);
-        call.run(&self.conn, Operation::Purge).await?.count()
+        let (mut jobs, mut partial) = (0, PartialEffect::default());
+        loop {
+            let call = self.bookkeeping.call(&SCRIPTS.purge).arg(PURGED_BATCHES);
+            let reply = call.run(&self.conn, Operation::Purge).await;
+            let mut parts = partial.then(reply)?.parts()?;
+            jobs += parts.part().count()?;
+            if parts.part().number()? == 0 {
+                return Ok(jobs);
+            }
+        }
     }
 }
