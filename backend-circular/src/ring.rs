@@ -57,6 +57,11 @@ impl Seen {
         }
     }
 
+    /// The size of the element.
+    pub(crate) fn bytes(&self) -> usize {
+        self.element.len()
+    }
+
     /// The token of the element, if it has a mark.
     pub(crate) fn token(&self) -> Option<&Bytes> {
         self.marked.as_ref().map(|(parts, _)| &parts.token)
@@ -70,10 +75,20 @@ pub(crate) async fn read(
     operation: Operation,
     passed: usize,
 ) -> Result<Vec<Seen>, Error> {
+    read_at_most(store, operation, passed, PAGE).await
+}
+
+/// As [`read`], for a page of `most` elements.
+pub(crate) async fn read_at_most(
+    store: &Store,
+    operation: Operation,
+    passed: usize,
+    most: usize,
+) -> Result<Vec<Seen>, Error> {
     let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let mut cmd = command("LRANGE");
     cmd.arg(&store.keys.circle);
-    cmd.arg(-signed(passed + PAGE)).arg(-signed(passed + 1));
+    cmd.arg(-signed(passed + most)).arg(-signed(passed + 1));
     let elements = store.conn.call(operation, &cmd).await?.list()?;
     let elements: Vec<_> =
         elements.into_iter().rev().map(Reply::bytes).collect::<Result<_, _>>()?;

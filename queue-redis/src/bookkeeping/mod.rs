@@ -35,13 +35,15 @@ mod deliver;
 mod extend;
 mod keys;
 mod list;
+mod page_size;
 mod peek;
 mod push;
 mod recover;
+mod scan;
 mod scripts;
 mod settle;
 
-pub use audit::{Seen, audit};
+pub use audit::{Pair, PairRule, Seen, audit};
 pub use calls::{Bookkeeping, Failure};
 pub use claim::{
     ClaimPattern, ClaimRound, WaitHint, WaitingPattern, claim, claim_now,
@@ -51,7 +53,9 @@ pub use deliver::{Undeliverable, bury_beside, delivery, read};
 pub use extend::Beat;
 pub use keys::BookkeepingKeys;
 pub use list::ListPages;
+pub use page_size::{PageSize, REPLY_BYTES};
 pub use peek::{Look, page};
 pub use push::{Stores, push, token_of_another_call};
+pub use scan::{ScanPages, Scanned};
 pub use scripts::{BookkeepingScripts, library};
 pub use settle::{Ended, Finish, Settles, settle};
