@@ -1,47 +1,46 @@
 //! Audit: checks that each job is in exactly one place (R23).
 
-use std::collections::BTreeSet;
-
-use bytes::Bytes;
 use relq_core::{Error, error::Operation};
-use relq_redis::bookkeeping::{PageSize, Seen};
+use relq_redis::bookkeeping::{PageSize, Pair, Scanned, Seen};
 
 use crate::{ring, scripts::Store};
 
 /// Notes every ready and leased job. Every mark stands for one element in process.
 pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
-    let marks = store.bookkeeping.scan("ZSCAN", &store.keys.marks).await?;
-    let mut unseen: BTreeSet<Bytes> =
-        marks.into_iter().map(|(token, _)| token).collect();
-    let (mut tokens, mut passed) = (BTreeSet::new(), 0);
-    let mut size = PageSize::of_payloads();
+    seen.judge_pairs_by(problems_of);
+    let mut marks = store.bookkeeping.scan_pages(Scanned::SortedSet, &store.keys.marks);
+    while let Some(page) = marks.next_page().await? {
+        for (token, _) in page {
+            seen.lease(&token, b"").await?;
+        }
+    }
+    let (mut passed, mut size) = (0, PageSize::of_payloads());
     loop {
         let most = size.count();
         let page = ring::read(store, Operation::Audit, passed, most).await?;
-        let count = page.len();
-        size.adapt(page.iter().map(ring::Seen::bytes).sum());
+        let (count, mut bytes) = (page.len(), 0);
         for one in page {
+            bytes += one.bytes();
             if let Some(token) = one.token() {
-                unseen.remove(token);
-                if !tokens.insert(token.clone()) {
-                    seen.problem(format!("lease {} of two elements", text(token)));
-                }
+                seen.leased_element(token).await?;
             }
             if let Some((element, _)) = one.job() {
-                seen.element(&element);
+                seen.element(&element).await?;
             }
         }
         passed += count;
         if count < most {
-            break;
+            return Ok(());
         }
+        size.adapt(bytes);
     }
-    for token in unseen {
-        seen.problem(format!("lease {} of no element", text(&token)));
-    }
-    Ok(())
 }
 
-fn text(bytes: &Bytes) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn problems_of(pair: &Pair) -> Vec<String> {
+    let token = String::from_utf8_lossy(&pair.name);
+    match pair.elements {
+        0 => vec![format!("lease {token} of no element")],
+        1 => Vec::new(),
+        _ => vec![format!("lease {token} of two elements")],
+    }
 }

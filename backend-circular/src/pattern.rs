@@ -114,13 +114,13 @@ impl Pattern for Circular {
     /// The tokens of the marks, in no order: the jobs stay where they are in the ring.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
         let (glob, marks) = (format!("{worker}/*"), &self.store.keys.marks);
-        let bookkeeping = &self.store.bookkeeping;
-        let found = bookkeeping
-            .scan_matching(Operation::ReleaseWorker, "ZSCAN", marks, &glob)
-            .await?;
-        let is_held = |mark: &Bytes| !mark.starts_with(b"-") && &mark[..] != b"0";
-        let held = found.into_iter().filter(|(_, mark)| is_held(mark));
-        Ok(held.map(|(token, _)| token.into()).collect())
+        let if_held = |_: &Bytes, mark: &Bytes| {
+            (!mark.starts_with(b"-") && &mark[..] != b"0").then_some(())
+        };
+        let operation = Operation::ReleaseWorker;
+        let held =
+            self.store.bookkeeping.find_members(operation, marks, &glob, if_held);
+        Ok(held.await?.into_iter().map(|(token, ())| token.into()).collect())
     }
 
     /// The jobs stay where they are in the ring: their marks say that they may be

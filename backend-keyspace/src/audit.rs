@@ -1,25 +1,12 @@
 //! Checks that each job is in exactly one place (R23).
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use relq_core::{Error, error::Operation};
-use relq_redis::bookkeeping::Seen;
+use relq_redis::bookkeeping::{Scanned, Seen};
 
 use crate::{
     config::ForeignKeys, keys::id_of_item, lease, pick::Sweep, scripts::Store,
 };
-
-/// How many leases are checked together.
-const PAGE: usize = 500;
-
-/// The keys that a scan of the whole database returned, each once.
-#[derive(Default)]
-struct Shown {
-    items: BTreeSet<Bytes>,
-    orphans: BTreeSet<Bytes>,
-    foreign_keys: BTreeSet<Bytes>,
-}
 
 /// Notes every ready and leased job. Reports keys without a lease, and foreign keys if
 /// the queue does not tolerate them.
@@ -28,42 +15,36 @@ pub(crate) async fn read(
     foreign_keys: ForeignKeys,
     seen: &mut Seen,
 ) -> Result<(), Error> {
-    let shown = look_at_all(store).await?;
-    for item in &shown.items {
-        seen.job(id_of_item(item));
-    }
-    read_leased(store, seen).await?;
-    for key in &shown.orphans {
-        seen.problem(format!("{} has no lease", text(key)));
-    }
-    if foreign_keys == ForeignKeys::Refused {
-        for key in &shown.foreign_keys {
-            seen.problem(format!("the key {} does not belong to the queue", text(key)));
-        }
-    }
-    Ok(())
-}
-
-async fn look_at_all(store: &Store) -> Result<Shown, Error> {
-    let mut shown = Shown::default();
     let mut sweep = Sweep::of_all();
     while let Some(page) = sweep.next_page(store, Operation::Audit).await? {
-        shown.items.extend(page.items);
-        shown.orphans.extend(page.orphans);
-        shown.foreign_keys.extend(page.named);
+        for item in &page.items {
+            seen.job(&id_of_item(item), b"").await?;
+        }
+        for key in &page.orphans {
+            seen.problem(&format!("{} has no lease", text(key))).await?;
+        }
+        if foreign_keys == ForeignKeys::Refused {
+            for key in &page.named {
+                let key = text(key);
+                let problem = format!("the key {key} does not belong to the queue");
+                seen.problem(&problem).await?;
+            }
+        }
     }
-    Ok(shown)
+    read_leased(store, seen).await
 }
 
 /// Checks that every lease has its processing key.
 async fn read_leased(store: &Store, seen: &mut Seen) -> Result<(), Error> {
-    let leases = store.bookkeeping.scan("ZSCAN", &store.keys.leased).await?;
-    let leases: Vec<_> = leases.into_iter().map(|(lease, _)| lease).collect();
-    for page in leases.chunks(PAGE) {
-        for (lease, is_there) in page.iter().zip(store.are_there(page).await?) {
-            seen.job(lease::id_of(lease));
+    let mut pages =
+        store.bookkeeping.scan_pages(Scanned::SortedSet, &store.keys.leased);
+    while let Some(page) = pages.next_page().await? {
+        let leases: Vec<_> = page.into_iter().map(|(lease, _)| lease).collect();
+        for (lease, is_there) in leases.iter().zip(store.are_there(&leases).await?) {
+            seen.job(&lease::id_of(lease), lease).await?;
             if !is_there {
-                seen.problem(format!("the lease {} has no job", text(lease)));
+                let lease = text(lease);
+                seen.problem(&format!("the lease {lease} has no job")).await?;
             }
         }
     }

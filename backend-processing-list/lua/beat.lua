@@ -43,11 +43,7 @@ end
 
 if old_end_ms then
   local not_seen = {}
-  for first = 0, redis.call('LLEN', list) - 1, WALK do
-    for _, element in ipairs(redis.call('LRANGE', list, first, first + WALK - 1)) do
-      look_at(element, not_seen)
-    end
-  end
+  walk(list, function(element) look_at(element, not_seen) end)
   put_back({ready = ready}, list, not_seen)
   redis.call('ZADD', workers, 'XX', end_ms, session)
 end

@@ -12,19 +12,20 @@ local keys = bind_keys()
 local handed = list_of(1)
 local now_ms = server_ms()
 
+-- How many jobs of a session have a lease end of their own. The names of the leases are
+-- read, and not the elements, which have the payloads.
+local function own_ends_of(session)
+  local own = 0
+  for _, name in ipairs(redis.call('ZRANGE', keys.leased, 0, -1)) do
+    if name:sub(1, #session + 1) == session .. '/' then own = own + 1 end
+  end
+  return own
+end
+
 -- Counts the overdue jobs in the list of a worker whose heartbeat has expired. Jobs
 -- with a lease end of their own are counted elsewhere.
-local function over_of(list)
-  local over, first = 0, 0
-  repeat
-    local page = redis.call('LRANGE', list, first, first + WALK - 1)
-    for _, element in ipairs(page) do
-      local name = read_element(list, element)
-      if not name or not redis.call('ZSCORE', keys.leased, name) then over = over + 1 end
-    end
-    first = first + WALK
-  until #page < WALK
-  return over
+local function over_of(list, session)
+  return math.max(0, redis.call('LLEN', list) - own_ends_of(session))
 end
 
 local leased, overdue = 0, redis.call('ZCOUNT', keys.leased, '-inf', now_ms)
@@ -32,7 +33,7 @@ for i, session in ipairs(ARGV) do
   local list = list_of(i + 1)
   leased = leased + redis.call('LLEN', list)
   local end_ms = session ~= '' and (redis.call('ZSCORE', keys.workers, session) or 0)
-  if end_ms and tonumber(end_ms) <= now_ms then overdue = overdue + over_of(list) end
+  if end_ms and tonumber(end_ms) <= now_ms then overdue = overdue + over_of(list, session) end
 end
 return {
   redis.call('LLEN', keys.ready) + redis.call('LLEN', handed), leased, overdue,

@@ -36,7 +36,9 @@ FROM jobs JOIN cancelled_leases USING (token) WHERE jobs.queue = ?1
 UNION ALL
 SELECT 'piece ' || id || ' is of no batch, under key ' || batch
 FROM jobs WHERE queue = ?1 AND state <> 'dead' AND batch IS NOT NULL
-  AND batch NOT IN (SELECT batch FROM batches WHERE queue = ?1)
+  AND NOT EXISTS (
+    SELECT 1 FROM batches
+    WHERE batches.batch = jobs.batch AND batches.queue = ?1)
 UNION ALL
 SELECT 'batch ' || id || ' counts other pieces than it has'
 FROM batches
@@ -61,5 +63,7 @@ WHERE queue = ?1
 UNION ALL
 SELECT 'a completion is kept for no running batch, under key ' || batch
 FROM completions
-WHERE batch NOT IN (SELECT batch FROM batches WHERE completed_at IS NULL)
+WHERE NOT EXISTS (
+  SELECT 1 FROM batches
+  WHERE batches.batch = completions.batch AND completed_at IS NULL)
 LIMIT 1000

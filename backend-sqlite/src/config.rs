@@ -61,6 +61,16 @@ pub enum Durability {
     Normal,
 }
 
+/// Where a connection sorts rows that exceed its page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sorts {
+    /// In memory. The calls of workers and producers sort one page at most.
+    #[default]
+    InMemory,
+    /// In a temporary file of SQLite's. An audit sorts all jobs.
+    InFile,
+}
+
 /// How a queue is opened.
 ///
 /// ```
@@ -84,6 +94,7 @@ pub struct SqliteConfig {
     pub poll_interval: Duration,
     /// The clock, which is the store's clock, and the randomness.
     pub environment: Environment,
+    pub(crate) sorts: Sorts,
     pub(crate) steps: Steps,
 }
 
@@ -161,6 +172,7 @@ impl SqliteConfig {
             busy_timeout: DEFAULT_BUSY_TIMEOUT,
             poll_interval: DEFAULT_POLL_INTERVAL,
             environment: Environment::default(),
+            sorts: Sorts::default(),
             steps: Steps::default(),
         }
     }

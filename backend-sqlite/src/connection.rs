@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
-use crate::config::{Durability, Location, MissingFile, SqliteConfig};
+use crate::config::{Durability, Location, MissingFile, Sorts, SqliteConfig};
 use crate::failure::Failure;
 use crate::schema;
 
@@ -95,7 +95,11 @@ fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
     conn.pragma_update(None, "fullfsync", config.durability == Durability::Full)?;
     conn.pragma_update(None, "checkpoint_fullfsync", true)?;
     conn.pragma_update(None, "cache_size", CACHE_KIB)?;
-    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    let temp_store = match config.sorts {
+        Sorts::InMemory => "MEMORY",
+        Sorts::InFile => "FILE",
+    };
+    conn.pragma_update(None, "temp_store", temp_store)?;
     Ok(())
 }
 
@@ -216,6 +220,18 @@ mod tests {
 
     fn pragma(conn: &Connection, name: &str) -> i64 {
         conn.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+    }
+
+    /// R23: an audit sorts all jobs, so that sort must not be in memory.
+    #[test]
+    fn only_a_connection_that_reads_may_sort_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("queue.db");
+        for (sorts, temp_store) in [(Sorts::InFile, 1), (Sorts::InMemory, 2)] {
+            let config = SqliteConfig { sorts, ..SqliteConfig::file(&file) };
+            let conn = open(Some(&file), &config).unwrap();
+            assert_eq!(pragma(&conn, "temp_store"), temp_store, "{sorts:?}");
+        }
     }
 
     /// R1: on macOS `fsync` does not wait for the disk, and `F_FULLFSYNC` does.

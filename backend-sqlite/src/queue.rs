@@ -24,7 +24,7 @@ use relq_core::{
 use tokio::sync::watch;
 
 use crate::claim::{Claim, Poll, Pulse};
-use crate::config::SqliteConfig;
+use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
 use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
@@ -126,7 +126,9 @@ impl SqliteQueue {
             !opening.peek().is_some_and(Result::is_err)
         });
         let start = || {
-            let site = self.site.clone();
+            let mut site = self.site.clone();
+            // An audit sorts all jobs, which must not be in memory together (R23).
+            site.config.sorts = Sorts::InFile;
             let opening = DbThread::start(move || Ok(site));
             opening.map_ok(|(db_thread, _)| Arc::new(db_thread)).boxed().shared()
         };

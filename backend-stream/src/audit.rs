@@ -1,10 +1,8 @@
 //! Checks that each job is in exactly one place (R23).
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use relq_core::{Error, batch::BatchId, error::Operation};
-use relq_redis::bookkeeping::{PageSize, Seen};
+use relq_redis::bookkeeping::{PageSize, Pair, Scanned, Seen};
 
 use crate::{keys::Stream, lease::Lease, scripts::Store};
 
@@ -13,11 +11,11 @@ const BATCHES: u32 = 500;
 
 /// Notes every ready and leased job.
 pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
-    let mut leased = BTreeSet::new();
+    seen.judge_pairs_by(problems_of);
     for stream in store.streams(Operation::Audit).await? {
-        read_stream(store, &stream, seen, &mut leased).await?;
+        read_stream(store, &stream, seen).await?;
     }
-    read_leases(store, seen, leased).await?;
+    read_leases(store, seen).await?;
     read_batches(store, seen).await
 }
 
@@ -27,7 +25,6 @@ async fn read_stream(
     store: &Store,
     stream: &Stream,
     seen: &mut Seen,
-    leased: &mut BTreeSet<String>,
 ) -> Result<(), Error> {
     let last_read = store.last_read(stream).await?;
     let (mut after, mut size) = (Bytes::new(), PageSize::of_payloads());
@@ -36,14 +33,16 @@ async fn read_stream(
         let page = store.read_stream(Operation::Audit, stream, &after, most).await?;
         for found in &page.entries {
             after = found.id.clone();
-            seen.element(&found.element());
+            seen.element(&found.element()).await?;
             match page.pending.get(&found.id) {
                 Some(pending) if pending.is_leased => {
-                    leased.insert(place(stream, &text(&found.id)));
+                    let name = place(stream, &text(&found.id));
+                    seen.leased_element(name.as_bytes()).await?;
                 }
                 None if order(&found.id) <= order(&last_read) => {
                     let id = text(&found.id);
-                    seen.problem(format!("entry {id} was read and is not pending"));
+                    let problem = format!("entry {id} was read and is not pending");
+                    seen.problem(&problem).await?;
                 }
                 _ => {}
             }
@@ -55,27 +54,32 @@ async fn read_stream(
     }
 }
 
-/// Checks that every lease has its entry, and every held entry its lease.
-async fn read_leases(
-    store: &Store,
-    seen: &mut Seen,
-    leased: BTreeSet<String>,
-) -> Result<(), Error> {
-    let mut places = BTreeSet::new();
-    for (member, _) in store.bookkeeping.scan("ZSCAN", &store.keys.leased).await? {
-        let place =
-            Lease::parse(&member).map(|it| place(&it.token.stream, &it.token.entry_id));
-        if !places.insert(place.unwrap_or_else(|| text(&member))) {
-            seen.problem(format!(
-                "the job of lease {} has another lease",
-                text(&member)
-            ));
+/// Reads the leases, by the places of their entries.
+async fn read_leases(store: &Store, seen: &mut Seen) -> Result<(), Error> {
+    let mut pages =
+        store.bookkeeping.scan_pages(Scanned::SortedSet, &store.keys.leased);
+    while let Some(page) = pages.next_page().await? {
+        for (member, _) in page {
+            let place = Lease::parse(&member)
+                .map(|it| place(&it.token.stream, &it.token.entry_id));
+            let place = place.unwrap_or_else(|| text(&member));
+            seen.lease(place.as_bytes(), &member).await?;
         }
     }
-    for place in places.symmetric_difference(&leased) {
-        seen.problem(format!("lease or entry {place} without the other"));
-    }
     Ok(())
+}
+
+/// Every lease has its entry, and every held entry its lease.
+fn problems_of(pair: &Pair) -> Vec<String> {
+    let others = pair.leases.iter().skip(1);
+    let mut problems: Vec<_> = others
+        .map(|lease| format!("the job of lease {} has another lease", text(lease)))
+        .collect();
+    if pair.is_broken() {
+        let place = text(&pair.name);
+        problems.push(format!("lease or entry {place} without the other"));
+    }
+    problems
 }
 
 /// Checks that the ended and the live pieces of a batch add up to all its pieces (B2).
@@ -86,7 +90,8 @@ async fn read_batches(store: &Store, seen: &mut Seen) -> Result<(), Error> {
             store.list_batches(Operation::Audit, after.as_ref(), BATCHES).await?;
         for batch in &page {
             if batch.total != batch.ended() + batch.leased + batch.waiting {
-                seen.problem(format!("batch {} does not add up", batch.id));
+                let problem = format!("batch {} does not add up", batch.id);
+                seen.problem(&problem).await?;
             }
         }
         match page.last() {

@@ -14,7 +14,8 @@ use crate::{
 
 /// Check that each job is in exactly one state, and print each problem
 ///
-/// Reads the whole queue. Exits with 1 when something is wrong.
+/// Reads the whole queue. Exits with 1 when something is wrong. The audit of a large
+/// queue needs some 50 bytes a job in a temporary file, in the folder that TMPDIR names.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -11,6 +11,7 @@ mod config;
 mod conn;
 pub mod entry;
 mod error;
+mod external_sort;
 mod glob;
 mod keys;
 mod layout;

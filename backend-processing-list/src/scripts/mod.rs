@@ -3,6 +3,7 @@
 mod operator;
 mod worker;
 
+use bytes::Bytes;
 use relq_core::{Error, QueueName, error::Operation};
 use relq_redis::{Conn, Reply, Script, bookkeeping::Bookkeeping, command};
 
@@ -68,10 +69,8 @@ impl Store {
     /// are no sessions.
     async fn members(&self, operation: Operation) -> Result<Vec<Bytes>, Error> {
         let members = |set| self.members_of(operation, set);
-        let (working, retired) = tokio::try_join!(
-            members(&self.keys.workers),
-            members(&self.keys.retired)
-        )?;
+        let (working, retired) =
+            tokio::try_join!(members(&self.keys.workers), members(&self.keys.retired))?;
         Ok([working, retired].concat())
     }
 

@@ -285,16 +285,13 @@ impl Store {
     ) -> Result<Vec<Session>, Error> {
         let pattern = format!("{worker}/*");
         let scan = |set| {
-            self.bookkeeping.scan_matching(
-                Operation::ReleaseWorker,
-                "ZSCAN",
-                set,
-                &pattern,
-            )
+            let read = |session: &Bytes, _: &Bytes| Session::parse(session);
+            let operation = Operation::ReleaseWorker;
+            self.bookkeeping.find_members(operation, set, &pattern, read)
         };
         let (working, retired) =
             tokio::try_join!(scan(&self.keys.workers), scan(&self.keys.retired))?;
-        let all = working.iter().chain(&retired);
-        Ok(all.filter_map(|(session, _)| Session::parse(session)).collect())
+        let all = working.into_iter().chain(retired);
+        Ok(all.map(|(_, session)| session).collect())
     }
 }

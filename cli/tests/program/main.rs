@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[cfg(target_os = "linux")]
+mod audit_memory;
 mod bad_input;
 mod batch;
 mod demo;

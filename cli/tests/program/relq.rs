@@ -63,7 +63,7 @@ impl Store {
         Self { url, ..Self::redis_with(&options) }
     }
 
-    fn on(backend: &str, server: Server) -> Self {
+    pub(crate) fn on(backend: &str, server: Server) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("{backend}+{}", server.url());
         Self { url, folder, server: Some(server) }

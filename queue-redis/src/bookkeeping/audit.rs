@@ -1,22 +1,48 @@
 //! Audit: checks that each job is in exactly one place (R23).
 //!
+//! ```text
+//!  pages of every key ---> records, sorted by id ---> judged id by id ---> problems
+//! ```
+//!
 //! Everything is read page by page while the queue is in use, so one reading can see a
 //! job twice or not at all. Only a problem that two readings in a row find is reported.
+//!
+//! The memory of an audit does not depend on the number of jobs. What a reading sees is
+//! sorted, with a temporary file if it is much, so that the records of one id follow each
+//! other. The ids themselves are compared, never hashes of them. Reading the store several
+//! times, a part of the ids each time, would need no file. But it would cost the server
+//! several readings, and compare records that are further apart in time.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod judge;
+mod record;
+
+use std::{io, mem};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use relq_core::{Error, JobId, error::Operation, operator::Audit};
+use relq_core::{
+    Error,
+    error::{ErrorContext, Operation},
+    operator::Audit,
+};
+use tokio::task::spawn_blocking;
 
-use super::{Bookkeeping, peek::text};
+use super::{Bookkeeping, Scanned};
 use crate::{
-    Reply, command,
     entry::{Entry, id_of},
+    external_sort::ExternalSort,
 };
 
-/// Number of elements read at once.
-const PAGE: usize = 500;
+use judge::{Judged, in_both};
+use record::{Record, Source};
+
+pub use judge::{Pair, PairRule};
+
+/// The memory for the records of a reading.
+const RECORD_BYTES: usize = 8 * 1024 * 1024;
+
+/// The memory for the problems of a reading.
+const PROBLEM_BYTES: usize = 1024 * 1024;
 
 /// Reads everything, and a second time if the first reading finds a problem.
 ///
@@ -25,77 +51,144 @@ const PAGE: usize = 500;
 /// leased jobs, [`Seen::read_rest`].
 ///
 /// # Errors
-/// The errors of `read`.
+/// The errors of `read`, and [`Error::Invalid`] if a temporary file is needed and cannot
+/// be written.
 pub async fn audit<'a>(
+    bookkeeping: &Bookkeeping,
     read: impl Fn() -> BoxFuture<'a, Result<Seen, Error>>,
 ) -> Result<Audit, Error> {
-    let (jobs, first) = read().await?.judge();
-    if first.is_empty() {
-        return Ok(Audit { jobs, problems: Vec::new() });
+    let at = bookkeeping.conn.at(Operation::Audit);
+    let first = read().await?.judge().await?;
+    if first.problems.is_empty() {
+        return Ok(Audit { jobs: first.jobs, problems: Vec::new() });
     }
-    let (jobs, second) = read().await?.judge();
-    Ok(Audit { jobs, problems: first.intersection(&second).cloned().collect() })
+    let second = read().await?.judge().await?;
+    let jobs = second.jobs;
+    let problems =
+        blocking(at, move || in_both(first.problems, second.problems)).await?;
+    Ok(Audit { jobs, problems })
 }
 
 /// The result of one reading.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Seen {
+    at: ErrorContext,
     bare: u64,
-    /// For each id, where jobs with that id are stored.
-    places: BTreeMap<Bytes, Vec<EntryPlace>>,
-    entries: BTreeSet<Bytes>,
-    errors: BTreeSet<Bytes>,
-    holders: BTreeMap<Bytes, Bytes>,
-    bound_ids: BTreeSet<Bytes>,
-    problems: BTreeSet<String>,
-}
-
-/// Where a job is stored, and in which form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EntryPlace {
-    /// The job has an entry in `jobs`.
-    ById(&'static str),
-    /// The element itself is the job's entry.
-    Itself,
-    /// Like `ById`, for a dead job.
-    Dead,
+    /// The places of jobs that have their entry in `jobs`, in the order of the reading.
+    places: Vec<&'static str>,
+    records: ExternalSort,
+    pair_rule: PairRule,
+    problems: ExternalSort,
 }
 
 impl Seen {
-    /// Adds a job that has its entry in `jobs`.
-    pub fn by_id(&mut self, id: Bytes, place: &'static str) {
-        self.places.entry(id).or_default().push(EntryPlace::ById(place));
-    }
-
-    /// Adds a ready or leased job whose element is its entry.
-    pub fn element(&mut self, element: &Bytes) {
-        if Entry::decode(element).is_ok() {
-            self.job(id_of(element));
-        } else {
-            self.bare += 1;
+    /// A reading that has seen nothing yet.
+    pub fn new(bookkeeping: &Bookkeeping) -> Self {
+        Self {
+            at: bookkeeping.conn.at(Operation::Audit),
+            bare: 0,
+            places: Vec::new(),
+            records: ExternalSort::new(RECORD_BYTES),
+            pair_rule: |_| Vec::new(),
+            problems: ExternalSort::new(PROBLEM_BYTES),
         }
     }
 
-    /// Adds a ready or leased job with this id.
-    pub fn job(&mut self, id: Bytes) {
-        self.places.entry(id).or_default().push(EntryPlace::Itself);
+    /// Adds a job that has its entry in `jobs`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the temporary file cannot be written; the same for all
+    /// functions here that add something.
+    pub async fn by_id(&mut self, id: &[u8], place: &'static str) -> Result<(), Error> {
+        let known = self.places.iter().position(|known| *known == place);
+        let number = known.unwrap_or_else(|| {
+            self.places.push(place);
+            self.places.len() - 1
+        });
+        let number = u8::try_from(number).expect("a pattern has few places");
+        self.add(Record::of_id(id, Source::ById, &[number])).await
+    }
+
+    /// Adds a ready or leased job whose element is its entry. The element is of a key
+    /// that may have equal elements, each a job.
+    ///
+    /// # Errors
+    /// As `by_id`.
+    pub async fn element(&mut self, element: &Bytes) -> Result<(), Error> {
+        if Entry::decode(element).is_err() {
+            self.bare += 1;
+            return Ok(());
+        }
+        self.add(Record::of_id(&id_of(element), Source::Element, b"")).await
+    }
+
+    /// Adds a ready or leased job with this id, which is stored under a name of its own.
+    /// The same name may be added again: a scan can return it twice.
+    ///
+    /// # Errors
+    /// As `by_id`.
+    pub async fn job(&mut self, id: &[u8], name: &[u8]) -> Result<(), Error> {
+        self.add(Record::of_id(id, Source::Named, name)).await
+    }
+
+    /// Sets the rule for leases and elements of the same name.
+    pub fn judge_pairs_by(&mut self, rule: PairRule) {
+        self.pair_rule = rule;
+    }
+
+    /// Adds a lease, which is `member` of a sorted set, for the pair with this name. The
+    /// same member may be added again.
+    ///
+    /// # Errors
+    /// As `by_id`.
+    pub async fn lease(&mut self, name: &[u8], member: &[u8]) -> Result<(), Error> {
+        self.add(Record::of_pair(name, Source::Lease, member)).await
+    }
+
+    /// Adds a leased element for the pair with this name.
+    ///
+    /// # Errors
+    /// As `by_id`.
+    pub async fn leased_element(&mut self, name: &[u8]) -> Result<(), Error> {
+        self.add(Record::of_pair(name, Source::LeasedElement, b"")).await
     }
 
     /// Adds a problem.
-    pub fn problem(&mut self, problem: String) {
-        self.problems.insert(problem);
+    ///
+    /// # Errors
+    /// As `by_id`.
+    pub async fn problem(&mut self, problem: &str) -> Result<(), Error> {
+        self.problems.push(&[problem.as_bytes()]);
+        spill_if_full(self.at, &mut self.problems).await
     }
 
     /// Reads the scheduled jobs.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call); the same for all readings here.
+    /// As `by_id`, and as [`Conn::call`](crate::Conn::call); the same for all readings
+    /// here.
     pub async fn read_scheduled(
         &mut self,
         bookkeeping: &Bookkeeping,
     ) -> Result<(), Error> {
-        for (id, _) in bookkeeping.scan("ZSCAN", &bookkeeping.keys.later).await? {
-            self.by_id(id, "scheduled");
+        self.read_by_id(bookkeeping, &bookkeeping.keys.later, "scheduled").await
+    }
+
+    /// Reads a sorted set of ids. The entries of the jobs are in `jobs`.
+    ///
+    /// # Errors
+    /// As `read_scheduled`.
+    pub async fn read_by_id(
+        &mut self,
+        bookkeeping: &Bookkeeping,
+        set: &str,
+        place: &'static str,
+    ) -> Result<(), Error> {
+        let mut pages = bookkeeping.scan_pages(Scanned::SortedSet, set);
+        while let Some(page) = pages.next_page().await? {
+            for (id, _) in page {
+                self.by_id(&id, place).await?;
+            }
         }
         Ok(())
     }
@@ -111,7 +204,9 @@ impl Seen {
     ) -> Result<(), Error> {
         let mut pages = bookkeeping.list_pages(list, Operation::Audit);
         while let Some(page) = pages.next_page().await? {
-            page.iter().for_each(|element| self.element(element));
+            for element in &page {
+                self.element(element).await?;
+            }
         }
         Ok(())
     }
@@ -122,140 +217,68 @@ impl Seen {
     /// As `read_scheduled`.
     pub async fn read_rest(&mut self, bookkeeping: &Bookkeeping) -> Result<(), Error> {
         let keys = &bookkeeping.keys;
-        for (id, _) in bookkeeping.scan("ZSCAN", &keys.dead).await? {
-            self.places.entry(id).or_default().push(EntryPlace::Dead);
+        let (set, hash) = (Scanned::SortedSet, Scanned::Hash);
+        for (scanned, key, source) in [
+            (set, &keys.dead, Source::Dead),
+            (hash, &keys.jobs, Source::Entry),
+            (hash, &keys.errors, Source::Error),
+            (hash, &keys.unique, Source::Holder),
+            (set, &keys.ids, Source::BoundId),
+        ] {
+            let mut pages = bookkeeping.scan_pages(scanned, key);
+            while let Some(page) = pages.next_page().await? {
+                for (name, value) in &page {
+                    if let Some(record) = Record::in_key(source, name, value) {
+                        self.add(record).await?;
+                    }
+                }
+            }
         }
-        self.entries = names(bookkeeping.scan("HSCAN", &keys.jobs).await?);
-        self.errors = names(bookkeeping.scan("HSCAN", &keys.errors).await?);
-        self.holders =
-            bookkeeping.scan("HSCAN", &keys.unique).await?.into_iter().collect();
-        let ids = bookkeeping.scan("ZSCAN", &keys.ids).await?;
-        self.bound_ids =
-            names(ids.into_iter().filter(|(_, at)| &at[..] == b"inf").collect());
         Ok(())
+    }
+
+    async fn add(&mut self, record: Record<'_>) -> Result<(), Error> {
+        record.push_to(&mut self.records);
+        spill_if_full(self.at, &mut self.records).await
     }
 
     /// The number of jobs, and the problems found.
     ///
     /// Ids are not compared between keys: two jobs may have the same id, and each
     /// lease, each list element and each field of `jobs` is a separate job.
-    fn judge(mut self) -> (u64, BTreeSet<String>) {
-        let mut problems = std::mem::take(&mut self.problems);
-        let places = self.places.iter();
-        problems.extend(places.filter_map(|(id, places)| self.misplaced(id, places)));
-        for (what, ids) in
-            [("entry", &self.entries), ("error", &self.errors), ("id", &self.bound_ids)]
-        {
-            let is_gone = |id: &&Bytes| !self.places.contains_key(*id);
-            let lost = |id: &Bytes| format!("{what} {} belongs to no job", text(id));
-            problems.extend(ids.iter().filter(is_gone).map(lost));
-        }
-        let unheld = |(key, holder)| self.unheld(key, holder);
-        problems.extend(self.holders.iter().filter_map(unheld));
-        let placed: usize = self.places.values().map(Vec::len).sum();
-        (placed as u64 + self.bare, problems)
-    }
-
-    /// The problem with a job that is stored by its id, if it does not have exactly one
-    /// entry.
-    fn misplaced(&self, id: &Bytes, places: &[EntryPlace]) -> Option<String> {
-        let count = places.iter().filter(|place| **place != EntryPlace::Itself).count();
-        let entries = usize::from(self.entries.contains(id));
-        (count != entries)
-            .then(|| format!("job {} in {places:?} has {entries} entries", text(id)))
-    }
-
-    /// The problem with a unique key, if its holder does not exist.
-    fn unheld(&self, key: &Bytes, holder: &Bytes) -> Option<String> {
-        let space = holder.iter().position(|byte| *byte == b' ')?;
-        let id = holder.slice(space + 1..);
-        let is_waiting =
-            |places: &Vec<_>| places.iter().any(|place| *place != EntryPlace::Dead);
-        let is_alive = self.places.get(&id).is_some_and(is_waiting);
-        (!is_alive).then(|| format!("unique key {} is held by no job", text(key)))
+    async fn judge(self) -> Result<Judged, Error> {
+        let Self { at, bare, places, records, pair_rule, problems } = self;
+        let judging =
+            move || judge::judge(records.into_sorted()?, &places, pair_rule, problems);
+        let mut judged = blocking(at, judging).await?;
+        judged.jobs += bare;
+        Ok(judged)
     }
 }
 
-impl Bookkeeping {
-    /// All pairs of a hash (`HSCAN`) or sorted set (`ZSCAN`), page by page.
-    ///
-    /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
-    pub async fn scan(
-        &self,
-        scan: &'static str,
-        key: &str,
-    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
-        self.scan_matching(Operation::Audit, scan, key, "*").await
+async fn spill_if_full(at: ErrorContext, sort: &mut ExternalSort) -> Result<(), Error> {
+    if !sort.is_full() {
+        return Ok(());
     }
-
-    /// As [`scan`](Self::scan), for the names that match a glob pattern.
-    ///
-    /// # Errors
-    /// As `scan`.
-    pub async fn scan_matching(
-        &self,
-        operation: Operation,
-        scan: &'static str,
-        key: &str,
-        pattern: &str,
-    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
-        let mut pairs = BTreeMap::new();
-        let mut cursor = String::from("0");
-        loop {
-            let mut cmd = command(scan);
-            cmd.arg(key).arg(&cursor).arg("MATCH").arg(pattern);
-            cmd.arg("COUNT").arg(PAGE);
-            let mut reply = self.conn.call(operation, &cmd).await?.list()?;
-            let (Some(page), Some(next)) = (reply.pop(), reply.pop()) else {
-                return Ok(pairs.into_iter().collect());
-            };
-            let mut page = page.list()?.into_iter().map(Reply::bytes);
-            while let (Some(name), Some(value)) = (page.next(), page.next()) {
-                pairs.insert(name?, value?);
-            }
-            cursor = next.text()?;
-            if cursor == "0" {
-                return Ok(pairs.into_iter().collect());
-            }
-        }
-    }
-
-    /// The leases of the sorted set `leased` whose names match a glob pattern, each with
-    /// what `parse` reads in its name. Names that it cannot read are left out.
-    ///
-    /// # Errors
-    /// As `scan`.
-    pub async fn find_leases<L>(
-        &self,
-        operation: Operation,
-        leased: &str,
-        parse: impl Fn(&Bytes) -> Option<L>,
-        glob: &str,
-    ) -> Result<Vec<(Bytes, L)>, Error> {
-        let leases = self.scan_matching(operation, "ZSCAN", leased, glob).await?;
-        let read = |(name, _)| parse(&name).map(|lease| (name, lease));
-        Ok(leases.into_iter().filter_map(read).collect())
-    }
-
-    /// The leases of `job` in the sorted set `leased`, by their names. Their names match a
-    /// glob pattern, and `id_of` reads the id of the job in a name.
-    ///
-    /// # Errors
-    /// As `scan`.
-    pub async fn leases_of_job(
-        &self,
-        leased: &str,
-        job: &JobId,
-        glob: &str,
-        id_of: impl Fn(&Bytes) -> Option<Bytes>,
-    ) -> Result<Vec<Bytes>, Error> {
-        let found = self.find_leases(Operation::Cancel, leased, id_of, glob).await?;
-        let is_of_job = |(_, id): &(Bytes, Bytes)| id == job.as_str();
-        Ok(found.into_iter().filter(is_of_job).map(|(name, _)| name).collect())
-    }
+    // If this future is dropped here, the whole reading is.
+    let mut full = mem::replace(sort, ExternalSort::new(0));
+    *sort = blocking(at, move || full.spill().map(|()| full)).await?;
+    Ok(())
 }
 
-fn names(pairs: Vec<(Bytes, Bytes)>) -> BTreeSet<Bytes> {
-    pairs.into_iter().map(|(name, _)| name).collect()
+/// Runs what reads or writes the temporary file, on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    at: ErrorContext,
+    run: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Error> {
+    let done = spawn_blocking(run).await.unwrap_or_else(|lost| Err(lost.into()));
+    done.map_err(|error| {
+        let folder = std::env::temp_dir();
+        let folder = folder.display();
+        let reason = format!(
+            "the temporary file in {folder} that an audit of many jobs needs cannot be \
+             used: {error}; free some space there, or name another folder in TMPDIR"
+        );
+        Error::Invalid { at, reason }
+    })
 }

@@ -39,11 +39,12 @@ mod page_size;
 mod peek;
 mod push;
 mod recover;
+mod scan;
 mod scripts;
 mod settle;
 mod step;
 
-pub use audit::{Seen, audit};
+pub use audit::{Pair, PairRule, Seen, audit};
 pub use calls::{Bookkeeping, Failure};
 pub use claim::{
     ClaimPattern, ClaimRound, WaitHint, WaitingPattern, claim, claim_now,
@@ -56,6 +57,7 @@ pub use list::ListPages;
 pub use page_size::{PageSize, REPLY_BYTES};
 pub use peek::{Look, page};
 pub use push::{Stores, push, token_of_another_call};
+pub use scan::{ScanPages, Scanned};
 pub use scripts::{BookkeepingScripts, library};
 pub use settle::{Ended, Finish, Settles, settle};
 pub use step::{Step, Steps};

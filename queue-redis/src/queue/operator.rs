@@ -74,7 +74,8 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 
     async fn audit(&self) -> Result<Audit, Error> {
-        bookkeeping::audit(|| read_all(&*self.pattern).boxed()).await
+        let bookkeeping = self.pattern.bookkeeping();
+        bookkeeping::audit(bookkeeping, || read_all(&*self.pattern).boxed()).await
     }
 }
 
@@ -112,7 +113,8 @@ pub async fn cancel_leased(
 }
 
 async fn read_all(pattern: &impl Pattern) -> Result<Seen, Error> {
-    let (bookkeeping, mut seen) = (pattern.bookkeeping(), Seen::default());
+    let bookkeeping = pattern.bookkeeping();
+    let mut seen = Seen::new(bookkeeping);
     seen.read_scheduled(bookkeeping).await?;
     pattern.audit_jobs(&mut seen).await?;
     seen.read_rest(bookkeeping).await?;

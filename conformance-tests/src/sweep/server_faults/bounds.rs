@@ -1,6 +1,6 @@
 //! Large jobs: no call makes the server work for long without a pause.
 
-use std::{collections::BTreeSet, num::NonZeroU16, time::Duration};
+use std::{num::NonZeroU16, time::Duration};
 
 use relq_core::{
     ClaimRequest, Disposition, NewJob, Queue, ReliableQueueExt, Settlement,
@@ -17,43 +17,32 @@ use crate::server::Server;
 /// The size of a payload: as much as one step may move.
 const PAYLOAD: usize = 1 << 20;
 
-/// The number of jobs. A step that moved them all would take many times [`LONGEST`].
-const JOBS: usize = 24;
-
-/// The longest that one command may take at the server. A step that moves one payload
-/// takes a few milliseconds, and some more on a busy machine.
-const LONGEST: Duration = Duration::from_millis(30);
+/// The number of jobs. A step that moved them all would take many times [`MOST_CPU`].
+const JOBS: usize = 32;
 
 /// More attempts than a job has here.
 const ATTEMPTS: NonZeroU16 = NonZeroU16::MAX;
 
-/// How often an operation that was slow is tried again. The times of a busy machine
-/// vary, but a step over all jobs is slow each time.
-const ROUNDS: usize = 3;
+/// The most processor time of the server for one request, on average over an operation.
+/// A step that moves one payload takes a few milliseconds. Unlike the time on a clock,
+/// it does not depend on what else the machine does.
+const MOST_CPU: Duration = Duration::from_millis(12);
+
+/// The most bytes of a reply, on average over an operation.
+const MOST_BYTES: u64 = 2 * PAYLOAD as u64;
 
 /// R21: while one client handles many large jobs, the server still answers the others
 /// soon. Every script moves about a mebibyte of payloads, or a single job.
-pub(super) async fn no_command_is_long_over_large_jobs(fixture: &FaultFixture) {
-    let mut slow = round(fixture).await;
-    for _ in 1..ROUNDS {
-        if slow.is_empty() {
-            return;
-        }
-        let again = round(fixture).await;
-        slow.retain(|(operation, _)| again.iter().any(|(other, _)| other == operation));
-    }
-    assert!(slow.is_empty(), "commands took longer than {LONGEST:?}: {slow:#?}");
-}
-
-/// Handles large jobs in every way. Returns the operations that had a slow command,
-/// each with the server's own words about it.
-async fn round(fixture: &FaultFixture) -> BTreeSet<(&'static str, String)> {
+pub(super) async fn no_request_is_long_over_large_jobs(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = &*fixture.connect(&server).await;
-    let limit = LONGEST.as_micros().to_string();
-    server.command(&[b"CONFIG", b"SET", b"slowlog-log-slower-than", limit.as_bytes()]);
-    let mut log = SlowLog { server: &server, slow: BTreeSet::new() };
+    let mut log = CostLog { server: &server, excesses: Vec::new() };
+    handle_large_jobs(queue, &mut log).await;
+    assert_eq!(log.excesses, [""; 0]);
+}
 
+/// Handles large jobs in every way.
+async fn handle_large_jobs(queue: &dyn Queue, log: &mut CostLog<'_>) {
     push(queue).await;
     log.during_peek("peek of ready jobs", queue, JobState::Ready).await;
     let held = log.during("claim", take(queue, JOBS)).await;
@@ -117,39 +106,69 @@ async fn round(fixture: &FaultFixture) -> BTreeSet<(&'static str, String)> {
     })
     .await;
     log.during("purge", async { queue.purge().await.expect("purged") }).await;
-    log.slow
 }
 
-/// The server's log of slow commands.
-struct SlowLog<'a> {
+/// What operations cost the server.
+struct CostLog<'a> {
     server: &'a Server,
-    slow: BTreeSet<(&'static str, String)>,
+    /// What cost more than it may, in words.
+    excesses: Vec<String>,
 }
 
-impl SlowLog<'_> {
-    /// Carries out an operation, and notes it if the server needed long for one of its
-    /// commands.
+/// What the server has done since it started.
+struct Cost {
+    cpu: Duration,
+    requests: u64,
+    bytes: u64,
+}
+
+impl CostLog<'_> {
+    /// Carries out an operation, and notes it if a request of it costs too much.
     async fn during<T>(
         &mut self,
-        operation: &'static str,
+        operation: &str,
         calls: impl Future<Output = T>,
     ) -> T {
-        self.server.command(&[b"SLOWLOG", b"RESET"]);
+        let before = self.cost();
         let result = calls.await;
-        let logged = self.server.command(&[b"SLOWLOG", b"GET", b"1"]);
-        if logged != b"*0\r\n" {
-            let words = String::from_utf8_lossy(&logged).replace("\r\n", " ");
-            let words = words.chars().filter(|symbol| !symbol.is_control()).take(200);
-            self.slow.insert((operation, words.collect()));
+        let after = self.cost();
+        let requests = u32::try_from(after.requests - before.requests).expect("few");
+        let cpu = (after.cpu - before.cpu) / requests;
+        let bytes = (after.bytes - before.bytes) / u64::from(requests);
+        if cpu > MOST_CPU || bytes > MOST_BYTES {
+            self.excesses.push(format!(
+                "{operation}: {requests} requests, each of {cpu:?} of the server's \
+                 processor time and {bytes} bytes of reply"
+            ));
         }
         result
+    }
+
+    fn cost(&self) -> Cost {
+        let info = self.server.command(&[b"INFO", b"cpu", b"stats"]);
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let field = |name: &str| {
+            let of = |line: &str| {
+                line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned)
+            };
+            info.lines().find_map(of).unwrap_or_else(|| panic!("INFO has {name}"))
+        };
+        let seconds =
+            |name| Duration::from_secs_f64(field(name).parse().expect("a time"));
+        let number = |name| field(name).parse().expect("a number");
+        Cost {
+            cpu: seconds("used_cpu_user_main_thread")
+                + seconds("used_cpu_sys_main_thread"),
+            requests: number("total_reads_processed"),
+            bytes: number("total_net_output_bytes"),
+        }
     }
 
     /// Reads all jobs in a state, page by page, and notes a page that has more than one
     /// large payload.
     async fn during_peek(
         &mut self,
-        operation: &'static str,
+        operation: &str,
         queue: &dyn Queue,
         state: JobState,
     ) {
@@ -157,7 +176,7 @@ impl SlowLog<'_> {
         assert_eq!(pages.iter().sum::<usize>(), JOBS, "all {state:?} jobs are shown");
         let longest = pages.into_iter().max().unwrap_or_default();
         if longest > 1 {
-            self.slow.insert((operation, format!("a page has {longest} jobs")));
+            self.excesses.push(format!("{operation}: a page has {longest} jobs"));
         }
     }
 }

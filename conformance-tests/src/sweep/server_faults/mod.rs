@@ -78,7 +78,7 @@ const FAULTS: &[Fault] = faults! {
         a_full_server_completes_batches
         a_server_full_to_the_brim_is_drained_by_any_worker
     }
-    bounds { no_command_is_long_over_large_jobs }
+    bounds { no_request_is_long_over_large_jobs }
     foreign {
         a_foreign_key_in_the_way_is_an_error_and_loses_nothing
         every_script_fails_whole_on_a_key_of_another_type

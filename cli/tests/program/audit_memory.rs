@@ -1,0 +1,88 @@
+//! The memory of `relq audit` does not grow with the queue.
+
+use std::{fs, thread, time::Duration};
+
+use relq_conformance::server::Server;
+
+use crate::relq::Store;
+
+/// The memory by which the audit of a large queue may exceed that of a small one: the
+/// records that are sorted in memory, and the pages read from the store.
+const MOST_GROWTH_KIB: u64 = 24 * 1024;
+
+/// The most memory that `relq audit` had resident, in KiB. Its queue has `jobs` jobs.
+fn peak_of_audit(store: &Store, jobs: u64) -> u64 {
+    let mut audit = store.relq("audit").start();
+    let status = format!("/proc/{}/status", audit.child.id());
+    let mut peak = 0;
+    // The peak never falls. A process that has ended shows none.
+    while let Some(kib) = fs::read_to_string(&status).ok().as_deref().and_then(peak_in)
+    {
+        peak = kib;
+        thread::sleep(Duration::from_millis(1));
+    }
+    let ended = audit.end();
+    let out = String::from_utf8(ended.out).unwrap();
+    assert_eq!(out, format!("{jobs} jobs looked at, 0 problems\n"), "{}", ended.err);
+    assert!(peak > 0, "the peak was read");
+    peak
+}
+
+fn peak_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Half of the jobs are ready. The others are scheduled and hold a unique key.
+fn push(store: &Store, numbers: std::ops::Range<u64>) {
+    let middle = numbers.start.midpoint(numbers.end);
+    let lines = |numbers: std::ops::Range<u64>| {
+        numbers.map(|n| format!("{n}\n")).collect::<String>()
+    };
+    let ready = lines(numbers.start..middle);
+    store.relq("push --quiet --file -").input(ready).ok();
+    let held = lines(middle..numbers.end);
+    store.relq("push --quiet --delay 1h --unique-payload --file -").input(held).ok();
+}
+
+fn does_not_grow_with_jobs(store: &Store) {
+    push(store, 0..20_000);
+    let small = peak_of_audit(store, 20_000);
+    push(store, 20_000..200_000);
+    let large = peak_of_audit(store, 200_000);
+    let growth = large.saturating_sub(small);
+    assert!(growth < MOST_GROWTH_KIB, "{small} KiB, then {large} KiB");
+}
+
+macro_rules! on_each_backend {
+    ($($name:ident: $store:expr,)*) => {$(
+        /// R23: the audit of ten times as many jobs needs about as much memory.
+        #[test]
+        fn $name() {
+            does_not_grow_with_jobs(&$store);
+        }
+    )*};
+}
+
+on_each_backend! {
+    audit_memory_is_flat_on_circular: Store::on("circular", Server::start()),
+    audit_memory_is_flat_on_keyspace: Store::on("keyspace", Server::start()),
+    audit_memory_is_flat_on_processing_list: Store::on("processing-list", Server::start()),
+    audit_memory_is_flat_on_sqlite: Store::sqlite(),
+    audit_memory_is_flat_on_stream: Store::on("stream", Server::start()),
+    audit_memory_is_flat_on_zset: Store::on("zset", Server::start()),
+}
+
+/// R23: the audit reads the payloads of scheduled jobs only in pages.
+#[test]
+fn audit_memory_does_not_grow_with_payloads() {
+    let store = Store::redis();
+    let megabyte = "x".repeat(1024 * 1024);
+    let lines = |count| format!("{megabyte}\n").repeat(count);
+    store.relq("push --quiet --delay 1h --file -").input(lines(8)).ok();
+    let small = peak_of_audit(&store, 8);
+    store.relq("push --quiet --delay 1h --file -").input(lines(92)).ok();
+    let large = peak_of_audit(&store, 100);
+    let growth = large.saturating_sub(small);
+    assert!(growth < MOST_GROWTH_KIB, "{small} KiB, then {large} KiB");
+}

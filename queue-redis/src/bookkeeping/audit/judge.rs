@@ -1,0 +1,381 @@
+//! Judges the sorted records of a reading, id by id.
+
+use std::{cmp::Ordering, io};
+
+use bytes::Bytes;
+
+use super::record::{Record, Source};
+use crate::{
+    bookkeeping::peek::text,
+    external_sort::{ExternalSort, Sorted},
+};
+
+/// Finds the problems with a pair, a sentence each.
+pub type PairRule = fn(&Pair) -> Vec<String>;
+
+/// The leases and leased elements of one name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pair {
+    /// The name.
+    pub name: Bytes,
+    /// The leases, as members of their sorted set, in order.
+    pub leases: Vec<Bytes>,
+    /// The number of elements.
+    pub elements: u64,
+}
+
+impl Pair {
+    /// Whether the lease or the element is missing.
+    pub fn is_broken(&self) -> bool {
+        self.leases.is_empty() != (self.elements == 0)
+    }
+}
+
+/// The judgement on one reading.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) jobs: u64,
+    pub(super) problems: ExternalSort,
+}
+
+/// Where a job is stored, and in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EntryPlace {
+    /// The job has an entry in `jobs`.
+    ById(&'static str),
+    /// The element itself is the job's entry.
+    Itself,
+    /// Like `ById`, for a dead job.
+    Dead,
+}
+
+/// Judges records in order. Adds the problems to `problems`. Blocks.
+pub(super) fn judge(
+    mut records: Sorted,
+    places: &[&'static str],
+    pair_rule: PairRule,
+    problems: ExternalSort,
+) -> io::Result<Judged> {
+    let mut judge = Judge { places, pair_rule, judged: Judged { jobs: 0, problems } };
+    let (mut last, mut group) = (Vec::new(), Group::default());
+    while let Some(bytes) = records.next()? {
+        let record = readable(Record::read(bytes))?;
+        if let Some(previous) = Record::read(&last) {
+            if previous == record && !record.source.repeats() {
+                continue;
+            }
+            if !previous.is_beside(&record) {
+                judge.end(previous, std::mem::take(&mut group))?;
+            }
+        }
+        judge.see(record, &mut group)?;
+        last.clear();
+        last.extend_from_slice(bytes);
+    }
+    if let Some(previous) = Record::read(&last) {
+        judge.end(previous, group)?;
+    }
+    Ok(judge.judged)
+}
+
+/// The problems that both readings found, in order. Blocks.
+pub(super) fn in_both(
+    first: ExternalSort,
+    second: ExternalSort,
+) -> io::Result<Vec<String>> {
+    let (mut first, mut second) = (first.into_sorted()?, second.into_sorted()?);
+    let (mut one, mut other) = (owned(&mut first)?, owned(&mut second)?);
+    let mut both: Vec<String> = Vec::new();
+    while let (Some(a), Some(b)) = (&one, &other) {
+        match a.cmp(b) {
+            Ordering::Less => one = owned(&mut first)?,
+            Ordering::Greater => other = owned(&mut second)?,
+            Ordering::Equal => {
+                let problem = String::from_utf8_lossy(a);
+                if both.last().is_none_or(|last| *last != problem) {
+                    both.push(problem.into_owned());
+                }
+                one = owned(&mut first)?;
+            }
+        }
+    }
+    Ok(both)
+}
+
+fn owned(problems: &mut Sorted) -> io::Result<Option<Vec<u8>>> {
+    Ok(problems.next()?.map(<[u8]>::to_vec))
+}
+
+/// What the records of one id, or of one pair, have shown so far.
+#[derive(Debug, Default)]
+struct Group {
+    /// The places where jobs with the id have their entry in `jobs`.
+    by_id: Vec<&'static str>,
+    /// Jobs with the id whose elements are their entries.
+    elements: u64,
+    is_dead: bool,
+    has_entry: bool,
+    leases: Vec<Bytes>,
+    leased_elements: u64,
+}
+
+impl Group {
+    /// Whether a job with the id is scheduled, ready or leased.
+    fn is_alive(&self) -> bool {
+        !self.by_id.is_empty() || self.elements > 0
+    }
+
+    fn has_job(&self) -> bool {
+        self.is_alive() || self.is_dead
+    }
+
+    /// The number of jobs that must have an entry in `jobs`.
+    fn by_entry(&self) -> usize {
+        self.by_id.len() + usize::from(self.is_dead)
+    }
+
+    /// The places of the jobs, in the order of the reading.
+    fn places(&self) -> Vec<EntryPlace> {
+        let by_id = self.by_id.iter().map(|place| EntryPlace::ById(place));
+        let elements = (0..self.elements).map(|_| EntryPlace::Itself);
+        by_id.chain(elements).chain(self.is_dead.then_some(EntryPlace::Dead)).collect()
+    }
+}
+
+struct Judge<'a> {
+    places: &'a [&'static str],
+    pair_rule: PairRule,
+    judged: Judged,
+}
+
+impl Judge<'_> {
+    /// Takes in one record. The jobs of its id come first, so a record that must belong
+    /// to one is judged at once.
+    fn see(&mut self, record: Record<'_>, group: &mut Group) -> io::Result<()> {
+        match record.source {
+            Source::ById => {
+                let place = record.value.first().map(|number| usize::from(*number));
+                let place = place.and_then(|number| self.places.get(number));
+                group.by_id.push(readable(place)?);
+                self.judged.jobs += 1;
+            }
+            Source::Element | Source::Named => {
+                group.elements += 1;
+                self.judged.jobs += 1;
+            }
+            Source::Dead => {
+                group.is_dead = true;
+                self.judged.jobs += 1;
+            }
+            Source::Entry => {
+                group.has_entry = true;
+                self.check_job("entry", record, group)?;
+            }
+            Source::Error => self.check_job("error", record, group)?,
+            Source::BoundId => self.check_job("id", record, group)?,
+            Source::Holder if !group.is_alive() => {
+                let key = shown(record.value);
+                self.report(&format!("unique key {key} is held by no job"))?;
+            }
+            Source::Holder => {}
+            Source::Lease => group.leases.push(Bytes::copy_from_slice(record.value)),
+            Source::LeasedElement => group.leased_elements += 1,
+        }
+        Ok(())
+    }
+
+    fn check_job(
+        &mut self,
+        what: &str,
+        record: Record<'_>,
+        group: &Group,
+    ) -> io::Result<()> {
+        if group.has_job() {
+            return Ok(());
+        }
+        self.report(&format!("{what} {} belongs to no job", shown(record.name)))
+    }
+
+    /// Judges what can only be judged after the last record of an id or pair.
+    fn end(&mut self, last: Record<'_>, group: Group) -> io::Result<()> {
+        let entries = usize::from(group.has_entry);
+        if group.has_job() && group.by_entry() != entries {
+            let (id, places) = (shown(last.name), group.places());
+            self.report(&format!("job {id} in {places:?} has {entries} entries"))?;
+        }
+        let Group { leases, leased_elements: elements, .. } = group;
+        if leases.is_empty() && elements == 0 {
+            return Ok(());
+        }
+        let name = Bytes::copy_from_slice(last.name);
+        let problems = (self.pair_rule)(&Pair { name, leases, elements });
+        problems.iter().try_for_each(|problem| self.report(problem))
+    }
+
+    fn report(&mut self, problem: &str) -> io::Result<()> {
+        let problems = &mut self.judged.problems;
+        problems.push(&[problem.as_bytes()]);
+        if problems.is_full() { problems.spill() } else { Ok(()) }
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    text(&Bytes::copy_from_slice(bytes))
+}
+
+/// Fails if the temporary file does not contain what was written to it.
+fn readable<T>(read: Option<T>) -> io::Result<T> {
+    read.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACES: &[&str] = &["scheduled", "ranked"];
+
+    fn is_broken(pair: &Pair) -> Vec<String> {
+        let name = text(&pair.name);
+        let others = pair.leases.len().saturating_sub(1);
+        pair.is_broken()
+            .then(|| format!("{name} is broken"))
+            .into_iter()
+            .chain((0..others).map(|_| format!("{name} has another lease")))
+            .collect()
+    }
+
+    /// The number of jobs, and the problems, in order. Every record is in a run of its
+    /// own.
+    fn judged(records: &[Record<'_>]) -> (u64, Vec<String>) {
+        let mut sort = ExternalSort::new(1);
+        for record in records {
+            record.push_to(&mut sort);
+            sort.spill().unwrap();
+        }
+        let sorted = sort.into_sorted().unwrap();
+        let found = judge(sorted, PLACES, is_broken, ExternalSort::new(1)).unwrap();
+        let mut problems = found.problems.into_sorted().unwrap();
+        let mut all = Vec::new();
+        while let Some(problem) = problems.next().unwrap() {
+            all.push(String::from_utf8(problem.to_vec()).unwrap());
+        }
+        (found.jobs, all)
+    }
+
+    fn of(id: &'static str, source: Source, value: &'static [u8]) -> Record<'static> {
+        Record::of_id(id.as_bytes(), source, value)
+    }
+
+    fn pair(
+        name: &'static str,
+        source: Source,
+        value: &'static str,
+    ) -> Record<'static> {
+        Record::of_pair(name.as_bytes(), source, value.as_bytes())
+    }
+
+    /// R23: jobs of every state, with all that belongs to them, are no problem.
+    #[test]
+    fn a_queue_in_order_has_no_problem() {
+        let records = [
+            of("scheduled", Source::ById, &[0]),
+            of("scheduled", Source::Entry, b""),
+            of("scheduled", Source::Holder, b"key"),
+            of("scheduled", Source::BoundId, b""),
+            of("ready", Source::Element, b""),
+            of("ready", Source::Error, b""),
+            of("leased", Source::Named, b"w/leased"),
+            of("leased", Source::BoundId, b""),
+            of("dead", Source::Dead, b""),
+            of("dead", Source::Entry, b""),
+            pair("w/leased", Source::Lease, ""),
+            pair("w/leased", Source::LeasedElement, ""),
+        ];
+        assert_eq!(judged(&records), (4, Vec::new()));
+    }
+
+    /// R23: what belongs to no job is named, and so is a job without its entry.
+    #[test]
+    fn every_problem_is_named() {
+        let records = [
+            of("1", Source::ById, &[0]),
+            of("2", Source::ById, &[0]),
+            of("2", Source::ById, &[1]),
+            of("2", Source::Dead, b""),
+            of("2", Source::Entry, b""),
+            of("3", Source::Entry, b""),
+            of("4", Source::Error, b""),
+            of("5", Source::BoundId, b""),
+            of("6", Source::Holder, b"no job"),
+            of("7", Source::Dead, b""),
+            of("7", Source::Entry, b""),
+            of("7", Source::Holder, b"a dead job"),
+            of("8", Source::Element, b""),
+            of("8", Source::Entry, b""),
+            pair("9", Source::Lease, ""),
+            pair("10", Source::LeasedElement, ""),
+        ];
+        let expected = [
+            "10 is broken",
+            "9 is broken",
+            "entry 3 belongs to no job",
+            "error 4 belongs to no job",
+            "id 5 belongs to no job",
+            "job 1 in [ById(\"scheduled\")] has 0 entries",
+            "job 2 in [ById(\"scheduled\"), ById(\"ranked\"), Dead] has 1 entries",
+            "job 8 in [Itself] has 1 entries",
+            "unique key a dead job is held by no job",
+            "unique key no job is held by no job",
+        ];
+        assert_eq!(judged(&records), (6, expected.map(str::to_owned).into()));
+    }
+
+    /// R23: a scan may return a record twice, which makes no second job. Equal elements
+    /// of a list are separate jobs, and so are jobs of one id under several names.
+    #[test]
+    fn only_elements_of_lists_count_again() {
+        let records = [
+            of("scanned", Source::ById, &[0]),
+            of("scanned", Source::ById, &[0]),
+            of("scanned", Source::Entry, b""),
+            of("scanned", Source::Entry, b""),
+            of("listed", Source::Element, b""),
+            of("listed", Source::Element, b""),
+            of("named", Source::Named, b"one"),
+            of("named", Source::Named, b"one"),
+            of("named", Source::Named, b"other"),
+            pair("lease", Source::Lease, "one"),
+            pair("lease", Source::Lease, "one"),
+            pair("lease", Source::LeasedElement, ""),
+        ];
+        assert_eq!(judged(&records), (5, Vec::new()));
+    }
+
+    /// R23: a member that differs from another of the same name is another lease.
+    #[test]
+    fn two_leases_of_one_name_are_told_apart() {
+        let records = [
+            pair("lease", Source::Lease, "one"),
+            pair("lease", Source::Lease, "other"),
+            pair("lease", Source::LeasedElement, ""),
+        ];
+        assert_eq!(judged(&records), (0, vec!["lease has another lease".to_owned()]));
+    }
+
+    /// R23: only what both readings found is a problem, and it is named once.
+    #[test]
+    fn problems_of_one_reading_are_left_out() {
+        let sort = |problems: &[&str]| {
+            let mut sort = ExternalSort::new(1);
+            for problem in problems {
+                sort.push(&[problem.as_bytes()]);
+                sort.spill().unwrap();
+            }
+            sort
+        };
+        let first = sort(&["d", "b", "b", "a"]);
+        let second = sort(&["b", "c", "d", "b", "d", "e"]);
+
+        assert_eq!(in_both(first, second).unwrap(), ["b", "d"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! What a reading saw, as bytes that are sorted.
+//!
+//! ```text
+//!  1      'i' for a job's id, 'p' for a pair of lease and element
+//!  4 + n  the id, or the name of the pair
+//!  1      where it was seen
+//!  rest   what distinguishes it from others there, or the unique key
+//! ```
+//!
+//! So the records of one id follow each other, and the places of a job come before the
+//! records that must belong to it.
+
+use std::mem;
+
+use bytes::Bytes;
+
+use crate::external_sort::ExternalSort;
+
+const ID: u8 = b'i';
+const PAIR: u8 = b'p';
+
+/// Where something was seen. The records of one id are judged in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// A sorted set of ids; the entry is in `jobs`. The value is the number of the set.
+    ById,
+    /// An element of a key that may have equal elements.
+    Element,
+    /// A job under a name of its own, which is the value.
+    Named,
+    /// The sorted set of dead jobs.
+    Dead,
+    /// The hash `jobs`.
+    Entry,
+    /// The hash `errors`.
+    Error,
+    /// The sorted set `ids`, of a job that has not ended.
+    BoundId,
+    /// The hash `unique`, by the id of the holder. The value is the unique key.
+    Holder,
+    /// A lease of a pair. The value is the member of its sorted set.
+    Lease,
+    /// A leased element of a pair.
+    LeasedElement,
+}
+
+impl Source {
+    const ALL: [Self; 10] = [
+        Self::ById,
+        Self::Element,
+        Self::Named,
+        Self::Dead,
+        Self::Entry,
+        Self::Error,
+        Self::BoundId,
+        Self::Holder,
+        Self::Lease,
+        Self::LeasedElement,
+    ];
+
+    /// Whether equal records are separate elements. Others were returned twice by a
+    /// scan.
+    pub(super) fn repeats(self) -> bool {
+        matches!(self, Self::Element | Self::LeasedElement)
+    }
+}
+
+/// One thing that a reading saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record<'a> {
+    table: u8,
+    pub(super) name: &'a [u8],
+    pub(super) source: Source,
+    pub(super) value: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Something that belongs to the job with this id.
+    pub(super) fn of_id(id: &'a [u8], source: Source, value: &'a [u8]) -> Self {
+        Self { table: ID, name: id, source, value }
+    }
+
+    /// One side of a pair.
+    pub(super) fn of_pair(name: &'a [u8], source: Source, value: &'a [u8]) -> Self {
+        Self { table: PAIR, name, source, value }
+    }
+
+    /// A name and its value in one of the bookkeeping's keys. `None` if it needs no job:
+    /// the id of an ended job, and a unique key without a holder.
+    pub(super) fn in_key(
+        source: Source,
+        name: &'a Bytes,
+        value: &'a Bytes,
+    ) -> Option<Self> {
+        match source {
+            Source::Holder => {
+                let space = value.iter().position(|byte| *byte == b' ')?;
+                Some(Self::of_id(&value[space + 1..], source, name))
+            }
+            Source::BoundId if &value[..] != b"inf" => None,
+            _ => Some(Self::of_id(name, source, b"")),
+        }
+    }
+
+    pub(super) fn push_to(self, sort: &mut ExternalSort) {
+        let length = u32::try_from(self.name.len()).expect("a name is below 4 GiB");
+        let head = [self.table];
+        let source = [self.source as u8];
+        sort.push(&[&head, &length.to_be_bytes(), self.name, &source, self.value]);
+    }
+
+    /// Reads what `push_to` wrote.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (table, rest) = bytes.split_first()?;
+        let (length, rest) = rest.split_first_chunk::<{ mem::size_of::<u32>() }>()?;
+        let (name, rest) =
+            rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let (source, value) = rest.split_first()?;
+        let source = *Source::ALL.get(usize::from(*source))?;
+        Some(Self { table: *table, name, source, value })
+    }
+
+    /// Whether both are of the same id, or of the same pair.
+    pub(super) fn is_beside(&self, other: &Record<'_>) -> bool {
+        (self.table, self.name) == (other.table, other.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        for (number, source) in Source::ALL.into_iter().enumerate() {
+            assert_eq!(source as usize, number);
+            for record in [
+                Record::of_id(b"an id", source, b"\0 value"),
+                Record::of_pair(b"", source, b""),
+            ] {
+                let mut sort = ExternalSort::new(1);
+                record.push_to(&mut sort);
+                let mut sorted = sort.into_sorted().unwrap();
+
+                let bytes = sorted.next().unwrap().unwrap();
+
+                assert_eq!(Record::read(bytes), Some(record));
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Reading a hash or a sorted set page by page.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use relq_core::{Error, JobId, error::Operation};
+
+use super::{Bookkeeping, PageSize};
+use crate::{Reply, command};
+
+/// The kind of a scanned key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scanned {
+    /// A hash: fields and values. The values may be payloads.
+    Hash,
+    /// A sorted set: members and scores.
+    SortedSet,
+}
+
+/// The pages of a hash or a sorted set. A pair may be in several pages. A pair that
+/// stays in the key throughout is in at least one.
+///
+/// A page has about [`REPLY_BYTES`](super::REPLY_BYTES). The server returns a hash or a
+/// set that it stores in its compact form as one page. Its settings
+/// `hash-max-listpack-entries` and `hash-max-listpack-value` keep such a hash small.
+#[derive(Debug)]
+pub struct ScanPages<'a> {
+    bookkeeping: &'a Bookkeeping,
+    operation: Operation,
+    key: &'a str,
+    scanned: Scanned,
+    glob: &'a str,
+    size: PageSize,
+    /// `None` after the last page.
+    cursor: Option<String>,
+}
+
+impl ScanPages<'_> {
+    /// The next page, or `None` behind the last.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn next_page(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>, Error> {
+        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        let mut cmd = command(match self.scanned {
+            Scanned::Hash => "HSCAN",
+            Scanned::SortedSet => "ZSCAN",
+        });
+        cmd.arg(self.key).arg(&cursor).arg("MATCH").arg(self.glob);
+        cmd.arg("COUNT").arg(self.size.count());
+        let reply = self.bookkeeping.conn.call(self.operation, &cmd).await?;
+        let mut parts = reply.parts()?;
+        let next = parts.part().text()?;
+        let mut found = parts.part().list()?.into_iter().map(Reply::bytes);
+        let mut page = Vec::new();
+        while let (Some(name), Some(value)) = (found.next(), found.next()) {
+            page.push((name?, value?));
+        }
+        self.size
+            .adapt(page.iter().map(|(name, value)| name.len() + value.len()).sum());
+        self.cursor = (next != "0").then_some(next);
+        Ok(Some(page))
+    }
+}
+
+impl Bookkeeping {
+    /// The pages of a hash or a sorted set.
+    pub fn scan_pages<'a>(&'a self, scanned: Scanned, key: &'a str) -> ScanPages<'a> {
+        self.scan_matching(Operation::Audit, scanned, key, "*")
+    }
+
+    /// As [`scan_pages`](Self::scan_pages), of the pairs whose names match a glob
+    /// pattern.
+    fn scan_matching<'a>(
+        &'a self,
+        operation: Operation,
+        scanned: Scanned,
+        key: &'a str,
+        glob: &'a str,
+    ) -> ScanPages<'a> {
+        let size = match scanned {
+            Scanned::Hash => PageSize::of_payloads(),
+            Scanned::SortedSet => PageSize::of_names(),
+        };
+        let (bookkeeping, cursor) = (self, Some("0".to_owned()));
+        ScanPages { bookkeeping, operation, key, scanned, glob, size, cursor }
+    }
+
+    /// The members of a sorted set whose names match a glob pattern, each once, with
+    /// what `read` makes of a member and its score. Members of which it makes nothing
+    /// are left out.
+    ///
+    /// # Errors
+    /// As [`Conn::call`](crate::Conn::call).
+    pub async fn find_members<T>(
+        &self,
+        operation: Operation,
+        set: &str,
+        glob: &str,
+        read: impl Fn(&Bytes, &Bytes) -> Option<T>,
+    ) -> Result<Vec<(Bytes, T)>, Error> {
+        let mut found = BTreeMap::new();
+        let mut pages = self.scan_matching(operation, Scanned::SortedSet, set, glob);
+        while let Some(page) = pages.next_page().await? {
+            for (member, score) in page {
+                match read(&member, &score) {
+                    Some(item) => found.insert(member, item),
+                    // The score has changed since the member was in an earlier page.
+                    None => found.remove(&member),
+                };
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The leases of the sorted set `leased` whose names match a glob pattern, each with
+    /// what `parse` reads in its name. Names that it cannot read are left out.
+    ///
+    /// # Errors
+    /// As `find_members`.
+    pub async fn find_leases<L>(
+        &self,
+        operation: Operation,
+        leased: &str,
+        parse: impl Fn(&Bytes) -> Option<L>,
+        glob: &str,
+    ) -> Result<Vec<(Bytes, L)>, Error> {
+        self.find_members(operation, leased, glob, |name, _| parse(name)).await
+    }
+
+    /// The leases of `job` in the sorted set `leased`, by their names. Their names match a
+    /// glob pattern, and `id_of` reads the id of the job in a name.
+    ///
+    /// # Errors
+    /// As `find_members`.
+    pub async fn leases_of_job(
+        &self,
+        leased: &str,
+        job: &JobId,
+        glob: &str,
+        id_of: impl Fn(&Bytes) -> Option<Bytes>,
+    ) -> Result<Vec<Bytes>, Error> {
+        let of_job = |name: &Bytes| (id_of(name)? == job.as_str()).then_some(());
+        let found = self.find_leases(Operation::Cancel, leased, of_job, glob).await?;
+        Ok(found.into_iter().map(|(name, ())| name).collect())
+    }
+}
