@@ -1,4 +1,4 @@
-//! What this backend supports and declares.
+//! The capabilities of this backend: the supported options and the declared limits.
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ pub enum Location {
     Memory,
 }
 
-/// What becomes of a file that does not exist.
+/// Whether a file that does not exist is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingFile {
     /// It is created, with its tables.
@@ -83,7 +83,7 @@ pub(crate) enum Sorts {
 pub struct SqliteConfig {
     /// Where the jobs are stored; `relq.db` by default.
     pub location: Location,
-    /// What becomes of a file that does not exist; it is created by default.
+    /// Sets whether a file that does not exist is created; it is by default.
     pub missing_file: MissingFile,
     /// Which calls survive a power loss; all by default.
     pub durability: Durability,

@@ -1,4 +1,4 @@
-//! What some work cost a Redis server.
+//! The cost of some work for a Redis server, from its own statistics.
 
 /// The cost of some work for the server.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,5 +1,5 @@
-//! What an [`Error`](crate::Error) says beside its message: where it occurred, its effect,
-//! and whether the call may be made again.
+//! The types in an [`Error`](crate::Error): where it occurred, its effect, and whether
+//! the call may be made again.
 
 use std::fmt;
 

@@ -44,7 +44,7 @@ macro_rules! checked_text {
             /// The most bytes of a name.
             pub const MAX_BYTES: usize = $max;
 
-            /// Checks `text` and takes it.
+            /// A name, if `text` is a valid one.
             ///
             /// # Errors
             /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a

@@ -1,4 +1,4 @@
-//! What the calls of an [`Operator`](crate::Operator) take and return.
+//! Parameters and results of an [`Operator`](crate::Operator)'s calls.
 
 use std::num::{NonZeroU16, NonZeroU32};
 

@@ -13,7 +13,7 @@ pub enum Error {
     Invalid {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the request.
+        /// The reason for the refusal.
         reason: String,
     },
     /// The request uses an option that the backend does not support. Nothing was done.
@@ -47,7 +47,7 @@ pub enum Error {
     Unreadable {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the reply.
+        /// The cause: how the reply differs from the expected form.
         source: BoxError,
     },
     /// The store has no memory or disk left. Nothing was done.
@@ -82,7 +82,7 @@ pub enum Error {
     Unusable {
         /// Where the error occurred.
         at: ErrorContext,
-        /// What is wrong with the store.
+        /// The cause, as the store or its client reported it.
         source: BoxError,
     },
     /// The server is of a kind that cannot hold a relq queue: a sentinel, or a cluster

@@ -9,7 +9,7 @@ use crate::Receipt;
 pub struct Settlement {
     /// Proof of the lease.
     pub receipt: Receipt,
-    /// What the store must do with the job.
+    /// How the job ends or goes on.
     pub disposition: Disposition,
 }
 
@@ -20,7 +20,7 @@ impl Settlement {
     }
 }
 
-/// What the store must do with a job.
+/// How a job that was delivered ends or goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
     /// The job succeeded and is removed (R8).

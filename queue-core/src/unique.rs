@@ -10,7 +10,7 @@ checked_text! {
     UniqueKey, "the unique key", 255, |_| Ok(())
 }
 
-/// What a push does when another job already holds the unique key.
+/// The effect of a push when another job already holds the unique key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
     /// The holder does not change.
@@ -26,6 +26,6 @@ pub enum OnDuplicate {
 pub struct Unique {
     /// The key.
     pub key: UniqueKey,
-    /// What happens to a push whose key is held.
+    /// The effect of a push whose key is held.
     pub on_duplicate: OnDuplicate,
 }

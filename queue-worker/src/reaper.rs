@@ -81,7 +81,7 @@ impl Reaper {
     }
 }
 
-/// What a recovery did, for the log.
+/// The result of a recovery in words, for the log.
 fn words(recovered: &Recovered) -> String {
     let jobs = |count| if count == 1 { "job" } else { "jobs" };
     let Recovered { requeued, buried, .. } = *recovered;

@@ -21,7 +21,7 @@ pub(super) struct Options {
     pub(super) missing_file: MissingFile,
 }
 
-/// What becomes of a file that does not exist.
+/// Whether a file that does not exist is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingFile {
     Create,

@@ -26,7 +26,7 @@ pub enum Failure {
     Unfinished {
         /// The exit code, which says what became of the jobs.
         code: u8,
-        /// What became of the jobs.
+        /// The state of the jobs, in words.
         message: String,
     },
     /// The command failed, and the output has already said so: exit code 1.

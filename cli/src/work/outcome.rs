@@ -1,4 +1,4 @@
-//! What became of the jobs of `relq work --until-empty`, as an exit code.
+//! The exit code of `relq work --until-empty`.
 
 use relq::{Queue, Stats};
 

@@ -41,7 +41,7 @@ pub struct Case {
     pub id: &'static str,
     /// The rules that it tests, by their numbers in the contract: `R7`.
     pub rules: &'static [&'static str],
-    /// What a backend must support or declare for the case to be run.
+    /// The capabilities without which the case is not run.
     pub needs: &'static [Need],
     /// The stores that the case applies to.
     pub scope: Scope,

@@ -1,4 +1,4 @@
-//! What the cases, the acts and the sequences run on: stores, actors, clocks, checks.
+//! The common base of cases, scenarios and sequences: stores, actors, clocks, checks.
 
 pub(crate) mod checks;
 pub(crate) mod clock;

@@ -7,7 +7,7 @@ use relq_core::{ClaimRequest, Error};
 
 use crate::{PartialEffect, Reply};
 
-/// What one script did with the jobs it was given.
+/// The result of one script: how many of its jobs it handled, and the lost leases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
     /// How many of the jobs it handled, from the first on.

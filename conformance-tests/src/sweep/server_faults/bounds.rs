@@ -108,14 +108,14 @@ async fn handle_large_jobs(queue: &dyn Queue, log: &mut CostLog<'_>) {
     log.during("purge", async { queue.purge().await.expect("purged") }).await;
 }
 
-/// What operations cost the server.
+/// The cost of operations for the server.
 struct CostLog<'a> {
     server: &'a Server,
-    /// What cost more than it may, in words.
+    /// The operations that cost more than they may, in words.
     excesses: Vec<String>,
 }
 
-/// What the server has done since it started.
+/// The server's totals since it started.
 struct Cost {
     cpu: Duration,
     requests: u64,

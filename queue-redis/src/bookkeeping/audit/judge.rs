@@ -106,7 +106,7 @@ fn owned(problems: &mut Sorted) -> io::Result<Option<Vec<u8>>> {
     Ok(problems.next()?.map(<[u8]>::to_vec))
 }
 
-/// What the records of one id, or of one pair, have shown so far.
+/// The facts that the records of one id, or of one pair, have shown so far.
 #[derive(Debug, Default)]
 struct Group {
     /// The places where jobs with the id have their entry in `jobs`.

@@ -1,4 +1,4 @@
-//! What a reading saw, as bytes that are sorted.
+//! The observations of a reading, as bytes that are sorted.
 //!
 //! ```text
 //!  1      'i' for a job's id, 'p' for a pair of lease and element
