@@ -83,7 +83,7 @@ pub(crate) enum Sorts {
 pub struct SqliteConfig {
     /// Where the jobs are stored; `relq.db` by default.
     pub location: Location,
-    /// Sets whether a file that does not exist is created; it is by default.
+    /// Whether a file that does not exist is created; it is by default.
     pub missing_file: MissingFile,
     /// Which calls survive a power loss; all by default.
     pub durability: Durability,
