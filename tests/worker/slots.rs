@@ -74,6 +74,8 @@ async fn peaks(fixture: &Fixture, slots: usize, finished: u64) -> Peaks {
         let (running, peak) = (Arc::clone(&now), Arc::clone(&peak));
         async move {
             peak.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+            // The first jobs end when all slots are in use.
+            eventually(|| peak.load(SeqCst) >= slots).await;
             tokio::time::sleep(Duration::from_millis(1)).await;
             running.fetch_sub(1, SeqCst);
             Ok::<_, Failure>(())
