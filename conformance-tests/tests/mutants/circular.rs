@@ -71,8 +71,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         patches: &[
             patch(
                 "claim",
-                "if mark ~= OVER then return element, token, mark end",
-                "if true then return element, token, mark end",
+                "if mark ~= OVER then return element, token, mark, #element end",
+                "if true then return element, token, mark, #element end",
             ),
             patch(
                 "claim",
@@ -105,9 +105,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "recovery turns the ring by halves",
         patches: &[
+            patch("recover", "  if over == 0 then return false end\n", ""),
             patch(
                 "recover",
-                "if over == 0 or not (length <= most or (is_littered and is_idle)) then return false end",
+                "  if length > most and not (is_littered and is_idle) then return false end\n",
                 "",
             ),
             patch(

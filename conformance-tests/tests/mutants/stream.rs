@@ -112,8 +112,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a piece is counted at each acknowledgement",
         patches: &[patch(
             "finish_with_side_records",
-            "    lost[#lost + 1] = i - 3\n",
-            "    lost[#lost + 1] = i - 3\n    local _, _, _, batch = place_of(keys, lease)\n    redis.call('HINCRBY', batch_key(keys, 'record', batch), 'done', 1)\n",
+            "    lost[#lost + 1] = handled\n",
+            "    lost[#lost + 1] = handled\n    local _, _, _, batch = place_of(keys, lease)\n    redis.call('HINCRBY', batch_key(keys, 'record', batch), 'done', 1)\n",
         )],
         caught_by: &[Case("batches::a_second_ack_counts_nothing", "B2")],
         ..HEALTHY

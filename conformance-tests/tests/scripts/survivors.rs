@@ -73,7 +73,12 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("bookkeeping/moves: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
     ("bookkeeping/moves: without `check_ready(keys)`", ANOTHER_TYPE),
     ("bookkeeping/promote: without `check_keys(keys)`", ANOTHER_TYPE),
-    ("bookkeeping/promote: without `check_job(keys, jobs[i])`", NO_KEYS_OF_ITS_OWN),
+    ("bookkeeping/promote: without `check_job(keys, jobs[count])`", NO_KEYS_OF_ITS_OWN),
+    (
+        "bookkeeping/promote: without `count_job(step, entries[count])`",
+        "of use for large entries, which no case puts there: the server fault \
+         `bounds::no_request_is_long_over_large_jobs` does",
+    ),
     (
         "bookkeeping/promote: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])`",
         UNREADABLE,
@@ -85,7 +90,7 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("bookkeeping/purge_dead: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
     ("bookkeeping/redrive: without `check_keys(keys)`", ANOTHER_TYPE),
     (
-        "bookkeeping/redrive: without `check_job(keys, read_entry(redis.call('HGET', keys.jobs, id) or ''))`",
+        "bookkeeping/redrive: without `check_job(keys, read_entry(entry))`",
         NO_KEYS_OF_ITS_OWN,
     ),
     ("zset/cancel_listed: without `check_side_records(side_records)`", ANOTHER_TYPE),
