@@ -133,8 +133,8 @@ fn adopting_a_list_the_wrong_way_round() {
         Mode::PerWorker,
         &[(
             "take_back",
-            "for i = 1, math.min(#elements, room) do",
-            "for i = math.min(#elements, room), 1, -1 do",
+            "found[#found + 1] = element",
+            "table.insert(found, 1, element)",
         )],
         "order::pages_of_recovery_keep_the_order",
         "job 2 is served before job 1",
