@@ -18,6 +18,7 @@ mod link;
 mod marker;
 mod marking;
 mod notifier;
+mod opening;
 mod owner;
 mod partial_effect;
 pub mod pattern;
