@@ -4,7 +4,7 @@ use relq_core::{
     Error,
     error::{BoxError, Operation},
 };
-use relq_redis::{code_of, command};
+use relq_redis::code_of;
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 
@@ -23,23 +23,15 @@ pub(crate) async fn check(
     store: &Store,
     foreign_keys: ForeignKeys,
 ) -> Result<(), Error> {
-    refuse_cluster(store).await?;
+    // A cluster node holds only some of the keys, and RANDOMKEY and SCAN return only
+    // those.
+    if store.conn.is_in_cluster() {
+        return Err(unusable(store, OF_A_CLUSTER));
+    }
     match foreign_keys {
         ForeignKeys::Refused => refuse_foreign_keys(store).await,
         ForeignKeys::Tolerated => Ok(()),
     }
-}
-
-/// A cluster node holds only some of the keys, and RANDOMKEY and SCAN return only
-/// those.
-async fn refuse_cluster(store: &Store) -> Result<(), Error> {
-    let mut info = command("INFO");
-    info.arg("cluster");
-    let info = store.conn.call(Operation::Connect, &info).await?.text()?;
-    if info.lines().any(|line| line.trim() == "cluster_enabled:1") {
-        return Err(unusable(store, OF_A_CLUSTER));
-    }
-    Ok(())
 }
 
 /// Explains the error of a cluster node. It refuses one command on the marker and on

@@ -34,7 +34,7 @@ use crate::{
     Mode, ProcessingListConfig,
     capabilities::{OF_PER_WORKER, OF_SHARED},
     lease::Lease,
-    scripts::{From, How, Store, Taken},
+    scripts::{From, How, Store, Taken, scripts},
     session::{Nonce, Session, Site},
     wait::WaitingPattern,
 };
@@ -67,22 +67,16 @@ impl ProcessingListQueue {
     ) -> Result<Self, Error> {
         let mode = config.mode;
         let (redis, owner) = config.owner(queue.clone());
-        let conn = Conn::open_queue(owner, redis).await?;
+        let conn = Conn::open_queue(owner, redis, scripts(mode)).await?;
         let nonce = Nonce::random(conn.environment().random());
-        Self::on(conn, queue, mode, nonce).await
+        Ok(Self::on(conn, queue, mode, nonce))
     }
 
-    async fn on(
-        conn: Conn,
-        queue: QueueName,
-        mode: Mode,
-        nonce: Nonce,
-    ) -> Result<Self, Error> {
+    fn on(conn: Conn, queue: QueueName, mode: Mode, nonce: Nonce) -> Self {
         let store = Store::new(conn, queue);
-        store.load_scripts(mode).await?;
         let pushes = PushBatcher::new(store.conn.clone(), store.keys.ready.clone());
         let (waits, scan) = (WaitingPattern::new(&store), AtomicU64::new(0));
-        Ok(Self { store, mode, nonce, waits, pushes, scan })
+        Self { store, mode, nonce, waits, pushes, scan }
     }
 
     /// The name of the queue.
@@ -221,7 +215,7 @@ impl ReliableQueue for ProcessingListQueue {
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.store.conn.open_another().await?;
         let (queue, nonce) = (self.name().clone(), self.nonce.clone());
-        Ok(Arc::new(Self::on(conn, queue, self.mode, nonce).await?))
+        Ok(Arc::new(Self::on(conn, queue, self.mode, nonce)))
     }
 }
 

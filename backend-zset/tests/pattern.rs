@@ -258,6 +258,28 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
     assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
 }
 
+/// R13, R21: the first call of a new connection settles before it claims, also on a
+/// server that has only the script of the claim. A job that is given back is at the
+/// front again.
+#[tokio::test]
+async fn a_server_without_scripts_settles_before_it_claims() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for job in ["a", "b"] {
+        queue.push_one(job.into()).await.unwrap();
+    }
+    let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+    server.command(&[b"SCRIPT", b"FLUSH"]);
+    assert!(open(&server, "empty").await.claim_one(&ask("w")).await.unwrap().is_none());
+    let another = open(&server, "q").await;
+
+    let back = [Settlement::new(held.receipt, Disposition::GiveBack)];
+    let both = another.settle_and_claim(&back, &ask("w")).await;
+
+    assert_eq!(both.settled.unwrap(), [Settled::Applied]);
+    assert_eq!(both.claimed.unwrap()[0].payload, "a");
+}
+
 /// Idle workers send the server almost no commands.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {

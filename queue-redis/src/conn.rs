@@ -31,10 +31,8 @@ use relq_core::{
 use tokio::runtime::{self, Handle};
 
 use crate::{
-    Owner, RedisConfig, Reply, error,
-    link::Link,
-    owner::{Known, is_write},
-    server_info::ServerInfo,
+    Call, Owner, RedisConfig, Reply, Script, error, link::Link, opening::Opening,
+    owner::is_write, server_info::ServerInfo,
 };
 
 /// The connections of one opened queue. Clones share them.
@@ -45,7 +43,10 @@ struct Inner {
     backend: &'static str,
     /// The owner to check, if the calls are for one queue.
     owner: Option<Owner>,
+    /// The scripts that calls may send.
+    scripts: Arc<[&'static Script]>,
     config: RedisConfig,
+    is_in_cluster: bool,
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
 }
 
@@ -85,7 +86,8 @@ impl Failed {
 }
 
 impl Conn {
-    /// Connects, and checks that the server is one that relq works on.
+    /// Connects, and checks that the server is one that relq works on. The calls are
+    /// not for one queue, or they are an operator's.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the server cannot be reached, [`Error::Denied`]
@@ -95,29 +97,44 @@ impl Conn {
         backend: &'static str,
         config: RedisConfig,
     ) -> Result<Self, Error> {
-        Self::open_with(backend, None, config).await
+        Self::open_with(backend, None, Arc::default(), config).await
     }
 
-    /// As [`open`](Self::open), for the calls of one queue. Each connection reads the
-    /// queue's marker before a call uses it, and a call that changes the queue first
-    /// makes sure that the marker is written (R25).
+    /// As [`open`](Self::open), for the calls of one queue, which may send `scripts`.
+    /// Each connection reads the queue's marker before a call uses it, and a call that
+    /// changes the queue first makes sure that the marker is written (R25).
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`Error::Unusable`] when another backend owns the
     /// queue.
-    pub async fn open_queue(owner: Owner, config: RedisConfig) -> Result<Self, Error> {
-        Self::open_with(owner.backend, Some(owner), config).await
+    pub async fn open_queue(
+        owner: Owner,
+        config: RedisConfig,
+        scripts: impl IntoIterator<Item = &'static Script>,
+    ) -> Result<Self, Error> {
+        let scripts = scripts.into_iter().collect();
+        Self::open_with(owner.backend, Some(owner), scripts, config).await
     }
 
     async fn open_with(
         backend: &'static str,
         owner: Option<Owner>,
+        scripts: Arc<[&'static Script]>,
         config: RedisConfig,
     ) -> Result<Self, Error> {
-        let by_runtime = Mutex::default();
-        let conn = Self(Arc::new(Inner { backend, owner, config, by_runtime }));
-        conn.check_server().await?;
-        Ok(conn)
+        let at = ErrorContext { backend, operation: Operation::Connect };
+        let opening = Opening::of_calls(owner.as_ref(), &scripts);
+        let opened = opening.open_first(&config).await;
+        let (link, info) = opened.map_err(|error| error::before_send(at, error))?;
+        let info = info.map_err(|error| error::after_send(at, error))?;
+        let info = ServerInfo::read(&info);
+        info.check(at)?;
+        warn_of_eviction(info.evicts_by(), &config);
+        let is_in_cluster = info.is_in_cluster();
+        let by_runtime = vec![(Handle::current().id(), State::Open(link))].into();
+        let inner =
+            Inner { backend, owner, scripts, config, is_in_cluster, by_runtime };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// A new set of connections to the same server.
@@ -125,8 +142,8 @@ impl Conn {
     /// # Errors
     /// As [`Conn::open`].
     pub async fn open_another(&self) -> Result<Self, Error> {
-        let Inner { backend, owner, config, .. } = &*self.0;
-        Self::open_with(backend, owner.clone(), config.clone()).await
+        let Inner { backend, owner, scripts, config, .. } = &*self.0;
+        Self::open_with(backend, owner.clone(), scripts.clone(), config.clone()).await
     }
 
     /// Sends one command and returns its reply.
@@ -140,6 +157,27 @@ impl Conn {
             Ok(value) => Ok(Reply::new(at, value)),
             Err(failed) => Err(failed.at(at)),
         }
+    }
+
+    /// Calls a script and returns its reply. The call is not sent again if the server
+    /// has lost the script.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub(crate) async fn run(
+        &self,
+        operation: Operation,
+        call: &Call<'_>,
+    ) -> Result<Reply, Error> {
+        let at = self.at(operation);
+        let running = async {
+            let mut link =
+                self.link_for(operation).await.map_err(Failed::BeforeSend)?;
+            let answer = link.run(call, self.response_timeout()).await;
+            judged(&link, answer)
+        };
+        let value = running.await.map_err(|failed: Failed| failed.at(at))?;
+        Ok(Reply::new(at, value))
     }
 
     /// As [`call`](Self::call), for callers that share one error.
@@ -160,12 +198,7 @@ impl Conn {
         cmd: &Cmd,
     ) -> Result<Value, Failed> {
         let answer = link.ask(cmd, self.response_timeout()).await;
-        answer.map_err(|error: RedisError| {
-            if error::condemns_connection(&error) {
-                link.close();
-            }
-            Failed::AfterSend(error)
-        })
+        judged(&link, answer)
     }
 
     /// Checks the queue's marker again, and rewrites it if it is missing. A call that
@@ -210,6 +243,11 @@ impl Conn {
         })
     }
 
+    /// Whether the server was a node of a Redis Cluster when it was first connected to.
+    pub fn is_in_cluster(&self) -> bool {
+        self.0.is_in_cluster
+    }
+
     /// The time and randomness that the queue runs on.
     pub fn environment(&self) -> &Environment {
         &self.0.config.environment
@@ -227,7 +265,9 @@ impl Conn {
 
     /// A connection outside the shared one, for commands that block.
     pub(crate) async fn open_blocking(&self) -> Result<Link, Error> {
-        let opened = open_link(&self.0.config, self.0.owner.as_ref()).await;
+        let Inner { owner, scripts, config, .. } = &*self.0;
+        let opening = Opening::of_a_wait(owner.as_ref(), scripts);
+        let opened = opening.open(config).await;
         opened.map_err(|error| error::before_send(self.at(Operation::Claim), error))
     }
 
@@ -280,16 +320,6 @@ impl Conn {
             }
         })
     }
-
-    async fn check_server(&self) -> Result<(), Error> {
-        let mut info = redis::cmd("INFO");
-        info.arg("server").arg("memory");
-        let info = self.call(Operation::Connect, &info).await?.text()?;
-        let info = ServerInfo::read(&info);
-        info.check(self.at(Operation::Connect))?;
-        warn_of_eviction(info.evicts_by(), self);
-        Ok(())
-    }
 }
 
 impl Inner {
@@ -320,9 +350,11 @@ impl Inner {
 
     fn connect(self: &Arc<Self>, runtime: runtime::Id) -> Connecting {
         let (config, owner) = (self.config.clone(), self.owner.clone());
+        let scripts = self.scripts.clone();
         let inner = Arc::downgrade(self);
         let attempt = async move {
-            let outcome = open_link(&config, owner.as_ref()).await;
+            let opening = Opening::of_calls(owner.as_ref(), &scripts);
+            let outcome = opening.open(&config).await;
             Self::connected(&inner, runtime, outcome.as_ref().ok());
             outcome
         };
@@ -350,20 +382,15 @@ impl State {
     }
 }
 
-/// Connects, and checks that this client may use the queue before any call does.
-async fn open_link(
-    config: &RedisConfig,
-    owner: Option<&Owner>,
-) -> Result<Link, RedisError> {
-    let mut link = Link::open(config).await?;
-    if let Some(owner) = owner {
-        let Link { conn, progress, .. } = &mut link;
-        let seeing = owner.see(conn, config);
-        let known = progress.within(config.response_timeout, seeing).await;
-        let known = known.unwrap_or_else(|late| Err(io::Error::from(late).into()))?;
-        link.set_marked(known == Known::Marked);
-    }
-    Ok(link)
+/// The result of a call on that connection, which is closed if the error says that a
+/// new one may work better.
+fn judged(link: &Link, answer: Result<Value, RedisError>) -> Result<Value, Failed> {
+    answer.map_err(|error| {
+        if error::condemns_connection(&error) {
+            link.close();
+        }
+        Failed::AfterSend(error)
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -375,10 +402,10 @@ pub fn command(name: &'static str) -> Cmd {
     redis::cmd(name)
 }
 
-fn warn_of_eviction(policy: Option<&str>, conn: &Conn) {
+fn warn_of_eviction(policy: Option<&str>, config: &RedisConfig) {
     if let Some(policy) = policy {
         tracing::warn!(
-            server = %conn.0.config,
+            server = %config,
             policy,
             "the server's maxmemory-policy may evict jobs: set it to noeviction",
         );

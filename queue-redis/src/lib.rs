@@ -19,6 +19,7 @@ mod link;
 mod marker;
 mod marking;
 mod notifier;
+mod opening;
 mod owner;
 mod partial_effect;
 pub mod pattern;

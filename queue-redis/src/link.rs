@@ -11,14 +11,15 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisError,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError,
+    RedisResult, Value, aio::MultiplexedConnection,
 };
 use tokio::{sync::Semaphore, task::AbortHandle, time::timeout};
 
 use crate::{
-    RedisConfig, error,
+    Call, RedisConfig, Script, error,
     progress::{Progress, Watched},
+    script::KnownScripts,
     socket,
 };
 
@@ -28,6 +29,7 @@ use crate::{
 pub(crate) struct Link {
     pub(crate) conn: MultiplexedConnection,
     pub(crate) progress: Arc<Progress>,
+    pub(crate) scripts: KnownScripts,
     driver: Arc<Driver>,
     /// Whether the queue's marker is known to exist (R25).
     is_marked: Arc<AtomicBool>,
@@ -62,8 +64,8 @@ impl Link {
         let (conn, driver) =
             MultiplexedConnection::new_with_config(redis, stream, settings).await?;
         let driver = Driver(tokio::spawn(driver).abort_handle());
-        let is_marked = Arc::default();
-        Ok(Self { conn, progress, driver: Arc::new(driver), is_marked })
+        let (scripts, is_marked) = (KnownScripts::default(), Arc::default());
+        Ok(Self { conn, progress, scripts, driver: Arc::new(driver), is_marked })
     }
 
     /// Whether the queue's marker is known to exist.
@@ -97,19 +99,79 @@ impl Link {
         answer.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
     }
 
-    /// Sends two commands directly one after the other, and returns both replies.
-    pub(crate) async fn ask_both<A: FromRedisValue, B: FromRedisValue>(
-        &self,
-        (first, second): (&Cmd, &Cmd),
+    /// Sends commands in one write. Returns the reply to each.
+    pub(crate) async fn ask_all(
+        &mut self,
+        mut asking: Pipeline,
         limit: Duration,
-    ) -> Result<(Result<A, RedisError>, Result<B, RedisError>), RedisError> {
-        let (mut one, mut other) = (self.conn.clone(), self.conn.clone());
-        let both = async {
-            tokio::join!(biased;
-                first.query_async(&mut one), second.query_async(&mut other))
+    ) -> RedisResult<Vec<RedisResult<Value>>> {
+        // An error reply is the result of one command, and not of all.
+        asking.ignore_errors();
+        let answers = asking.query_async(&mut self.conn);
+        let answers = self.progress.within(limit, answers).await;
+        answers.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
+    }
+
+    /// Calls a script. If the server is not known to have it, the call is sent in one
+    /// write with a command that loads it. All is sent once this future was polled.
+    pub(crate) async fn run(
+        &mut self,
+        call: &Call<'_>,
+        limit: Duration,
+    ) -> RedisResult<Value> {
+        let answer = if self.scripts.has(call.script()) {
+            self.ask(call.by_digest(), limit).await
+        } else {
+            self.load_and_run(call, limit).await
         };
-        let both = self.progress.within(limit, both).await;
-        both.map_err(|silence| io::Error::from(silence).into())
+        self.scripts.heard(call.script(), &answer);
+        answer
+    }
+
+    /// If the server refuses to load the script, the call finds out whether the server
+    /// has it.
+    async fn load_and_run(
+        &mut self,
+        call: &Call<'_>,
+        limit: Duration,
+    ) -> RedisResult<Value> {
+        let mut both = redis::pipe();
+        both.add_command(call.script().loading()).add_command(call.by_digest().clone());
+        let called = self.ask_all(both, limit).await?.pop();
+        called.unwrap_or(Ok(Value::Nil))
+    }
+
+    /// Sends a command and a call of a script directly one after the other, and returns
+    /// both replies. The script is loaded before both if the server may not have it.
+    pub(crate) async fn ask_then_run(
+        &self,
+        first: &Cmd,
+        then: &Call<'_>,
+        limit: Duration,
+    ) -> RedisResult<(RedisResult<Value>, RedisResult<Value>)> {
+        let (mut one, mut other) = (self.conn.clone(), self.conn.clone());
+        let all = async {
+            let asking = first.query_async(&mut one);
+            let calling = then.by_digest().query_async(&mut other);
+            tokio::join!(biased; self.load(then.script()), asking, calling)
+        };
+        let all = self.progress.within(limit, all).await;
+        let ((), first, called) = all.map_err(io::Error::from)?;
+        self.scripts.heard(then.script(), &called);
+        Ok((first, called))
+    }
+
+    /// Loads a script, unless the server is known to have it. If the server refuses, the
+    /// call behind it finds out whether the server has the script.
+    async fn load(&self, script: &Script) {
+        if self.scripts.has(script) {
+            return;
+        }
+        let mut conn = self.conn.clone();
+        let loaded: RedisResult<Value> = script.loading().query_async(&mut conn).await;
+        if let Err(error) = loaded {
+            tracing::debug!(?script, %error, "the script was not loaded");
+        }
     }
 }
 

@@ -23,7 +23,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use redis::{ErrorKind, RedisError, ToRedisArgs, aio::ConnectionLike};
+use redis::{
+    ErrorKind, RedisError, ToRedisArgs, Value, aio::ConnectionLike, from_redis_value,
+};
 use relq_core::{QueueName, error::Operation};
 
 use crate::{
@@ -102,15 +104,14 @@ impl Owner {
         [marker].into_iter().chain(database).collect()
     }
 
-    /// Reads the marker on a connection that no call uses yet.
-    pub(crate) async fn see(
+    /// Reads the reply to [`seeing`](Self::seeing), on a connection that no call uses
+    /// yet.
+    pub(crate) fn judge_seen(
         &self,
-        conn: &mut impl ConnectionLike,
+        reply: Value,
         config: &RedisConfig,
     ) -> Result<Known, RedisError> {
-        let asking = self.seeing();
-        let (others, values): (u64, Vec<Option<Vec<u8>>>) =
-            asking.query_async(conn).await?;
+        let (others, values): (u64, Vec<Option<Vec<u8>>>) = from_redis_value(reply)?;
         for (at, value) in values.iter().enumerate() {
             value.as_ref().map_or(Ok(()), |value| self.judge(at, value, config))?;
         }

@@ -38,8 +38,7 @@
 //!
 //! `pub type MyQueue = RedisQueue<MyPattern>` is a queue with:
 //!
-//! * `MyQueue::connect(config, queue)`, which refuses the queue of another backend (R25)
-//!   and loads the scripts;
+//! * `MyQueue::connect(config, queue)`, which refuses the queue of another backend (R25);
 //! * all of [`ReliableQueue`](relq_core::ReliableQueue) and
 //!   [`Operator`](relq_core::Operator): limits are checked before anything is sent,
 //!   calls that belong together share a round trip, and a call of several commands says
@@ -192,8 +191,8 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         queue::give_back_all(self, leases).await
     }
 
-    /// Refuses a server on which the pattern cannot work. Called after the scripts are
-    /// loaded.
+    /// Refuses a server on which the pattern cannot work. Called once the queue is
+    /// connected.
     async fn check_server(&self) -> Result<(), Error> {
         Ok(())
     }

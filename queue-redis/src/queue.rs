@@ -22,7 +22,7 @@ use relq_core::{
 
 use self::wait::Notifications;
 use crate::{
-    Conn, Script,
+    Conn,
     bookkeeping::{self, Bookkeeping, Stores},
     pattern::{JobRef, Pattern, PatternConfig},
 };
@@ -51,17 +51,16 @@ impl<P: Pattern> RedisQueue<P> {
     /// server that the pattern refuses for a reason of its own.
     pub async fn connect(config: P::Config, queue: QueueName) -> Result<Self, Error> {
         let (redis, owner) = config.clone().owner(queue.clone());
-        let conn = Conn::open_queue(owner, redis).await.map_err(P::explain)?;
-        let opened = Self::on(conn, queue, config).await?;
+        let conn = Conn::open_queue(owner, redis, P::scripts()).await;
+        let opened = Self::on(conn.map_err(P::explain)?, queue, config);
         opened.pattern.check_server().await?;
         Ok(opened)
     }
 
-    async fn on(conn: Conn, name: QueueName, config: P::Config) -> Result<Self, Error> {
-        Script::load_all(P::scripts().into_iter(), &conn).await?;
+    fn on(conn: Conn, name: QueueName, config: P::Config) -> Self {
         let pattern = Arc::new(P::new(conn, name.clone(), &config));
         let notifications = Notifications::new(&pattern);
-        Ok(Self { name, config, pattern, notifications })
+        Self { name, config, pattern, notifications }
     }
 
     /// The name of the queue.
@@ -147,7 +146,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         let conn = self.pattern.bookkeeping().conn.open_another().await?;
         let (name, config) = (self.name.clone(), self.config.clone());
-        Ok(Arc::new(Self::on(conn, name, config).await?))
+        Ok(Arc::new(Self::on(conn, name, config)))
     }
 }
 

@@ -1,15 +1,42 @@
-//! Lua scripts: called by digest, and sent in full if the server does not know them.
+//! Lua scripts: called by digest, and sent only to a server that does not have them.
+//!
+//! ```text
+//!  the server has it      EVALSHA                            no text is sent
+//!  it may not have it     SCRIPT LOAD, EVALSHA together      until a call succeeded
+//!  it has lost it since   EVALSHA -> NOSCRIPT, EVAL          after a SCRIPT FLUSH
+//! ```
+//!
+//! A connection asks when it is opened which scripts its server has (`SCRIPT EXISTS`),
+//! together with its other questions. It does not find out by a NOSCRIPT: the call
+//! would be sent again behind the calls that were sent after it, and calls that are
+//! sent together must run in their order. A settlement runs before the claim that
+//! shares its round trip, and the dispositions of one settlement, the pushes of
+//! concurrent producers and the steps of a recovery run as they were sent. So a script
+//! is loaded before its first call and not after it. The connection keeps the order of
+//! both, no call waits for the reply to another one, and the load costs no round trip.
+//!
+//! Only SCRIPT FLUSH makes a server lose a script while a connection is open. A restart
+//! or a fail-over closes the connection, and the next one asks again. Redis 7.4 and
+//! later evict scripts that EVAL has sent, but none that SCRIPT LOAD has. After a flush
+//! a call may run behind calls that were sent after it, unless these need the same or
+//! another lost script: they are then sent again behind it.
 
-use std::fmt;
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use futures_util::future::try_join_all;
-use redis::{Cmd, RedisError, ToRedisArgs};
+use redis::{Cmd, RedisError, RedisResult, ToRedisArgs, Value, from_redis_value};
 use relq_core::{Error, error::Operation};
 
 use crate::{
     Conn, Reply,
     pruned_library::{LibraryFile, pruned_library},
 };
+
+/// The code of the error for a script that the server does not have.
+const UNKNOWN_SCRIPT: &str = "NOSCRIPT";
 
 /// A script and its digest.
 pub struct Script {
@@ -41,37 +68,36 @@ impl Script {
         Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
 
-    /// Loads the script into the server.
-    ///
-    /// # Errors
-    /// As [`Conn::call`].
-    pub async fn load(&self, conn: &Conn) -> Result<(), Error> {
-        let mut cmd = redis::cmd("SCRIPT");
-        cmd.arg("LOAD").arg(&self.source);
-        conn.call(Operation::Connect, &cmd).await.map(drop)
-    }
-
-    /// Loads scripts in one round trip. Calls that are sent together then run in their
-    /// order, because none has to be sent a second time.
-    ///
-    /// # Errors
-    /// As [`Conn::call`].
-    pub async fn load_all(
-        scripts: impl Iterator<Item = &Self>,
-        conn: &Conn,
-    ) -> Result<(), Error> {
-        try_join_all(scripts.map(|script| script.load(conn))).await.map(drop)
-    }
-
     /// The name of the script's file.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
+    /// The command that asks which of these scripts the server has.
+    pub(crate) fn which_exist(scripts: &[&Self]) -> Cmd {
+        let mut cmd = redis::cmd("SCRIPT");
+        cmd.arg("EXISTS");
+        scripts.iter().for_each(|script| {
+            cmd.arg(script.digest());
+        });
+        cmd
+    }
+
+    /// The command that loads the script into the server.
+    pub(crate) fn loading(&self) -> Cmd {
+        let mut cmd = redis::cmd("SCRIPT");
+        cmd.arg("LOAD").arg(&self.source);
+        cmd
+    }
+
+    fn digest(&self) -> &str {
+        self.script.get_hash()
+    }
+
     /// Begins a call with these keys, which are text or bytes.
     pub fn keys<K: ToRedisArgs>(&self, keys: &[K]) -> Call<'_> {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(self.script.get_hash()).arg(keys.len()).arg(keys);
+        cmd.arg(self.digest()).arg(keys.len()).arg(keys);
         Call { script: self, cmd }
     }
 }
@@ -136,19 +162,23 @@ impl Call<'_> {
         self.cmd.arg(arg);
     }
 
-    /// Sends the call, by digest first. A server that does not know the script has not
-    /// run it, so the script is then sent in full. This happens after a restart, a
-    /// fail-over or a SCRIPT FLUSH, also while other calls are under way.
+    /// Sends the call by digest. A server that has lost the script has not run it, so
+    /// the script is then sent in full. This happens after a SCRIPT FLUSH, also while
+    /// other calls are under way.
     ///
     /// # Errors
     /// As [`Conn::call`].
     pub async fn run(self, conn: &Conn, operation: Operation) -> Result<Reply, Error> {
-        match conn.call(operation, &self.cmd).await {
-            Err(error) if is_unknown_script(&error) => {
+        match conn.run(operation, &self).await {
+            Err(error) if code_of(&error) == Some(UNKNOWN_SCRIPT) => {
                 conn.call(operation, &self.in_full()).await
             }
             answer => answer,
         }
+    }
+
+    pub(crate) fn script(&self) -> &Script {
+        self.script
     }
 
     /// The call by the script's digest.
@@ -169,8 +199,46 @@ impl Call<'_> {
     }
 }
 
-fn is_unknown_script(error: &Error) -> bool {
-    code_of(error) == Some("NOSCRIPT")
+/// The scripts that a connection's server is known to have, by their digests. Clones
+/// share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownScripts(Arc<Mutex<HashSet<String>>>);
+
+impl KnownScripts {
+    /// Reads the reply to [`Script::which_exist`] for these scripts. If the server
+    /// refused the question, none of them counts as known.
+    pub(crate) fn learn(&self, scripts: &[&Script], reply: RedisResult<Value>) {
+        let exist = reply.and_then(|reply| Ok(from_redis_value::<Vec<bool>>(reply)?));
+        let exist = exist.unwrap_or_else(|error| {
+            tracing::debug!(%error, "which scripts the server has is not known");
+            Vec::new()
+        });
+        let known = scripts.iter().zip(exist).filter(|(_, exists)| *exists);
+        self.digests().extend(known.map(|(script, _)| script.digest().to_owned()));
+    }
+
+    pub(crate) fn has(&self, script: &Script) -> bool {
+        self.digests().contains(script.digest())
+    }
+
+    /// Reads the reply to a call of a script. A server that does not have it may have
+    /// lost all scripts.
+    pub(crate) fn heard(&self, script: &Script, reply: &RedisResult<Value>) {
+        match reply {
+            Ok(_) if self.has(script) => {}
+            Ok(_) => {
+                self.digests().insert(script.digest().to_owned());
+            }
+            Err(error) if error.code() == Some(UNKNOWN_SCRIPT) => {
+                self.digests().clear();
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn digests(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The error code at the start of the server's error reply.

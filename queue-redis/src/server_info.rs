@@ -1,6 +1,7 @@
 //! The server's INFO, read when a connection is opened: whether relq can work on the
 //! server.
 
+use redis::Cmd;
 use relq_core::{Error, error::ErrorContext};
 
 /// The oldest major version with everything that the scripts need (`allow-oom`, 7.0).
@@ -18,6 +19,13 @@ pub(crate) struct ServerInfo<'a> {
 }
 
 impl<'a> ServerInfo<'a> {
+    /// The command whose reply [`read`](Self::read) takes.
+    pub(crate) fn asking() -> Cmd {
+        let mut cmd = redis::cmd("INFO");
+        cmd.arg("server").arg("memory");
+        cmd
+    }
+
     /// Reads the reply to `INFO server memory`.
     pub(crate) fn read(info: &'a str) -> Self {
         let field = |name: &str| {
@@ -47,6 +55,11 @@ impl<'a> ServerInfo<'a> {
             return Err(Error::Unusable { at, source: source.into() });
         }
         Ok(())
+    }
+
+    /// Whether the server is a node of a cluster.
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.mode == Some("cluster")
     }
 
     /// The eviction policy, if it may evict jobs.
@@ -90,6 +103,8 @@ mod tests {
 
         assert!(matches!(error, Error::WrongServer { .. }), "{error:?}");
         assert!(checked(&of_mode("cluster")).is_ok());
+        let is_in_cluster = |mode| ServerInfo::read(&of_mode(mode)).is_in_cluster();
+        assert!(is_in_cluster("cluster") && !is_in_cluster("standalone"));
     }
 
     #[test]

@@ -52,8 +52,8 @@ impl WaitingConn {
     }
 
     /// Sends the blocking command `held`, which the server holds for at most `block`,
-    /// and `then` directly behind it. Returns both replies. If the server does not know
-    /// the script of `then`, it is not sent again.
+    /// and `then` directly behind it. Returns both replies. If the server has lost the
+    /// script of `then`, the call is not sent again.
     ///
     /// # Errors
     /// When no reply to `held` arrived: the connection must not be used any more.
@@ -63,7 +63,7 @@ impl WaitingConn {
         then: &Call<'_>,
         block: Duration,
     ) -> Result<(Reply, Result<Reply, Error>), Error> {
-        let both = self.link.ask_both((held, then.by_digest()), block + GRACE).await;
+        let both = self.link.ask_then_run(held, then, block + GRACE).await;
         let refused = |error| error::after_send(self.at, error);
         let (held, then) = both.map_err(refused)?;
         let reply = |value: Value| Reply::new(self.at, value);

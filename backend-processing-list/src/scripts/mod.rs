@@ -21,7 +21,7 @@ relq_redis::pattern_scripts! {
 }
 
 /// The scripts that a queue in this mode sends.
-fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
+pub(crate) fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
     let others = match mode {
         Mode::PerWorker => "extend",
         Mode::Shared => "beat",
@@ -53,10 +53,6 @@ impl Store {
             &BOOKKEEPING_SCRIPTS,
         );
         Self { conn, keys, bookkeeping }
-    }
-
-    pub(crate) async fn load_scripts(&self, mode: Mode) -> Result<(), Error> {
-        Script::load_all(scripts(mode), &self.conn).await
     }
 
     /// The lists that hold leased jobs: the shared one, and those of all registered

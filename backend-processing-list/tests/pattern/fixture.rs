@@ -53,12 +53,18 @@ impl PatchedServer {
     }
 
     pub(crate) async fn open(&self, mode: Mode) -> ProcessingListQueue {
-        let Some((proxy, _, fitted)) = &self.proxy else {
-            return open(&self.server, mode).await;
-        };
-        let queue = open_as(proxy.actor("actor").unwrap().url(), mode).await;
-        assert!(fitted.iter().all(Fitted::get), "a patch does not fit");
-        queue
+        match &self.proxy {
+            Some((proxy, ..)) => {
+                open_as(proxy.actor("actor").unwrap().url(), mode).await
+            }
+            None => open(&self.server, mode).await,
+        }
+    }
+
+    /// Whether each patch has changed a script. A script passes the proxy when it is
+    /// first called.
+    pub(crate) fn fitted(&self) -> Vec<Fitted> {
+        self.proxy.as_ref().map_or_else(Vec::new, |(.., fitted)| fitted.clone())
     }
 
     /// Lets the store's time pass.

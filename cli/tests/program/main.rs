@@ -14,6 +14,7 @@ mod push;
 mod push_errors;
 mod relq;
 mod shown;
+mod start;
 #[cfg(feature = "tls")]
 mod tls;
 mod work;

@@ -41,7 +41,12 @@ impl Store {
     }
 
     pub(crate) fn redis_on_tcp() -> Self {
-        Self::on("zset", Server::start_on_tcp())
+        Self::on_tcp("zset")
+    }
+
+    /// A store of this backend on a server that listens on TCP.
+    pub(crate) fn on_tcp(backend: &str) -> Self {
+        Self::on(backend, Server::start_on_tcp())
     }
 
     pub(crate) fn redis_with(options: &[&str]) -> Self {

@@ -13,6 +13,9 @@ use super::{
     wire::Reply,
 };
 
+/// A digest that no script has.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
+
 /// The state of one connection, derived from the client's requests.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -158,12 +161,16 @@ fn is_well_formed(request: &Request) -> bool {
     keys.is_some_and(|keys| keys <= request.len() - 3)
 }
 
+/// Asks for the scripts that the server got in place of the client's. A script that has
+/// not passed the proxy does not exist for the client, even if the server has it from
+/// elsewhere: called by its digest, it would run without the shim and without patches.
 fn script_exists(scripts: &Scripts, request: &Request) -> Vec<Bytes> {
-    let mapped: Vec<&[u8]> = request
-        .args()
-        .map(|arg| scripts.shimmed(arg).map_or(arg, str::as_bytes))
-        .collect();
-    vec![encode(mapped.into_iter())]
+    const COMMAND: usize = 2;
+    let words = request.args().take(COMMAND);
+    let digests = request.args().skip(COMMAND);
+    let digests =
+        digests.map(|digest| scripts.shimmed(digest).unwrap_or(NO_DIGEST).as_bytes());
+    vec![encode(words.chain(digests).collect::<Vec<_>>().into_iter())]
 }
 
 /// The name of the script that a request runs.

@@ -14,34 +14,57 @@ use relq_conformance::{
 use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
-use crate::mutant::{Mutant, Opening};
+use crate::mutant::{Mutant, Opening, Patch};
 
-/// The script that is sent with the first write of a queue.
-const FIRST_WRITE: &str = "write_marker";
-
-/// A mutant as a backend under test.
+/// A mutant as a backend under test. Clones share the state of its patches.
+#[derive(Clone)]
 struct Mutated {
     mutant: Mutant,
     overrides: Option<Arc<dyn Override>>,
-    fitted: Mutex<Vec<Fitted>>,
+    fitted: PatchesFitted,
+}
+
+/// Whether each patch has changed a script, on each proxy that was prepared.
+#[derive(Clone, Default)]
+pub(crate) struct PatchesFitted(Arc<Mutex<Vec<Vec<Fitted>>>>);
+
+impl PatchesFitted {
+    /// Patches the scripts that will pass the proxy.
+    pub(crate) fn patch(&self, proxy: &FaultProxy, patches: &[Patch]) {
+        let patches = patches.iter();
+        let fitted = patches.map(|it| proxy.patch_script(it.script, it.from, it.to));
+        self.0.lock().unwrap().push(fitted.collect());
+    }
+
+    /// Whether each patch has changed a script on some proxy. A script passes the proxy
+    /// when it is first called, so this is known once the mutant was judged.
+    pub(crate) fn all(&self) -> bool {
+        let proxies = self.0.lock().unwrap();
+        let patches = proxies.first().map_or(0, Vec::len);
+        (0..patches).all(|patch| proxies.iter().any(|proxy| proxy[patch].get()))
+    }
 }
 
 impl Mutated {
     fn new(mutant: Mutant) -> Self {
         let overrides = mutant.overrides.map(|overrides| overrides());
-        Self { mutant, overrides, fitted: Mutex::default() }
+        Self { mutant, overrides, fitted: PatchesFitted::default() }
+    }
+
+    /// Replaces the words of a check by an error of the mutant if the check failed and
+    /// a patch of the mutant has changed no script.
+    fn said(&self, words: String) -> String {
+        if self.fitted.all() {
+            return words;
+        }
+        format!("not all patches of {:?} have changed a script", self.mutant)
     }
 }
 
 #[async_trait]
 impl Subject for Mutated {
     async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
-        let patches = self.mutant.patches.iter();
-        let fitted = patches
-            .map(|it| (it.script, proxy.patch_script(it.script, it.from, it.to)));
-        // This script is sent only with the first write, so `connect` cannot check it.
-        let at_once = fitted.filter(|(script, _)| *script != FIRST_WRITE);
-        *self.fitted.lock().unwrap() = at_once.map(|(_, fitted)| fitted).collect();
+        self.fitted.patch(proxy, self.mutant.patches);
         if !self.mutant.server.is_empty() {
             proxy.tell(self.mutant.server).await?;
         }
@@ -55,10 +78,6 @@ impl Subject for Mutated {
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
         let healthy = (self.mutant.open)(endpoint, queue, environment).await?;
-        // All other scripts have been sent by now, so all their patches must have been
-        // applied.
-        let is_fitted = self.fitted.lock().unwrap().iter().all(Fitted::get);
-        assert!(is_fitted, "patches of {:?}", self.mutant);
         Ok(match self.overrides.clone() {
             Some(overrides) => {
                 let environment = environment.clone();
@@ -85,15 +104,21 @@ pub(crate) fn open_zset(
 
 /// Returns the message of the case if it catches the mutant.
 pub(crate) fn judge(mutant: Mutant, case: &str) -> Result<(), String> {
-    judge_case(Mutated::new(mutant), Profile::Redis, case)
+    let mutated = Mutated::new(mutant);
+    let judged = judge_case(mutated.clone(), Profile::Redis, case);
+    judged.map_err(|words| mutated.said(words))
 }
 
 /// Returns the failures when every fault is injected at every step of the act.
 pub(crate) fn inject(mutant: Mutant, act: &str) -> Vec<String> {
-    sweep::failures(Mutated::new(mutant), act)
+    let mutated = Mutated::new(mutant);
+    let failures = sweep::failures(mutated.clone(), act);
+    failures.into_iter().map(|words| mutated.said(words)).collect()
 }
 
 /// Returns the message of the reference model if it catches the mutant.
 pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
-    spec::judge(Mutated::new(mutant), Profile::Redis).map(drop)
+    let mutated = Mutated::new(mutant);
+    let judged = spec::judge(mutated.clone(), Profile::Redis);
+    judged.map(drop).map_err(|words| mutated.said(words))
 }

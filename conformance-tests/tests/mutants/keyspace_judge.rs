@@ -1,19 +1,12 @@
 //! Judges a mutant of the keyspace backend: by one case, by injecting faults into one
 //! act, or by a check that only its pattern needs.
 
-use std::{
-    future::Future,
-    io,
-    num::NonZeroU32,
-    pin::Pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future::Future, io, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
 
 use relq_conformance::{
     Profile, Room, Subject, async_trait, judge_case,
     own::Keyspace,
-    proxy::{FaultProxy, Fitted, VirtualClock},
+    proxy::{FaultProxy, VirtualClock},
     server::Server,
     sweep,
 };
@@ -24,7 +17,7 @@ use relq_core::{
 };
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
-use crate::mutant::Patch;
+use crate::{judge::PatchesFitted, mutant::Patch};
 
 const LEASE: Duration = Duration::from_secs(3600);
 const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
@@ -32,13 +25,14 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 /// The backend with these patches, as a backend under test.
 struct Mutated {
     patches: &'static [Patch],
-    fitted: Mutex<Vec<Fitted>>,
+    fitted: PatchesFitted,
     healthy: Keyspace,
 }
 
 impl Mutated {
     fn new(patches: &'static [Patch]) -> Self {
-        Self { patches, fitted: Mutex::default(), healthy: Keyspace::default() }
+        let (fitted, healthy) = (PatchesFitted::default(), Keyspace::default());
+        Self { patches, fitted, healthy }
     }
 
     async fn open(
@@ -50,9 +44,6 @@ impl Mutated {
         let config = KeyspaceConfig::new(endpoint).expect("the suite gives a URL");
         let config = config.environment(environment.clone());
         let opened = KeyspaceQueue::connect(config, queue.clone()).await?;
-        // All scripts have been sent by now, so all patches must have been applied.
-        let fitted = self.fitted.lock().unwrap().iter().filter(|one| one.get()).count();
-        assert_eq!(fitted, self.patches.len(), "patches of a keyspace mutant");
         Ok(Arc::new(opened))
     }
 }
@@ -60,9 +51,7 @@ impl Mutated {
 #[async_trait]
 impl Subject for Mutated {
     async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
-        let patches = self.patches.iter();
-        let fitted = patches.map(|it| proxy.patch_script(it.script, it.from, it.to));
-        *self.fitted.lock().unwrap() = fitted.collect();
+        self.fitted.patch(proxy, self.patches);
         Ok(())
     }
 
@@ -94,12 +83,19 @@ impl Subject for Mutated {
 
 /// Returns the message of the case if it fails with these patches.
 pub(crate) fn judge(patches: &'static [Patch], case: &str) -> Result<(), String> {
-    judge_case(Mutated::new(patches), Profile::Redis, case)
+    let mutated = Mutated::new(patches);
+    let fitted = mutated.fitted.clone();
+    let judged = judge_case(mutated, Profile::Redis, case);
+    judged.inspect_err(|words| assert!(fitted.all(), "patches that fit: {words}"))
 }
 
 /// Returns the failures when every fault is injected at every step of the act.
 pub(crate) fn inject(patches: &'static [Patch], act: &str) -> Vec<String> {
-    sweep::failures(Mutated::new(patches), act)
+    let mutated = Mutated::new(patches);
+    let fitted = mutated.fitted.clone();
+    let failures = sweep::failures(mutated, act);
+    assert!(failures.is_empty() || fitted.all(), "patches that fit: {failures:?}");
+    failures
 }
 
 /// A check that only this pattern needs, which returns its message if it fails.
@@ -114,7 +110,9 @@ pub(crate) fn judge_by(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.expect("the system gives a runtime").block_on(async {
         let fixture = MutantFixture::new(patches).await;
-        check(&fixture).await
+        let checked = check(&fixture).await;
+        let fitted = &fixture.subject.fitted;
+        checked.inspect_err(|words| assert!(fitted.all(), "patches that fit: {words}"))
     })
 }
 

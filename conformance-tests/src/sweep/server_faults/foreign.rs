@@ -63,11 +63,13 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
     let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;
     let scratch = Server::start();
-    let _loads_scripts = fixture.connect(&scratch).await;
+    for source in tape.marks.iter().flat_map(|mark| &mark.scripts.sources) {
+        scratch.command(&[b"SCRIPT", b"LOAD", source]);
+    }
     let (mut tried, mut spoilt) = (BTreeMap::<&[u8], usize>::new(), 0);
     let mut wrong = BTreeSet::new();
     for pair in tape.marks.windows(2) {
-        for call in &pair[1].scripts {
+        for call in &pair[1].scripts.calls {
             let times = tried.entry(call.digest()).or_default();
             *times += 1;
             if *times > OFTEN_ENOUGH {
@@ -96,6 +98,7 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
 fn fails_in_parts(scratch: &Server, call: &ScriptCall, key: &[u8]) -> Option<String> {
     let before = State::of(scratch);
     let answer = call.send(scratch);
+    assert!(!answer.starts_with(b"-NOSCRIPT"), "a script was called and never loaded");
     let changed = before.differences(&State::of(scratch));
     let is_part = answer.starts_with(b"-") && !changed.is_empty();
     is_part.then(|| {

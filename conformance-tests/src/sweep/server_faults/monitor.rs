@@ -86,6 +86,34 @@ impl ScriptCall {
     }
 }
 
+/// The scripts of some commands.
+#[derive(Debug, Default)]
+pub(super) struct Scripts {
+    /// The text of each script that was loaded, or sent in full.
+    pub(super) sources: Vec<Vec<u8>>,
+    /// The calls by digest.
+    pub(super) calls: Vec<ScriptCall>,
+}
+
+impl Scripts {
+    fn of(commands: impl IntoIterator<Item = Vec<Vec<u8>>>) -> Self {
+        let mut scripts = Self::default();
+        for words in commands {
+            match (is(&words, 0, b"SCRIPT"), is(&words, 1, b"LOAD")) {
+                (true, true) => scripts.sources.extend(words.into_iter().nth(2)),
+                _ if is(&words, 0, b"EVAL") => {
+                    scripts.sources.extend(words.into_iter().nth(1));
+                }
+                _ if is(&words, 0, b"EVALSHA") => {
+                    scripts.calls.push(ScriptCall { words });
+                }
+                _ => {}
+            }
+        }
+        scripts
+    }
+}
+
 /// Reads every command that a server receives, by MONITOR.
 pub(super) struct Monitor {
     heard: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
@@ -97,11 +125,13 @@ impl Monitor {
         let mut stream =
             UnixStream::connect(server.socket()).expect("the server listens");
         stream.write_all(b"MONITOR\r\n").expect("the server accepts commands");
+        let mut stream = BufReader::new(stream);
+        stream.read_line(&mut String::new()).expect("the server begins to report");
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hearing = Arc::clone(&heard);
         // The thread ends when the server closes the connection.
         thread::spawn(move || {
-            for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+            for line in stream.split(b'\n').map_while(Result::ok) {
                 let mut heard = hearing.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.push(words(&line));
             }
@@ -109,8 +139,9 @@ impl Monitor {
         Self { heard, marks: 0 }
     }
 
-    /// Returns the script calls since the previous call of this method.
-    pub(super) fn script_calls(&mut self, server: &Server) -> Vec<ScriptCall> {
+    /// Returns the scripts that were loaded and called since the previous call of this
+    /// method.
+    pub(super) fn scripts(&mut self, server: &Server) -> Scripts {
         self.marks += 1;
         let mark = format!("mark {}", self.marks).into_bytes();
         server.command(&[b"ECHO", &mark]);
@@ -118,11 +149,7 @@ impl Monitor {
         loop {
             let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
             if heard.iter().any(|words| words.get(1) == Some(&mark)) {
-                let all = std::mem::take(&mut *heard).into_iter();
-                return all
-                    .filter(|words| is_script_call(words))
-                    .map(|words| ScriptCall { words })
-                    .collect();
+                return Scripts::of(std::mem::take(&mut *heard));
             }
             drop(heard);
             assert!(asked.elapsed() < REPORT_LIMIT, "the server does not report");
@@ -131,8 +158,8 @@ impl Monitor {
     }
 }
 
-fn is_script_call(words: &[Vec<u8>]) -> bool {
-    words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"EVALSHA"))
+fn is(words: &[Vec<u8>], at: usize, name: &[u8]) -> bool {
+    words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(name))
 }
 
 /// Splits a line of MONITOR into its words. Each is in quotes, with the escapes of C.

@@ -8,7 +8,7 @@ use super::{
     append_only_file::Recorded,
     batches::elsewhere,
     fixture::{FaultFixture, Places, ask, places},
-    monitor::{Monitor, ScriptCall, State},
+    monitor::{Monitor, Scripts, State},
 };
 use crate::server::Server;
 
@@ -19,8 +19,8 @@ pub(super) struct Mark {
     pub(super) places: Places,
     pub(super) digest: Vec<u8>,
     pub(super) state: State,
-    /// The script calls since the previous mark.
-    pub(super) scripts: Vec<ScriptCall>,
+    /// The scripts that were loaded and called since the previous mark.
+    pub(super) scripts: Scripts,
 }
 
 /// The number of claims after which the test gives up. One claim may return only some
@@ -41,10 +41,10 @@ impl<'a> Tape<'a> {
         let recorded = Recorded::start();
         let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
         let (call, places) = ("the start", Places::default());
-        let (state, scripts) = (State::of(&recorded.server), Vec::new());
+        let (state, scripts) = (State::of(&recorded.server), Scripts::default());
         let nothing = Mark { call, end: 0, places, digest, state, scripts };
-        let queue = fixture.connect(&recorded.server).await;
         let monitor = Monitor::start(&recorded.server);
+        let queue = fixture.connect(&recorded.server).await;
         let mut tape = Self { fixture, recorded, queue, marks: vec![nothing], monitor };
         tape.mark("connect").await;
         tape
@@ -55,7 +55,7 @@ impl<'a> Tape<'a> {
         let digest = self.recorded.server.command(&[b"DEBUG", b"DIGEST"]);
         let end = self.recorded.writes().len();
         let state = State::of(&self.recorded.server);
-        let scripts = self.monitor.script_calls(&self.recorded.server);
+        let scripts = self.monitor.scripts(&self.recorded.server);
         self.marks.push(Mark { call, end, places, digest, state, scripts });
     }
 

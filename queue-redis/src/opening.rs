@@ -1,0 +1,189 @@
+//! What a new connection says and asks before any call uses it, in one round trip.
+//!
+//! ```text
+//!  handshake  HELLO with user and password, SELECT        one round trip
+//!  opening    CLIENT SETNAME, INFO, the marker (EVAL_RO),
+//!             SCRIPT EXISTS                               one round trip
+//! ```
+//!
+//! The client library sends the handshake itself and waits for its replies, so the name
+//! belongs to the opening. INFO is asked once for each opened queue, on its first
+//! connection.
+//!
+//! A user may lack the right to CLIENT SETNAME or to SCRIPT EXISTS: the users of
+//! earlier versions do. Such a connection has no name, and counts each script as
+//! unknown to the server.
+
+use redis::{Cmd, FromRedisValue, Pipeline, RedisResult, Value};
+
+use crate::{
+    Owner, RedisConfig, Script, link::Link, owner::Known, server_info::ServerInfo,
+};
+
+/// The use of a connection, as far as it is known when the connection is opened. It is
+/// part of the name that `CLIENT LIST` shows.
+///
+/// All calls of one opened queue share a connection. Whether they will push, claim or
+/// operate is not known when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The calls of one queue.
+    Client,
+    /// Blocking commands: those of idle claims, or of a wait for a batch.
+    Waiter,
+    /// An operator's calls that are not for one queue, or on its marker.
+    Operator,
+}
+
+/// A connection to open, and what is asked on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening<'a> {
+    role: Role,
+    /// The owner whose marker is read, if the connection is for one queue.
+    owner: Option<&'a Owner>,
+    /// The scripts that calls may send.
+    scripts: &'a [&'static Script],
+}
+
+impl<'a> Opening<'a> {
+    /// A connection that calls share.
+    pub(crate) fn of_calls(
+        owner: Option<&'a Owner>,
+        scripts: &'a [&'static Script],
+    ) -> Self {
+        let role = if owner.is_some() { Role::Client } else { Role::Operator };
+        Self { role, owner, scripts }
+    }
+
+    /// A connection for commands that block.
+    pub(crate) fn of_a_wait(
+        owner: Option<&'a Owner>,
+        scripts: &'a [&'static Script],
+    ) -> Self {
+        Self { role: Role::Waiter, owner, scripts }
+    }
+
+    /// Connects, and checks that this client may use the queue.
+    pub(crate) async fn open(self, config: &RedisConfig) -> RedisResult<Link> {
+        let mut link = Link::open(config).await?;
+        let mut asking = redis::pipe();
+        self.ask(&mut asking);
+        let replies = link.ask_all(asking, config.response_timeout).await?;
+        self.read(replies, &link, config)?;
+        Ok(link)
+    }
+
+    /// As [`open`](Self::open). Also returns the server's INFO, or the error with which
+    /// the server refused it.
+    pub(crate) async fn open_first(
+        self,
+        config: &RedisConfig,
+    ) -> RedisResult<(Link, RedisResult<String>)> {
+        let mut link = Link::open(config).await?;
+        let mut asking = redis::pipe();
+        asking.add_command(ServerInfo::asking());
+        self.ask(&mut asking);
+        let mut replies = link.ask_all(asking, config.response_timeout).await?;
+        let others = replies.split_off(1);
+        self.read(others, &link, config)?;
+        let info = replies.pop().unwrap_or(Ok(Value::Nil));
+        Ok((link, info.and_then(|info| Ok(String::from_redis_value(info)?))))
+    }
+
+    fn ask(self, asking: &mut Pipeline) {
+        asking.add_command(self.naming());
+        if let Some(owner) = self.owner {
+            asking.add_command(owner.seeing());
+        }
+        if !self.scripts.is_empty() {
+            asking.add_command(Script::which_exist(self.scripts));
+        }
+    }
+
+    /// Reads the replies to [`ask`](Self::ask).
+    fn read(
+        self,
+        replies: Vec<RedisResult<Value>>,
+        link: &Link,
+        config: &RedisConfig,
+    ) -> RedisResult<()> {
+        let mut replies = replies.into_iter();
+        let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
+        if let Err(error) = next() {
+            tracing::debug!(%error, "the connection has no name in CLIENT LIST");
+        }
+        if let Some(owner) = self.owner {
+            let known = owner.judge_seen(next()?, config)?;
+            link.set_marked(known == Known::Marked);
+        }
+        if !self.scripts.is_empty() {
+            link.scripts.learn(self.scripts, next());
+        }
+        Ok(())
+    }
+
+    fn naming(self) -> Cmd {
+        let mut cmd = redis::cmd("CLIENT");
+        cmd.arg("SETNAME").arg(self.name());
+        cmd
+    }
+
+    /// The name of the connection: `relq:ROLE:QUEUE`, or `relq:ROLE` if it is not for
+    /// one queue.
+    fn name(self) -> String {
+        let role = match self.role {
+            Role::Client => "client",
+            Role::Waiter => "waiter",
+            Role::Operator => "operator",
+        };
+        match self.owner {
+            Some(owner) => format!("relq:{role}:{}", encoded(&owner.keys.producer())),
+            None => format!("relq:{role}"),
+        }
+    }
+}
+
+/// The queue's name in the characters that CLIENT SETNAME takes, which are those of
+/// ASCII that print, without the blank. All other bytes, and the percent sign, are
+/// written as in a URL.
+fn encoded(queue: &str) -> String {
+    let mut name = String::with_capacity(queue.len());
+    for byte in queue.bytes() {
+        match byte {
+            b'!'..=b'~' if byte != b'%' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use relq_core::QueueName;
+
+    use super::*;
+
+    #[test]
+    fn the_name_says_the_role_and_the_queue() {
+        let owner = Owner::new("zset", QueueName::new("emails").unwrap());
+        let calls = |owner| Opening::of_calls(owner, &[]).name();
+        let wait = Opening::of_a_wait(Some(&owner), &[]).name();
+
+        assert_eq!(calls(Some(&owner)), "relq:client:emails");
+        assert_eq!(wait, "relq:waiter:emails");
+        assert_eq!(calls(None), "relq:operator");
+    }
+
+    #[test]
+    fn each_queue_has_a_name_of_its_own_that_the_server_takes() {
+        for (queue, name) in [
+            ("a:b/c~!", "a:b/c~!"),
+            ("two words", "two%20words"),
+            ("two%20words", "two%2520words"),
+            ("line\nbreak\u{7f}", "line%0Abreak%7F"),
+            ("é", "%C3%A9"),
+        ] {
+            assert_eq!(encoded(queue), name);
+        }
+    }
+}
