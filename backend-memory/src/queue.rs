@@ -29,6 +29,7 @@ const CAPABILITIES: Capabilities = Capabilities {
         max_payload: 1 << 20,
         max_headers: 1 << 14,
         max_jobs_per_call: NonZeroU32::new(1000).expect("not zero"),
+        max_bytes_per_push: 16 << 20,
     },
 };
 

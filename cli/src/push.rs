@@ -21,7 +21,7 @@ use crate::{
     interrupts::Interrupts,
     output::Format,
     target::Target,
-    values::{positive_duration, priority},
+    values::{header, positive_duration, priority},
 };
 use ids::Ids;
 use lines::{Limits, Lines};
@@ -79,6 +79,10 @@ pub(crate) struct Args {
     /// The lease length of these jobs, instead of the worker's
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     lease: Option<Duration>,
+
+    /// A header of these jobs; may be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
 
     /// An id of your own for one job: pushing it again stores no second job
     #[arg(long, conflicts_with_all = ["file", "unique_payload"])]
@@ -170,6 +174,7 @@ impl Args {
         job.id.clone_from(&self.id);
         job.expires_in = self.expires_in;
         job.lease = self.lease;
+        job.headers = self.headers.iter().cloned().collect();
         job.max_attempts = self.max_attempts.unwrap_or(job.max_attempts);
         Ok(match key {
             Some(key) => job.unique(key),

@@ -22,6 +22,13 @@ pub(crate) fn priority(text: &str) -> Result<Priority, String> {
     })
 }
 
+/// A header as `NAME=VALUE`. The value may contain `=`.
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or("a header is given as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// A batch's priority from 0 to 99.
 pub(crate) fn batch_priority(text: &str) -> Result<BatchPriority, String> {
     let level = text.parse().ok().and_then(BatchPriority::new);

@@ -40,10 +40,11 @@ use program::Program;
 /// Run a command on each job
 ///
 /// The command receives the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
-/// RELQ_URL, RELQ_QUEUE and, for a piece of a batch, RELQ_BATCH in its environment.
-/// When it exits with 0 the job is done. When it fails, the job is retried later, up to its number of attempts, and the end of the
-/// command's standard error is kept as its last error. After the last attempt it
-/// becomes a dead job (`relq dead list`).
+/// RELQ_HEADERS (a JSON object), RELQ_URL, RELQ_QUEUE and, for a piece of a batch,
+/// RELQ_BATCH in its environment. When it exits with 0 the job is done. When it fails,
+/// the job is retried later, up to its number of attempts, and the end of the command's
+/// standard error is kept as its last error. After the last attempt it becomes a dead
+/// job (`relq dead list`).
 ///
 /// The output of the command goes to the output of relq. Several commands run at once,
 /// so their lines are printed whole: a last line without a newline gets one, and a line
@@ -247,12 +248,14 @@ fn say_stopping() {
 
 /// Prints a summary for the person who started the worker.
 fn say_summary(summary: &Summary) {
-    let Summary { done, retried, dead, cancelled, lost, given_back, .. } = summary;
+    let Summary { done, retried, dead, cancelled, lost, uncertain, given_back, .. } =
+        summary;
     let counts = [
         (*retried, "to be tried again"),
         (*dead, "dead"),
         (*cancelled, "cancelled"),
         (*lost, "with their lease lost"),
+        (*uncertain, "perhaps done (no reply of the store says so)"),
         (*given_back, "given back"),
     ];
     let mut said = format!("{done} done");

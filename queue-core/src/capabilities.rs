@@ -83,6 +83,8 @@ pub struct Limits {
     pub max_headers: usize,
     /// The most jobs of one push, claim, settlement or extension.
     pub max_jobs_per_call: NonZeroU32,
+    /// The most bytes of all payloads and headers of one push.
+    pub max_bytes_per_push: usize,
 }
 
 impl Limits {
@@ -91,7 +93,23 @@ impl Limits {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
         max_jobs_per_call: MAX_JOBS_PER_CALL,
+        // Redis closes a connection whose unread commands are larger than its
+        // `client-query-buffer-limit`, which is 1 GiB by default.
+        // https://redis.io/docs/latest/develop/reference/clients/
+        max_bytes_per_push: 256 * 1024 * 1024,
     };
+
+    /// How many of these jobs, from the first, one push may carry. It is at least 1
+    /// unless there are no jobs.
+    pub fn jobs_of_one_push(&self, jobs: &[NewJob]) -> usize {
+        let page = &jobs[..jobs.len().min(self.max_jobs_per_call.get() as usize)];
+        let mut bytes = 0_usize;
+        let fitting = page.iter().take_while(|job| {
+            bytes = bytes.saturating_add(job.total_bytes());
+            bytes <= self.max_bytes_per_push
+        });
+        fitting.count().max(page.len().min(1))
+    }
 }
 
 /// The options, declarations and limits of a backend.
@@ -219,7 +237,15 @@ impl Capabilities {
         operation: Operation,
         jobs: &[NewJob],
     ) -> Result<(), Error> {
-        jobs.iter().try_for_each(|job| self.check_job(operation, job))
+        jobs.iter().try_for_each(|job| self.check_job(operation, job))?;
+        let bytes: usize = jobs.iter().map(NewJob::total_bytes).sum();
+        let most = self.limits.max_bytes_per_push;
+        if bytes > most {
+            let reason =
+                format!("{bytes} bytes at once are more than the {most} allowed");
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
     }
 
     fn check_job(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
@@ -308,5 +334,30 @@ impl Capabilities {
 
     fn at(&self, operation: Operation) -> ErrorContext {
         ErrorContext { backend: self.backend, operation }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_push_carries_what_its_limits_allow_and_at_least_one_job() {
+        let two = NonZeroU32::new(2).unwrap();
+        let limits = Limits {
+            max_jobs_per_call: two,
+            max_bytes_per_push: 10,
+            ..Limits::DEFAULT
+        };
+        let carried = |sizes: &[usize]| {
+            let jobs: Vec<_> =
+                sizes.iter().map(|size| NewJob::new(vec![0; *size])).collect();
+            limits.jobs_of_one_push(&jobs)
+        };
+        assert_eq!(carried(&[]), 0);
+        assert_eq!(carried(&[1, 1, 1]), 2);
+        assert_eq!(carried(&[4, 6]), 2);
+        assert_eq!(carried(&[4, 7]), 1);
+        assert_eq!(carried(&[11, 1]), 1);
     }
 }

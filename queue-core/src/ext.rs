@@ -22,21 +22,26 @@ pub trait ReliableQueueExt: ReliableQueue {
         Ok(pushed.into_iter().next().expect("push answers for each job"))
     }
 
-    /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] asks for.
+    /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] and
+    /// [`max_bytes_per_push`] ask for.
     ///
     /// Each call is all or nothing, but the whole push is not. On an error the second
     /// field of the pair is the number of jobs, from the start, that are certainly
     /// stored.
     ///
     /// [`max_jobs_per_call`]: crate::capabilities::Limits::max_jobs_per_call
+    /// [`max_bytes_per_push`]: crate::capabilities::Limits::max_bytes_per_push
     ///
     /// # Errors
     /// As [`ReliableQueue::push`].
     async fn push_all(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, (Error, usize)> {
-        let page = self.capabilities().limits.max_jobs_per_call.get() as usize;
+        let limits = &self.capabilities().limits;
         let mut pushed = Vec::with_capacity(jobs.len());
-        for chunk in jobs.chunks(page) {
-            match self.push(chunk, None).await {
+        let mut rest = jobs;
+        while !rest.is_empty() {
+            let (page, after) = rest.split_at(limits.jobs_of_one_push(rest));
+            rest = after;
+            match self.push(page, None).await {
                 Ok(answers) => pushed.extend(answers),
                 Err(error) => return Err((error, pushed.len())),
             }

@@ -170,6 +170,11 @@ impl NewJob {
         }
     }
 
+    /// The bytes of the payload and the headers together.
+    pub fn total_bytes(&self) -> usize {
+        self.payload.len() + self.headers.total_bytes()
+    }
+
     /// Sets an id that the client made.
     #[must_use]
     pub fn id(mut self, id: JobId) -> Self {

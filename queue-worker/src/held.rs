@@ -122,7 +122,8 @@ impl Held {
         }
     }
 
-    /// Ends the leases that may have expired by now, and returns their jobs.
+    /// Ends the leases that may have expired by now. Returns their jobs without those
+    /// that are being settled: the reply to that call reports their result.
     pub(crate) fn expire(&self, now: Duration) -> Vec<JobContext> {
         let mut over = Vec::new();
         for group in self.lock().values_mut() {
@@ -130,7 +131,7 @@ impl Held {
                 group.jobs.extract_if(|_, job| job.until() <= now).map(|(_, job)| job),
             );
         }
-        over.retain(|job| job.end_lease(LeaseEnd::Lost));
+        over.retain(|job| job.end_lease(LeaseEnd::Lost) && !job.is_settling());
         over
     }
 
@@ -232,6 +233,19 @@ mod tests {
         assert_eq!(held.expire(BEAT).len(), 1);
         assert_eq!(first.lease_end(), Some(LeaseEnd::Lost));
         assert_eq!((held.expire(BEAT).len(), second.lease_end()), (0, None));
+    }
+
+    /// The handler is done, so no heartbeat matters to it any more.
+    #[test]
+    fn the_expiry_of_a_lease_that_is_being_settled_is_no_news() {
+        let held = Held::new(None, Duration::ZERO);
+        let job = job("settling", LEASE, BEAT);
+        held.add(std::slice::from_ref(&job), Duration::ZERO);
+
+        job.settling();
+
+        assert!(held.expire(BEAT).is_empty());
+        assert_eq!(job.lease_end(), Some(LeaseEnd::Lost));
     }
 
     /// A heartbeat that runs at the same time as a settlement does not affect it.

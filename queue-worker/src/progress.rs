@@ -23,9 +23,12 @@ pub struct Summary {
     pub discarded: u64,
     /// Cancelled by an operator while they ran.
     pub cancelled: u64,
-    /// Not settled, or not certainly settled: the lease was lost, or the store was
-    /// unavailable until the lease expired. Such jobs come back.
+    /// Not settled: the lease was lost, or the store was unavailable until the lease
+    /// expired. Such jobs come back.
     pub lost: u64,
+    /// Perhaps settled: the store may have applied a call whose reply never arrived.
+    /// If it did not, the job comes back.
+    pub uncertain: u64,
     /// Given back without counting the attempt: at shutdown (R24), or because the reply
     /// to the claim came after the lease may have expired.
     pub given_back: u64,
@@ -43,6 +46,7 @@ struct Counts {
     discarded: AtomicU64,
     cancelled: AtomicU64,
     lost: AtomicU64,
+    uncertain: AtomicU64,
     given_back: AtomicU64,
     running: AtomicU64,
 }
@@ -51,7 +55,15 @@ impl Progress {
     /// The current counts.
     pub fn summary(&self) -> Summary {
         let Counts {
-            done, retried, dead, discarded, cancelled, lost, given_back, ..
+            done,
+            retried,
+            dead,
+            discarded,
+            cancelled,
+            lost,
+            uncertain,
+            given_back,
+            ..
         } = &*self.0;
         Summary {
             done: done.load(Relaxed),
@@ -60,6 +72,7 @@ impl Progress {
             discarded: discarded.load(Relaxed),
             cancelled: cancelled.load(Relaxed),
             lost: lost.load(Relaxed),
+            uncertain: uncertain.load(Relaxed),
             given_back: given_back.load(Relaxed),
         }
     }
@@ -92,6 +105,10 @@ impl Progress {
             LeaseEnd::Cancelled => &self.0.cancelled,
         };
         count.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn perhaps_settled(&self) {
+        self.0.uncertain.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn left(&self, jobs: u64) {

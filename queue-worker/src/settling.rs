@@ -118,9 +118,12 @@ impl Settling {
     /// Gives up the remaining settlements, and those of abandoned calls, and logs each.
     pub(crate) fn give_up(&mut self, abandoned: impl Iterator<Item = SettleCall>) {
         let fresh = std::mem::take(&mut self.fresh);
-        for settle_call in self.failed.drain(..).chain([fresh]).chain(abandoned) {
+        let failed = std::mem::take(&mut self.failed).into_iter();
+        let abandoned = abandoned.map(|call| SettleCall { is_uncertain: true, ..call });
+        for settle_call in failed.chain([fresh]).chain(abandoned) {
             for job in &settle_call.jobs {
-                lost(&self.progress, job, "the worker ended before it was settled");
+                let why = "the worker ended before it was settled";
+                self.not_confirmed(job, settle_call.is_uncertain, why);
             }
         }
     }
@@ -138,23 +141,11 @@ impl Settling {
                 Some(Settled::Applied) => {
                     self.progress.applied(job, &settlement.disposition);
                 }
-                // The failed call may have applied the settlement. The lease may also
-                // have been lost at that moment, but this is less likely.
-                Some(Settled::LeaseLost) if settle_call.is_uncertain => {
-                    lost(
-                        &self.progress,
-                        job,
-                        "it may have been settled by a lost call",
-                    );
-                }
                 Some(Settled::LeaseLost) => {
-                    lost(
-                        &self.progress,
-                        job,
-                        "the lease was lost before it was settled",
-                    );
+                    let why = "the lease was lost before it was settled";
+                    self.not_confirmed(job, settle_call.is_uncertain, why);
                 }
-                None => lost(&self.progress, job, "the store returned no result"),
+                None => self.not_confirmed(job, true, "the store returned no result"),
             }
         }
     }
@@ -178,7 +169,8 @@ impl Settling {
         } else {
             self.held.remove(&settle_call.jobs);
             for job in &settle_call.jobs {
-                lost(&self.progress, job, "the store refuses its settlement");
+                let why = "the store refuses its settlement";
+                self.not_confirmed(job, settle_call.is_uncertain, why);
             }
         }
     }
@@ -196,11 +188,26 @@ impl Settling {
                 None => kept.push(settlement, job),
                 Some(LeaseEnd::Cancelled) => self.progress.ended(LeaseEnd::Cancelled),
                 Some(LeaseEnd::Lost) => {
-                    lost(&self.progress, &job, "it could not be settled in time");
+                    let why = "it could not be settled in time";
+                    self.not_confirmed(&job, is_uncertain, why);
                 }
             }
         }
         kept
+    }
+
+    /// Counts and logs a job whose settlement the store has not confirmed.
+    fn not_confirmed(&self, job: &JobContext, is_uncertain: bool, why: &str) {
+        let (id, attempt) = (job.id(), job.attempt());
+        if is_uncertain {
+            // The store may have settled the job by a call whose reply never arrived.
+            // That call is also a likely reason for a lease that is gone.
+            self.progress.perhaps_settled();
+            tracing::warn!(%id, attempt, "the job is perhaps settled: no reply says so");
+        } else {
+            self.progress.ended(LeaseEnd::Lost);
+            tracing::warn!(%id, attempt, "the outcome of a job is lost: {why}");
+        }
     }
 }
 
@@ -251,12 +258,6 @@ fn is_refused(error: &Error) -> bool {
     matches!(error, Error::Invalid { .. } | Error::Unsupported { .. })
 }
 
-fn lost(progress: &Progress, job: &JobContext, why: &str) {
-    progress.ended(LeaseEnd::Lost);
-    let (id, attempt) = (job.id(), job.attempt());
-    tracing::warn!(%id, attempt, "the outcome of a job is lost: {why}");
-}
-
 #[cfg(test)]
 mod tests {
     use relq_core::{
@@ -270,6 +271,30 @@ mod tests {
         let receipt = Receipt::new(JobId::new(name).unwrap(), 1, name.to_owned());
         let delivery = Delivery::new(receipt, "", Duration::from_secs(30));
         JobContext::held_until(delivery, Duration::MAX)
+    }
+
+    /// The store froze and applied the call later: it counts the jobs as finished, so
+    /// the worker must not say that their leases were lost.
+    #[test]
+    fn a_job_whose_settlement_got_no_reply_is_perhaps_settled() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let progress = Progress::default();
+        let mut settling =
+            Settling::new(held, progress.clone(), Environment::default());
+        let (sent, unsent) = (job("sent"), job("unsent"));
+        settling.add(sent.clone(), Disposition::Done);
+        let call = settling.next_settle_call(1).unwrap();
+        settling.add(unsent.clone(), Disposition::Done);
+
+        let at = ErrorContext { backend: "test", operation: Operation::Settle };
+        let silence = Error::Interrupted { at, source: "no reply".into() };
+        sent.end_lease(LeaseEnd::Lost);
+        unsent.end_lease(LeaseEnd::Lost);
+        settling.answered(call, Err(silence), Duration::ZERO).unwrap();
+        settling.give_up(std::iter::empty());
+
+        let summary = progress.summary();
+        assert_eq!((summary.uncertain, summary.lost, summary.done), (1, 1, 0));
     }
 
     /// One of two pending calls fails. The success of the other must not make the

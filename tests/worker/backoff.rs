@@ -75,7 +75,7 @@ pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
     fixture.until(|stats| stats.finished == 20).await;
 
     let summary = worker.stop().await;
-    assert_eq!((summary.done + summary.lost, runs.load(SeqCst)), (20, 20));
+    assert_eq!((summary.done + summary.uncertain, runs.load(SeqCst)), (20, 20));
 }
 
 /// R7: when the store refuses several settlements in one call, they are sent one by

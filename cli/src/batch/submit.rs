@@ -128,10 +128,13 @@ impl Args {
     ) -> CommandResult {
         let batches = batches_of(&**queue)?;
         create(batches, sender, &self.batch(id, request)).await?;
-        let page = queue.capabilities().limits.max_jobs_per_call.get() as usize;
-        for pieces in request.pieces.chunks(page) {
-            let pieces: Vec<_> = pieces.iter().cloned().map(NewJob::new).collect();
-            add(batches, sender, id, &pieces).await?;
+        let limits = &queue.capabilities().limits;
+        let pieces: Vec<_> = request.pieces.iter().cloned().map(NewJob::new).collect();
+        let mut rest = &pieces[..];
+        while !rest.is_empty() {
+            let (page, after) = rest.split_at(limits.jobs_of_one_push(rest));
+            add(batches, sender, id, page).await?;
+            rest = after;
         }
         let sealed = sender.repeat(async || batches.seal(id).await).await;
         known(id, sealed.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))?).map(drop)

@@ -8,8 +8,12 @@ use std::{
     time::Duration,
 };
 
-use relq::worker::{Cancellation, Failure, JobContext};
+use relq::{
+    Headers,
+    worker::{Cancellation, Failure, JobContext},
+};
 use rustix::{io::Errno, process::Pid};
+use serde_json::{Map, Value};
 use tokio::{
     process::{Child, Command},
     sync::Mutex,
@@ -170,7 +174,8 @@ impl JobCommand {
         command
             .args(&self.program.arguments)
             .env("RELQ_ID", job.id().as_str())
-            .env("RELQ_ATTEMPT", job.attempt().to_string());
+            .env("RELQ_ATTEMPT", job.attempt().to_string())
+            .env("RELQ_HEADERS", headers_json(job.headers()));
         // If the worker itself runs in a command, its own RELQ variables do not apply
         // to the job.
         let batch = job.batch().map(|batch| batch.as_str().into());
@@ -197,6 +202,13 @@ impl JobCommand {
         sleep(limit).await;
         limit
     }
+}
+
+/// The headers as a JSON object of strings, as `relq peek --json` shows them.
+fn headers_json(headers: &Headers) -> String {
+    let object: Map<String, Value> =
+        headers.iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    Value::Object(object).to_string()
 }
 
 /// How a command ended.

@@ -1,5 +1,7 @@
 //! `relq work`: the input of the command, and the meaning of its exit.
 
+use serde_json::json;
+
 use crate::{
     on_each_store,
     relq::{Store, wait_until},
@@ -16,6 +18,20 @@ on_each_store! {
             .ok();
         assert_eq!(out, format!("hello {id} 1 letters\n"));
         assert_eq!(store.count("letters", "finished"), 1);
+    }
+
+    fn the_command_gets_the_headers_as_json(store) {
+        store.push("-q plain job");
+        store.push("-q full --header tenant=acme --header trace=a=b job");
+        let headers = |queue| {
+            let command = ["work", "-q", queue, "--until-empty", "--exec", "sh", "-c",
+                "echo \"$RELQ_HEADERS\""];
+            store.relq_with(&command).env("RELQ_HEADERS", "outer").json()
+        };
+        assert_eq!(headers("plain"), json!({}));
+        assert_eq!(headers("full"), json!({"tenant": "acme", "trace": "a=b"}));
+        let refused = store.relq("push --header =v job").fails(2);
+        assert!(refused.contains("NAME=VALUE"), "{refused}");
     }
 
     fn flags_may_stand_before_and_after_the_command(store) {

@@ -1,7 +1,9 @@
 //! Payloads come out unchanged, and a push stores all of its jobs or none.
 
 use bytes::Bytes;
-use relq_core::{Disposition, Error, Headers, NewJob, operator::JobState};
+use relq_core::{
+    Disposition, Error, Headers, NewJob, capabilities::Limits, operator::JobState,
+};
 
 use crate::{
     cases::case,
@@ -220,6 +222,26 @@ async fn a_call_above_the_limit_is_refused(store: &Store) {
         vec![NewJob::new("job"); actor.limits().max_jobs_per_call.get() as usize + 1];
 
     let refused = actor.push(&jobs, None).await;
+
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    assert_eq!(actor.figures().await.unfinished(), 0);
+}
+
+case!(a_call_of_too_many_bytes_is_refused: R2 R5);
+/// A call whose payloads are too many bytes together is refused, and nothing is stored,
+/// although each payload is allowed.
+async fn a_call_of_too_many_bytes_is_refused(store: &Store) {
+    let actor = store.actor("producer").await;
+    let Limits { max_payload, max_bytes_per_push, max_jobs_per_call, .. } =
+        *actor.limits();
+    let largest = Bytes::from(vec![0xa5; max_payload.min(max_bytes_per_push)]);
+    let needed = max_bytes_per_push / largest.len() + 1;
+    assert!(
+        needed <= max_jobs_per_call.get() as usize,
+        "no call can have more than max_bytes_per_push = {max_bytes_per_push} bytes"
+    );
+
+    let refused = actor.push(&vec![NewJob::new(largest); needed], None).await;
 
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
     assert_eq!(actor.figures().await.unfinished(), 0);

@@ -161,6 +161,7 @@ pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
             max_payload: 1000,
             max_headers: 1000,
             max_jobs_per_call: NonZeroU32::new(100).expect("not zero"),
+            max_bytes_per_push: 100_000,
         },
     };
     change(&mut can);

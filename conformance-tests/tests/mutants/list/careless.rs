@@ -17,6 +17,7 @@ const IS_MISSED: &str = "too many (+) or missing (-)";
 fn little(can: &mut Capabilities) {
     (can.limits.max_payload, can.limits.max_headers) = (100, 100);
     can.limits.max_jobs_per_call = NonZeroU32::new(10).expect("not zero");
+    can.limits.max_bytes_per_push = 500;
 }
 
 pub(super) const CARELESS: &[Mutant] = &[
@@ -27,6 +28,7 @@ pub(super) const CARELESS: &[Mutant] = &[
             Case("no_loss::a_payload_above_the_limit_is_refused", IS_STORED),
             Case("no_loss::headers_above_the_limit_are_refused", IS_STORED),
             Case("no_loss::a_call_above_the_limit_is_refused", IS_STORED),
+            Case("no_loss::a_call_of_too_many_bytes_is_refused", IS_STORED),
         ],
         ..NARROW
     },
