@@ -13,7 +13,9 @@
 //! **The reference** keeps the set of possible states of each job
 //! (`possible_state.rs`). An answer that arrived rules out states. A call whose answer
 //! was lost adds the states that it may have caused. If no possible state of a job is
-//! left, the backend has broken a rule. Without a fault a job has one possible state,
+//! left, the backend has broken a rule. The effects of one such call on several jobs are
+//! linked: its jobs were stored together (R5), and settlements of one kind were applied
+//! together (R8). Without a fault a job has one possible state,
 //! and the reference predicts every answer exactly. The only exceptions are those that
 //! the contract leaves open: whether a due job is already ready, whether a settlement
 //! after the end of its lease counts, when an expired job is buried, and the order of

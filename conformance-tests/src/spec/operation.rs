@@ -10,6 +10,8 @@
 
 use std::{fmt, str::FromStr};
 
+use relq_core::JobState;
+
 /// One operation, by one actor, with at most one fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Operation {
@@ -34,23 +36,46 @@ pub(crate) enum Who {
 /// from the newest receipt or job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    Push { jobs: Vec<Draft>, token: u8 },
-    Repeat { token: u8 },
-    Claim { max: u8, lease: u8 },
+    Push {
+        jobs: Vec<Draft>,
+        token: u8,
+    },
+    Repeat {
+        token: u8,
+    },
+    Claim {
+        max: u8,
+        lease: u8,
+    },
     Settle(Vec<DraftSettlement>),
-    SettleAndClaim { words: Vec<DraftSettlement>, max: u8, lease: u8 },
-    Extend { receipts: Vec<u8>, lease: u8 },
+    SettleAndClaim {
+        words: Vec<DraftSettlement>,
+        max: u8,
+        lease: u8,
+    },
+    Extend {
+        receipts: Vec<u8>,
+        lease: u8,
+    },
     ReleaseWorker,
-    Recover { page: u8 },
+    Recover {
+        page: u8,
+    },
     Advance(u8),
-    Cancel { job: u8 },
+    Cancel {
+        job: u8,
+    },
     CancelUnknown,
     Pause,
     Resume,
     Redrive,
-    RedriveOne { job: u8 },
+    RedriveOne {
+        job: u8,
+    },
     PurgeDead,
     Purge,
+    /// Lists the jobs of a state.
+    Peek(JobState),
     Release,
 }
 
@@ -94,6 +119,17 @@ pub(crate) enum How {
     OutOfMemory,
 }
 
+impl DispositionKind {
+    /// The dispositions that a call carries out together (R8): backends end, fail and
+    /// give back jobs by a command for each.
+    pub(crate) fn part(self) -> Self {
+        match self {
+            Self::Bury | Self::Retry(_) => Self::Bury,
+            other => other,
+        }
+    }
+}
+
 impl Draft {
     /// Delay, expiry, priority, client's id, unique key, unique key that reschedules,
     /// attempts, lease of its own, header.
@@ -105,6 +141,10 @@ impl Draft {
         at.map_or(0, |at| self.0[at])
     }
 }
+
+/// The states that `peek` lists.
+pub(crate) const STATES: [JobState; 4] =
+    [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead];
 
 const ACTORS: [(Who, &str); 6] = [
     (Who::Producer, "p"),
@@ -166,6 +206,7 @@ impl fmt::Display for Act {
             Self::RedriveOne { job } => write!(f, "redrive-one {job}"),
             Self::PurgeDead => f.write_str("purge-dead"),
             Self::Purge => f.write_str("purge"),
+            Self::Peek(state) => write!(f, "peek {}", state.as_str()),
             Self::Release => f.write_str("release"),
         }
     }
@@ -259,9 +300,14 @@ fn act(words: &[&str]) -> Option<Act> {
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
         ["purge-dead"] => Act::PurgeDead,
         ["purge"] => Act::Purge,
+        ["peek", state] => Act::Peek(peeked_state(state)?),
         ["release"] => Act::Release,
         _ => return None,
     })
+}
+
+fn peeked_state(word: &str) -> Option<JobState> {
+    STATES.into_iter().find(|state| state.as_str() == word)
 }
 
 fn items<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {

@@ -35,4 +35,8 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "the model took a cancellation for wrong, because a push of the same id \
                 whose answer was lost might have been meant",
     },
+    Pinned {
+        line: "p push j,j,j; a claim 3 l1; a settle 0D,1D !after1",
+        found: "many jobs were settled one by one (a mutant)",
+    },
 ];

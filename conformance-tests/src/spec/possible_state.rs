@@ -16,6 +16,15 @@ pub(crate) struct PossibleState {
     pub(crate) attempt: u32,
     /// The job is not delivered from this time on.
     pub(crate) expires: Option<Ms>,
+    /// The last call whose answer was lost and that would have settled the job.
+    pub(crate) linked: Option<Link>,
+}
+
+/// Whether a call happened whose answer was lost. It is the same for all of its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) call: u32,
+    pub(crate) happened: bool,
 }
 
 /// The location of a job.
@@ -75,6 +84,10 @@ pub(crate) enum Counted {
 impl PossibleState {
     pub(crate) fn at(self, location: JobLocation) -> Self {
         Self { location, ..self }
+    }
+
+    pub(crate) fn linked(self, link: Link) -> Self {
+        Self { linked: Some(link), ..self }
     }
 
     pub(crate) fn ended(self, end: End, at: Ms) -> Self {

@@ -284,7 +284,12 @@ impl Reference {
     }
 
     fn absent(&self) -> PossibleState {
-        PossibleState { location: JobLocation::Absent, attempt: 0, expires: None }
+        PossibleState {
+            location: JobLocation::Absent,
+            attempt: 0,
+            expires: None,
+            linked: None,
+        }
     }
 
     fn stored(&self, spec: &NewJob, index: usize) -> PossibleState {
@@ -295,7 +300,7 @@ impl Reference {
             JobLocation::Scheduled { due: self.now + ms(spec.delay) }
         };
         let expires = spec.expires_in.map(|after| self.now + ms(after));
-        PossibleState { location, attempt: 0, expires }
+        PossibleState { expires, ..self.absent().at(location) }
     }
 
     fn add_job(

@@ -68,6 +68,8 @@ pub(crate) struct Reference {
     /// The possible answers to whether claims are paused.
     pub(crate) paused: Vec<bool>,
     pub(crate) class: Class,
+    /// Counts the calls that link the possible states of several jobs.
+    pub(crate) links: u32,
 }
 
 impl Reference {
@@ -80,6 +82,7 @@ impl Reference {
             calls: BTreeMap::new(),
             paused: vec![false],
             class,
+            links: 0,
         }
     }
 
@@ -90,7 +93,7 @@ impl Reference {
         &mut self,
         known: Knowledge,
         rule: &str,
-        becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
+        mut becomes: impl FnMut(&Job, &PossibleState) -> Vec<PossibleState>,
     ) -> CheckResult {
         for job in &mut self.jobs {
             let mut next = Vec::new();
@@ -169,6 +172,7 @@ impl Reference {
     pub(crate) fn conclude(&mut self) -> CheckResult {
         self.ripen();
         self.all_or_none()?;
+        self.settled_together()?;
         self.one_holder()?;
         self.step += 1;
         Ok(())
@@ -225,6 +229,35 @@ impl Reference {
         Ok(())
     }
 
+    /// R8: if a call whose answer was lost certainly settled one job, it settled all of
+    /// its jobs. If it certainly did not settle one, it settled none.
+    fn settled_together(&mut self) -> CheckResult {
+        let decided: BTreeMap<_, _> = self.jobs.iter().filter_map(Job::link).collect();
+        let is_decided = |possible: &PossibleState| {
+            possible.linked.is_some_and(|it| decided.contains_key(&it.call))
+        };
+        for at in 0..self.jobs.len() {
+            if !self.jobs[at].possible_states.iter().any(is_decided) {
+                continue;
+            }
+            self.keep(at, "ALL-OR-NONE, R8: settled in part", |possible| {
+                possible.linked.is_none_or(|it| {
+                    decided
+                        .get(&it.call)
+                        .is_none_or(|happened| *happened == it.happened)
+                })
+            })?;
+            let kept = std::mem::take(&mut self.jobs[at].possible_states);
+            for mut possible in kept {
+                if is_decided(&possible) {
+                    possible.linked = None;
+                }
+                add(&mut self.jobs[at].possible_states, possible);
+            }
+        }
+        Ok(())
+    }
+
     /// R16: if one job certainly holds a key, no other job holds it.
     fn one_holder(&mut self) -> CheckResult {
         let now = self.now;
@@ -269,6 +302,20 @@ impl Reference {
 impl Job {
     pub(crate) fn key(&self) -> Option<&UniqueKey> {
         self.spec.unique.as_ref().map(|unique| &unique.key)
+    }
+
+    /// The last call that would have settled the job, if the possible states agree on
+    /// whether it happened.
+    fn link(&self) -> Option<(u32, bool)> {
+        let first = self.possible_states.first()?.linked?;
+        let agree = self.possible_states.iter().all(|it| it.linked == Some(first));
+        agree.then_some((first.call, first.happened))
+    }
+
+    /// Whether the end of the job changes more than the job itself.
+    pub(crate) fn has_side_records(&self, possible: &PossibleState) -> bool {
+        let NewJob { id, unique, .. } = &self.spec;
+        id.is_some() || unique.is_some() || possible.attempt > 1
     }
 
     /// Whether a `Retry` or an expired lease buries the job (R11).

@@ -4,7 +4,7 @@ use relq_core::{Extended, Settled};
 
 use super::{
     operation::DispositionKind,
-    possible_state::{End, JobLocation, Lease, Ms, PossibleState},
+    possible_state::{End, JobLocation, Lease, Link, Ms, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference, WINDOW},
 };
 
@@ -35,19 +35,39 @@ impl Reference {
         Ok(())
     }
 
-    /// A settlement whose answer was lost. Each part of it may have happened.
+    /// A settlement whose answer was lost. Settlements of one part of it happened
+    /// together or not at all (R8). Of leases that have expired, each may count or not.
     pub(crate) fn maybe_settled(&mut self, sent: &[SentSettlement]) {
+        let (now, first) = (self.now, self.links);
+        let mut parts = Vec::new();
         for (position, one) in sent.iter().enumerate() {
-            let (now, back) = (self.now, (self.step, position));
-            let class = self.class.clone();
-            self.maybe(|job, possible| match possible.lease() {
-                Some(lease) if lease.receipt == Some(one.observed) => {
-                    let location = lease.back(&class, back);
-                    carried_out(job, possible, *one, location, now)
+            let (class, back) = (self.class.clone(), (self.step, position));
+            let mut each = |job: &Job, possible: &PossibleState| {
+                let held = possible.lease();
+                let held = held.filter(|it| it.receipt == Some(one.observed));
+                let Some(lease) = held else { return vec![*possible] };
+                let done =
+                    carried_out(job, possible, *one, lease.back(&class, back), now);
+                if lease.until <= now {
+                    return done.into_iter().chain([*possible]).collect();
                 }
-                _ => Vec::new(),
-            });
+                let part =
+                    (one.disposition.part(), job.has_side_records(possible), lease.run);
+                let known = parts.iter().position(|known| *known == part);
+                let index = known.unwrap_or_else(|| {
+                    parts.push(part);
+                    parts.len() - 1
+                });
+                let call = first + u32::try_from(index).unwrap_or(u32::MAX);
+                let done = done.into_iter();
+                done.map(|it| it.linked(Link { call, happened: true }))
+                    .chain([possible.linked(Link { call, happened: false })])
+                    .collect()
+            };
+            let kept = self.each(Knowledge::Done, "", &mut each);
+            debug_assert!(kept.is_ok(), "each possible state is kept");
         }
+        self.links += u32::try_from(parts.len()).unwrap_or(u32::MAX);
     }
 
     fn one_settled(

@@ -3,7 +3,8 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::operation::{
-    Act, DispositionKind, Draft, DraftSettlement, How, InjectedFault, Operation, Who,
+    Act, DispositionKind, Draft, DraftSettlement, How, InjectedFault, Operation,
+    STATES, Who,
 };
 
 /// The length of the longest sequence. Short sequences find fewer bugs.
@@ -127,6 +128,7 @@ fn by_operator() -> impl Strategy<Value = (Who, Act)> {
         2 => (0..=8u8).prop_map(|job| Act::RedriveOne { job }),
         2 => Just(Act::PurgeDead),
         1 => Just(Act::Purge),
+        2 => select(STATES.to_vec()).prop_map(Act::Peek),
     ];
     act.prop_map(|act| (Who::Operator, act))
 }

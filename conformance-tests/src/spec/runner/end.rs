@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{Error, JobState, PeekRequest};
+use relq_core::Error;
 
 use super::super::{
     draft,
-    operation::{DispositionKind, DraftSettlement, Who},
+    operation::{DispositionKind, DraftSettlement, STATES, Who},
     reference::CheckResult,
     runner::{Runner, Verbosity},
 };
@@ -45,7 +45,9 @@ impl Runner {
             self.recover_all().await?;
             self.drain().await?;
         }
-        self.dead_are_kept().await?;
+        for state in STATES {
+            self.peek(Who::Nobody, None, state).await?;
+        }
         self.reference.duplicates_are_bounded()?;
         let troubles = self.actors.troubles();
         if troubles.is_empty() {
@@ -94,14 +96,5 @@ impl Runner {
             self.settle(Who::Nobody, None, &words).await?;
             self.look().await?;
         }
-    }
-
-    async fn dead_are_kept(&mut self) -> CheckResult {
-        let limit = NonZeroU32::new(1000).expect("not zero");
-        let ask = PeekRequest::new(JobState::Dead, limit);
-        let page = self.actors.witness().peek(&ask).await;
-        let page = page.map_err(|error| error.full_message())?;
-        let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
-        self.reference.dead_are(&ids)
     }
 }

@@ -203,6 +203,28 @@ fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
     }
 }
 
+/// R8: a lost call settled all of its jobs or none. A part of it shows which.
+#[test]
+fn a_lost_settlement_is_whole() {
+    let after_losing = |jobs: &[&'static str]| {
+        let mut runner = Runner::of(|_| {});
+        runner.claim(3, &["a", "b", "c"], 1).unwrap();
+        let done = |observed| SentSettlement {
+            observed,
+            disposition: DispositionKind::Done,
+            after: 0,
+        };
+        runner.reference.maybe_settled(&[done(0), done(1)]);
+        runner.outlast_leases();
+        runner.recover(u32::try_from(jobs.len()).unwrap()).unwrap();
+        runner.claim(3, jobs, 2)
+    };
+
+    assert!(after_losing(&["a", "b", "c"]).is_ok());
+    assert!(after_losing(&["c"]).is_ok());
+    assert!(after_losing(&["a", "c"]).unwrap_err().contains("settled in part"));
+}
+
 /// R10: a claim does not extend the other leases of its worker.
 #[test]
 fn a_claim_prolongs_nothing() {
