@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use relq_core::{JobId, NewJob, Receipt, UniqueKey};
 
-use super::possible_state::{End, JobLocation, Lease, Ms, PossibleState};
+use super::{
+    batching::Batch,
+    possible_state::{End, JobLocation, Lease, Ms, PossibleState},
+    pushing::PushCall,
+};
 use crate::spec::{
     class::Class,
     ready_order::{LAST, Moment, ReadyPosition},
@@ -29,6 +33,10 @@ pub(crate) struct Job {
     pub(crate) spec: NewJob,
     /// `None` until an answer names the id.
     pub(crate) id: Option<JobId>,
+    /// The batch whose piece the job is.
+    pub(crate) batch: Option<u8>,
+    /// Whether that batch was cancelled.
+    pub(crate) cancelled: Option<Knowledge>,
     /// The jobs of one call are stored together or not at all (R5).
     pub(crate) call: u32,
     pub(crate) possible_states: Vec<PossibleState>,
@@ -48,9 +56,9 @@ pub(crate) struct ObservedLease {
     pub(crate) lease: Lease,
 }
 
-/// A push that carried a token.
+/// A push that carried a token, of plain jobs or of pieces.
 pub(crate) struct Call {
-    pub(crate) jobs: Vec<NewJob>,
+    pub(crate) push: PushCall,
     pub(crate) first_at: Ms,
     pub(crate) call: u32,
     /// The first answer that arrived.
@@ -65,6 +73,7 @@ pub(crate) struct Reference {
     pub(crate) jobs: Vec<Job>,
     pub(crate) observed: Vec<ObservedLease>,
     pub(crate) calls: BTreeMap<u8, Call>,
+    pub(crate) batches: BTreeMap<u8, Batch>,
     /// The possible answers to whether claims are paused.
     pub(crate) paused: Vec<bool>,
     pub(crate) class: Class,
@@ -80,6 +89,7 @@ impl Reference {
             jobs: Vec::new(),
             observed: Vec::new(),
             calls: BTreeMap::new(),
+            batches: BTreeMap::new(),
             paused: vec![false],
             class,
             links: 0,
@@ -171,6 +181,7 @@ impl Reference {
     /// jobs.
     pub(crate) fn conclude(&mut self) -> CheckResult {
         self.ripen();
+        self.tend_batches();
         self.all_or_none()?;
         self.settled_together()?;
         self.one_holder()?;
@@ -208,8 +219,7 @@ impl Reference {
 
     /// R5: if one job of a call is stored, all are. If one is not, none is.
     fn all_or_none(&mut self) -> CheckResult {
-        let is_absent =
-            |possible: &PossibleState| possible.location == JobLocation::Absent;
+        let is_absent = PossibleState::is_absent;
         for at in 0..self.jobs.len() {
             let call = self.jobs[at].call;
             let possible_states = &self.jobs[at].possible_states;
@@ -315,7 +325,8 @@ impl Job {
     /// Whether the end of the job changes more than the job itself.
     pub(crate) fn has_side_records(&self, possible: &PossibleState) -> bool {
         let NewJob { id, unique, .. } = &self.spec;
-        id.is_some() || unique.is_some() || possible.attempt > 1
+        let is_piece = self.batch.is_some() && !possible.is_detached;
+        id.is_some() || unique.is_some() || possible.attempt > 1 || is_piece
     }
 
     /// Whether a `Retry` or an expired lease buries the job (R11).

@@ -154,11 +154,19 @@ impl Reference {
 
     /// A heartbeat whose answer was lost.
     pub(crate) fn maybe_extended(&mut self, run: usize, named: &[usize], until: Ms) {
+        let now = self.now;
         self.maybe_unnamed(run, named);
         for observed in named {
-            self.maybe(|_, possible| match possible.lease() {
+            self.maybe(|job, possible| match possible.lease() {
                 Some(lease) if lease.receipt == Some(*observed) => {
-                    vec![possible.at(JobLocation::Leased(Lease { until, ..*lease }))]
+                    let extended =
+                        possible.at(JobLocation::Leased(Lease { until, ..*lease }));
+                    let stopped = stopped(possible, (*observed, *lease), now);
+                    match job.is_cancelled(possible) {
+                        None => vec![extended],
+                        Some(Knowledge::Done) => vec![stopped],
+                        Some(Knowledge::Maybe) => vec![extended, stopped],
+                    }
                 }
                 _ => Vec::new(),
             });
@@ -171,14 +179,16 @@ impl Reference {
         until: Ms,
         answer: Extended,
     ) -> CheckResult {
-        let (now, job) = (self.now, self.observed[observed].job);
-        self.keep(job, &format!("FENCE-EXTEND, R7: {answer:?}"), |possible| {
+        let (now, at) = (self.now, self.observed[observed].job);
+        let cancelled = self.jobs[at].cancelled;
+        self.keep(at, &format!("FENCE-EXTEND, R7, B7: {answer:?}"), |possible| {
+            let cancelled = cancelled.filter(|_| !possible.is_detached);
             match (possible.location, answer) {
                 (JobLocation::Leased(lease), _) if lease.receipt == Some(observed) => {
                     match answer {
-                        Extended::Until(_) => true,
+                        Extended::Until(_) => cancelled != Some(Knowledge::Done),
                         Extended::LeaseLost => lease.until <= now,
-                        Extended::Cancelled => false,
+                        Extended::Cancelled => cancelled.is_some(),
                     }
                 }
                 (
@@ -195,15 +205,30 @@ impl Reference {
                 (_, answer) => answer == Extended::LeaseLost,
             }
         })?;
-        if let Extended::Until(_) = answer {
-            for possible in &mut self.jobs[job].possible_states {
-                if let JobLocation::Leased(lease) = &mut possible.location {
-                    lease.until = until;
+        for possible in &mut self.jobs[at].possible_states {
+            let Some(lease) = possible.lease().copied() else { continue };
+            match answer {
+                Extended::Until(_) => {
+                    *possible =
+                        possible.at(JobLocation::Leased(Lease { until, ..lease }));
                 }
+                Extended::Cancelled => {
+                    *possible = stopped(possible, (observed, lease), now);
+                }
+                Extended::LeaseLost => {}
             }
         }
         Ok(())
     }
+}
+
+/// A piece of a cancelled batch that a heartbeat ended (B7).
+fn stopped(
+    possible: &PossibleState,
+    (observed, lease): (usize, Lease),
+    now: Ms,
+) -> PossibleState {
+    possible.ended(End::Cancelled(Some((observed, lease.until))), now)
 }
 
 /// The state of a leased job after a disposition. `back` is its position if it returns.

@@ -4,7 +4,7 @@ use relq_core::{Audit, JobState, JobView, StateDetail, Stats};
 
 use super::{
     possible_state::{Counted, PossibleState},
-    reference::{CheckResult, Reference},
+    reference::{CheckResult, Job, Reference},
     returning::in_range,
 };
 
@@ -29,7 +29,7 @@ impl Reference {
                 .map_err(|wrong| format!("{}{wrong}", observed()))?;
         }
         for (location, figure) in counts {
-            self.sharpen(location, figure)?;
+            self.sharpen(figure, |_, possible| possible.counted() == location);
         }
         let now = self.now;
         let overdue = self.count(|_, possible| possible.overdue(now).is_some());
@@ -110,24 +110,32 @@ impl Reference {
         jobs.map(|job| format!("; {}", job.tell())).collect()
     }
 
+    /// Checks a figure, and rules out the states that contradict it.
+    pub(crate) fn figure_is(
+        &mut self,
+        rule: &str,
+        figure: u64,
+        is_it: impl Fn(&Job, &PossibleState) -> bool,
+    ) -> CheckResult {
+        in_range(rule, figure, self.count(&is_it))?;
+        self.sharpen(figure, is_it);
+        Ok(())
+    }
+
     /// If the figure equals the minimum or the maximum, rules out the states that
     /// contradict it.
-    fn sharpen(&mut self, location: Counted, figure: u64) -> CheckResult {
-        let is_it = |possible: &PossibleState| possible.counted() == location;
-        let (surely, maybe) = self.count(|_, possible| is_it(possible));
+    fn sharpen(&mut self, figure: u64, is_it: impl Fn(&Job, &PossibleState) -> bool) {
+        let (surely, maybe) = self.count(&is_it);
         if surely == maybe || (figure != surely && figure != maybe) {
-            return Ok(());
+            return;
         }
-        for at in 0..self.jobs.len() {
-            let possible_states = &self.jobs[at].possible_states;
-            let is_open =
-                possible_states.iter().any(is_it) && !possible_states.iter().all(is_it);
-            if is_open {
-                self.keep(at, "CONSERVE, R23", |possible| {
-                    is_it(possible) == (figure == maybe)
-                })?;
+        for job in &mut self.jobs {
+            let is_it = |possible: &PossibleState| is_it(job, possible);
+            let (counted, others): (Vec<_>, Vec<_>) =
+                job.possible_states.iter().copied().partition(is_it);
+            if !counted.is_empty() && !others.is_empty() {
+                job.possible_states = if figure == maybe { counted } else { others };
             }
         }
-        Ok(())
     }
 }

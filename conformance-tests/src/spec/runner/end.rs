@@ -19,10 +19,11 @@ const ROUNDS: usize = 3;
 const MOST_PAGES: usize = 100;
 
 impl Runner {
-    /// Checks the stats and the audit after every operation, while no call is running.
+    /// Checks the batches, the stats and the audit after every operation, while no call is running.
     pub(in crate::spec) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let sent = |error: Error| error.full_message();
+        self.look_at_batches().await?;
         let stats = self.actors.witness().stats().await.map_err(sent)?;
         if self.verbosity == Verbosity::All {
             self.reference.tell(&stats);
@@ -39,6 +40,7 @@ impl Runner {
         self.release().await?;
         self.look().await?;
         self.steer(Who::Nobody, None, false).await?;
+        self.seal_all().await?;
         for _ in 0..ROUNDS {
             self.pass(draft::step(4));
             self.look().await?;
@@ -48,6 +50,7 @@ impl Runner {
         for state in STATES {
             self.peek(Who::Nobody, None, state).await?;
         }
+        self.reference.batches_have_ended()?;
         self.reference.duplicates_are_bounded()?;
         let troubles = self.actors.troubles();
         if troubles.is_empty() {
