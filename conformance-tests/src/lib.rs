@@ -60,7 +60,7 @@
 //!   outages, killed connections, forgotten scripts, full memory, and keys of another
 //!   type in the way.
 //! - **Batches**, for a backend that supports them: the cases of the topic `batches`,
-//!   separate random sequences, and every step of the calls for batches. The job that a
+//!   their calls in the random sequences, and every step of these calls. The job that a
 //!   completion pushes shows that each batch completed once. `conformance soak-batches`
 //!   kills workers and the server while two batches of unequal size and priority run.
 //! - **Real time** (the module `bare` of a backend's tests): some cases run again on a

@@ -5,7 +5,7 @@ use relq_core::Delivery;
 use super::{
     possible_state::{JobLocation, Lease, Ms, PossibleState},
     pushing::ms,
-    reference::{CheckResult, ObservedLease, Reference},
+    reference::{CheckResult, Job, Knowledge, ObservedLease, Reference},
 };
 use crate::spec::{
     class::Class,
@@ -83,6 +83,11 @@ impl Reference {
         }
         self.answer_is_in_order(&taken)?;
         self.nobody_was_passed(&taken)?;
+        for one in &taken {
+            if let Some(number) = self.jobs[one.job].batch {
+                self.limit_holds(number)?;
+            }
+        }
         self.may_bury_overdue();
         Ok(taken)
     }
@@ -123,7 +128,8 @@ impl Reference {
         let (now, step) = (self.now, self.step);
         let takes_over = self.class.claims_take_over();
         self.maybe(|job, possible| {
-            if !is_meant(possible) {
+            let is_dropped = job.is_cancelled(possible) == Some(Knowledge::Done);
+            if is_dropped || !is_meant(possible) {
                 return Vec::new();
             }
             let is_taken_over = takes_over && possible.overdue(now).is_some();
@@ -169,7 +175,7 @@ impl Reference {
             return Err(format!("UNEXPECTED, R3: {payload} was never pushed"));
         };
         self.check_delivery(at, asked, delivery)?;
-        self.may_be_delivered(at)?;
+        self.may_be_delivered(at, delivery)?;
         let (now, attempt) = (self.now, delivery.attempt());
         self.keep(at, "R11: not this attempt", |possible| {
             possible.attempt + 1 == attempt
@@ -203,8 +209,9 @@ impl Reference {
     }
 
     /// Rules out the possible states in which the job must not be delivered.
-    fn may_be_delivered(&mut self, job: usize) -> CheckResult {
+    fn may_be_delivered(&mut self, job: usize, delivery: &Delivery) -> CheckResult {
         let now = self.now;
+        self.may_be_of(job, delivery)?;
         let most = u32::from(self.jobs[job].spec.max_attempts.get());
         let takes_over = self.class.claims_take_over();
         self.keep(job, "R6, R11, R14, R17: must not be delivered now", |possible| {
@@ -215,22 +222,49 @@ impl Reference {
         })
     }
 
+    /// A live piece is delivered with its batch, unless that was cancelled (B7). Any
+    /// other job is delivered without one (B8).
+    fn may_be_of(&mut self, job: usize, delivery: &Delivery) -> CheckResult {
+        let Job { batch, cancelled, .. } = self.jobs[job];
+        let own = batch.map(Self::batch_id);
+        let rule = format!("B7, B8: delivered of batch {:?}", delivery.batch);
+        self.keep(job, &rule, |possible| {
+            let expected = own.as_ref().filter(|_| !possible.is_detached);
+            let is_dropped = cancelled == Some(Knowledge::Done);
+            delivery.batch.as_ref() == expected && !(expected.is_some() && is_dropped)
+        })
+    }
+
     /// The positions from which a claimable job may be taken. A due job has both
     /// possible states, so it has a ready position too.
     fn places_of(&self, job: usize) -> Vec<Ready> {
         let job = &self.jobs[job];
-        let positions =
-            job.possible_states.iter().filter_map(|possible| match possible.location {
-                JobLocation::Ready(position) => Some(position),
-                JobLocation::Leased(lease) => match lease.back(&self.class, LAST) {
-                    JobLocation::Ready(position) => Some(position),
-                    _ => None,
-                },
-                _ => None,
-            });
-        positions
-            .map(|position| Ready { priority: job.spec.priority, position })
-            .collect()
+        let location = |possible: &PossibleState| match possible.location {
+            JobLocation::Leased(lease) => lease.back(&self.class, LAST),
+            other => other,
+        };
+        let ready = |possible| self.ready(job, possible, location(possible));
+        job.possible_states.iter().flat_map(ready).collect()
+    }
+
+    /// The possible places among the ready jobs, if the job is at a ready location: one
+    /// for each possible rank of its batch.
+    fn ready(
+        &self,
+        job: &Job,
+        possible: &PossibleState,
+        location: JobLocation,
+    ) -> Vec<Ready> {
+        let JobLocation::Ready(position) = location else { return Vec::new() };
+        let priority = job.spec.priority;
+        match job.batch.filter(|_| !possible.is_detached) {
+            None => vec![Ready { priority, position, batch: None }],
+            Some(number) => self
+                .ranks(number)
+                .into_iter()
+                .map(|rank| Ready { priority, position, batch: Some(rank) })
+                .collect(),
+        }
     }
 
     /// R2: the job is as it was pushed. R7: its receipt differs from all others.
@@ -277,21 +311,34 @@ impl Reference {
         Ok(())
     }
 
-    /// R13, R15: no job that was ready and came earlier in the order was left behind.
+    /// R13, R15, B4: no job that was ready and came earlier in the order was left
+    /// behind.
     fn nobody_was_passed(&mut self, taken: &[Taken]) -> CheckResult {
-        let (now, class) = (self.now, self.class.clone());
+        let (now, withheld) = (self.now, self.withheld());
+        let batch_of = |one: &Taken| self.jobs[one.job].batch;
+        let batches: Vec<_> = taken.iter().map(batch_of).collect();
         for at in self.not_in(taken) {
-            let priority = self.jobs[at].spec.priority;
-            self.keep(at, "FIFO, R13, R15: passed by another", |possible| {
-                let JobLocation::Ready(position) = possible.location else {
-                    return true;
-                };
-                let is_ahead = |one: &Taken| {
-                    let location =
-                        Taken { job: at, places: vec![Ready { priority, position }] };
-                    location.is_surely_before(one, &class)
-                };
-                possible.may_be_expired(now) || !taken.iter().any(is_ahead)
+            let job = &self.jobs[at];
+            let is_passed = |possible: &PossibleState| {
+                let places = self.ready(job, possible, possible.location);
+                let may_wait = self.may_wait(at, &withheld)(possible);
+                let left = Taken { job: at, places };
+                let mut passing = taken.iter().zip(&batches).filter(|(_, batch)| {
+                    // Within one batch no slot is missing.
+                    !may_wait || **batch == job.batch
+                });
+                !possible.may_be_expired(now)
+                    && passing.any(|(one, _)| left.is_surely_before(one, &self.class))
+            };
+            let passed: Vec<_> = job.possible_states.iter().map(is_passed).collect();
+            let passed: Vec<_> = job
+                .possible_states
+                .iter()
+                .zip(passed)
+                .filter_map(|(possible, is_passed)| is_passed.then_some(*possible))
+                .collect();
+            self.keep(at, "FIFO, R13, R15, B4: passed by another", |possible| {
+                !passed.contains(possible)
             })?;
         }
         Ok(())
@@ -322,11 +369,16 @@ impl Reference {
     }
 
     fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> CheckResult {
+        let withheld = self.withheld();
         for at in self.not_in(taken) {
+            let may_wait = self.may_wait(at, &withheld);
             self.keep(
                 at,
                 "DRAIN, R1: ready, and left by a claim with room",
-                |possible| !matches!(possible.location, JobLocation::Ready(_)),
+                |possible| {
+                    may_wait(possible)
+                        || !matches!(possible.location, JobLocation::Ready(_))
+                },
             )?;
         }
         Ok(())
@@ -337,10 +389,12 @@ impl Reference {
         if self.paused.contains(&true) {
             return Ok(());
         }
-        let now = self.now;
+        let (now, withheld) = (self.now, self.withheld());
         for at in 0..self.jobs.len() {
+            let may_wait = self.may_wait(at, &withheld);
             self.keep(at, "LOST, R1: ready, and a claim finds nothing", |possible| {
                 match possible.location {
+                    _ if may_wait(possible) => true,
                     JobLocation::Ready(_) => false,
                     JobLocation::Scheduled { due } => due > now,
                     _ => true,
@@ -348,6 +402,16 @@ impl Reference {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether the batch of the job may withhold it from a claim.
+    fn may_wait(
+        &self,
+        at: usize,
+        withheld: &[u8],
+    ) -> impl Fn(&PossibleState) -> bool + use<> {
+        let may_be = self.jobs[at].batch.is_some_and(|it| withheld.contains(&it));
+        move |possible| may_be && !possible.is_detached
     }
 
     fn not_in(&self, taken: &[Taken]) -> Vec<usize> {

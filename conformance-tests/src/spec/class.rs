@@ -21,8 +21,11 @@ impl Class {
         Self { can: can.clone() }
     }
 
-    /// Whether `one` is certainly delivered before `other` (R13, R15).
+    /// Whether `one` is certainly delivered before `other` (R13, R15, B4).
     pub(crate) fn is_first(&self, one: &Ready, other: &Ready) -> bool {
+        if let Some(is_first) = one.is_first_by_batch(other) {
+            return is_first;
+        }
         match self.can.order {
             Order::Fifo if one.priority == other.priority => {
                 one.position.is_before(&other.position)
@@ -95,6 +98,11 @@ impl Class {
     pub(crate) fn levels(&self) -> impl Iterator<Item = Priority> {
         let all = (0..=Priority::HIGHEST.level()).filter_map(Priority::new);
         all.filter(|level| self.can.priorities.contains(level))
+    }
+
+    /// Whether the backend has batches.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.can.supports(Capability::Batches)
     }
 
     pub(crate) fn most_urgent(&self) -> Priority {

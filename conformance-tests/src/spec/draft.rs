@@ -1,13 +1,17 @@
 //! The meaning of the numbers in an operation.
 
-use std::{num::NonZeroU16, time::Duration};
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    time::Duration,
+};
 
 use relq_core::{
     JobId, NewJob,
+    batch::BatchPriority,
     unique::{OnDuplicate, UniqueKey},
 };
 
-use super::operation::Draft;
+use super::operation::{BatchDraft, Draft};
 use crate::spec::class::Class;
 
 const fn ms(ms: u64) -> Duration {
@@ -22,6 +26,10 @@ const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
 
 /// The expiries of pushes.
 const EXPIRIES: [Duration; 2] = [ms(4_000), ms(20_000)];
+
+/// The priorities of batches.
+const BATCH_PRIORITIES: [BatchPriority; 3] =
+    [BatchPriority::NORMAL, BatchPriority::HIGHEST, BatchPriority::LOWEST];
 
 /// A job's own lease.
 const OWN_LEASE: Duration = ms(7_000);
@@ -90,6 +98,22 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
         job = job.header("name", "value");
     }
     class.fit(job)
+}
+
+/// The piece that a draft describes. Other options are those of its batch.
+pub(crate) fn piece(draft: &Draft, payload: String, class: &Class) -> NewJob {
+    let own = ['m', 'o', 'h'];
+    let letters = Draft::LETTERS.iter().zip(draft.0);
+    let kept = letters.map(|(letter, it)| if own.contains(letter) { it } else { 0 });
+    let mut piece = Draft::default();
+    piece.0.iter_mut().zip(kept).for_each(|(to, it)| *to = it);
+    job(&piece, payload, class)
+}
+
+/// The priority and the limit of a batch.
+pub(crate) fn batch(draft: BatchDraft) -> (BatchPriority, Option<NonZeroU32>) {
+    let priority = chosen(&BATCH_PRIORITIES, draft.priority);
+    (priority, NonZeroU32::new(u32::from(draft.slots)))
 }
 
 fn key(number: u8) -> UniqueKey {

@@ -49,7 +49,8 @@ impl Line {
     ) -> Self {
         let jobs = jobs.into_iter().map(Into::into).enumerate();
         self.0.extend(jobs.map(|(index, job)| {
-            (job.payload, Ready { priority: job.priority, position: position(index) })
+            let (priority, position) = (job.priority, position(index));
+            (job.payload, Ready { priority, position, batch: None })
         }));
         self
     }

@@ -13,11 +13,18 @@
 //! **The reference** keeps the set of possible states of each job
 //! (`possible_state.rs`). An answer that arrived rules out states. A call whose answer
 //! was lost adds the states that it may have caused. If no possible state of a job is
-//! left, the backend has broken a rule. Without a fault a job has one possible state,
+//! left, the backend has broken a rule. The effects of one such call on several jobs are
+//! linked: its jobs were stored together (R5), and settlements of one kind were applied
+//! together (R8). Without a fault a job has one possible state,
 //! and the reference predicts every answer exactly. The only exceptions are those that
 //! the contract leaves open: whether a due job is already ready, whether a settlement
 //! after the end of its lease counts, when an expired job is buried, and the order of
 //! jobs that returned in two calls.
+//!
+//! **Batches.** Where a backend has batches, sequences also create, fill, change, seal
+//! and cancel them. The reference keeps the possible states of each batch, derives from
+//! the states of its pieces when it completes, and reads every status after each
+//! operation (`batching.rs`).
 //!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
@@ -39,6 +46,7 @@
 //! Each run begins with the sequences that once found a bug (`pinned.rs`).
 
 mod actors;
+mod batching;
 mod claiming;
 pub(crate) mod class;
 #[cfg(test)]
@@ -68,5 +76,6 @@ pub(crate) const NAME: &str = "every_sequence_goes_by_the_rules";
 /// The rules that the model checks: all except those whose operations it does not draw.
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
-    "R15", "R16", "R17", "R21", "R22", "R23", "R24",
+    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "B1", "B2", "B3", "B4", "B5",
+    "B6", "B7", "B8", "B9", "B10",
 ];

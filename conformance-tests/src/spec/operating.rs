@@ -144,6 +144,7 @@ impl Reference {
         };
         in_range("R23: jobs purged", removed, self.count(is_in))?;
         self.calls.clear();
+        self.batches_purged(Knowledge::Done);
         let now = self.now;
         self.each(Knowledge::Done, "", |_, possible| vec![purge(possible, now)])
     }
@@ -151,6 +152,7 @@ impl Reference {
     /// A purge whose answer was lost.
     pub(crate) fn maybe_purged(&mut self) {
         self.calls.clear();
+        self.batches_purged(Knowledge::Maybe);
         let now = self.now;
         self.maybe(|_, possible| vec![purge(possible, now)]);
     }
@@ -256,6 +258,7 @@ fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
     let fresh = PossibleState {
         attempt: 0,
         expires: None,
+        is_detached: true,
         ..possible.at(JobLocation::Ready(position))
     };
     let mut becomes = vec![fresh];

@@ -6,9 +6,14 @@
 //!  a settle 0D,1R2      newest receipt: done; the one before: retry, delay 2
 //!  r recover 2 !after1  the reaper recovers a page of 2, and dies after its 1st step
 //!  - advance 3          time passes
+//!  p create 1 p1s2      batch 1 of priority 1, with 2 slots
+//!  p add 1 j,j t1       two pieces of batch 1; token 1
+//!  p seal 1             so do cancel-batch 1, alter 1 p0s1 and batch 1, which reads it
 //! ```
 
 use std::{fmt, str::FromStr};
+
+use relq_core::operator::JobState;
 
 /// One operation, by one actor, with at most one fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,29 +39,81 @@ pub(crate) enum Who {
 /// from the newest receipt or job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    Push { jobs: Vec<Draft>, token: u8 },
-    Repeat { token: u8 },
-    Claim { max: u8, lease: u8 },
+    Push {
+        jobs: Vec<Draft>,
+        token: u8,
+    },
+    Repeat {
+        token: u8,
+    },
+    Claim {
+        max: u8,
+        lease: u8,
+    },
     Settle(Vec<DraftSettlement>),
-    SettleAndClaim { words: Vec<DraftSettlement>, max: u8, lease: u8 },
-    Extend { receipts: Vec<u8>, lease: u8 },
+    SettleAndClaim {
+        words: Vec<DraftSettlement>,
+        max: u8,
+        lease: u8,
+    },
+    Extend {
+        receipts: Vec<u8>,
+        lease: u8,
+    },
     ReleaseWorker,
-    Recover { page: u8 },
+    Recover {
+        page: u8,
+    },
     Advance(u8),
-    Cancel { job: u8 },
+    Cancel {
+        job: u8,
+    },
     CancelUnknown,
     Pause,
     Resume,
     Redrive,
-    RedriveOne { job: u8 },
+    RedriveOne {
+        job: u8,
+    },
     PurgeDead,
     Purge,
+    CreateBatch {
+        batch: u8,
+        options: BatchDraft,
+    },
+    Add {
+        batch: u8,
+        jobs: Vec<Draft>,
+        token: u8,
+    },
+    Batch {
+        batch: u8,
+        word: BatchWord,
+    },
+    /// Lists the jobs of a state.
+    Peek(JobState),
     Release,
 }
 
 /// A job's options. Zero is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
+
+/// A batch's options. Without slots it has no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BatchDraft {
+    pub(crate) priority: u8,
+    pub(crate) slots: u8,
+}
+
+/// A call that changes or reads a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchWord {
+    Read,
+    Seal,
+    Cancel,
+    Alter(BatchDraft),
+}
 
 /// A disposition on one of the actor's receipts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +151,17 @@ pub(crate) enum How {
     OutOfMemory,
 }
 
+impl DispositionKind {
+    /// The dispositions that a call carries out together (R8): backends end, fail and
+    /// give back jobs by a command for each.
+    pub(crate) fn part(self) -> Self {
+        match self {
+            Self::Bury | Self::Retry(_) => Self::Bury,
+            other => other,
+        }
+    }
+}
+
 impl Draft {
     /// Delay, expiry, priority, client's id, unique key, unique key that reschedules,
     /// attempts, lease of its own, header.
@@ -105,6 +173,10 @@ impl Draft {
         at.map_or(0, |at| self.0[at])
     }
 }
+
+/// The states that `peek` lists.
+pub(crate) const STATES: [JobState; 4] =
+    [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead];
 
 const ACTORS: [(Who, &str); 6] = [
     (Who::Producer, "p"),
@@ -166,6 +238,22 @@ impl fmt::Display for Act {
             Self::RedriveOne { job } => write!(f, "redrive-one {job}"),
             Self::PurgeDead => f.write_str("purge-dead"),
             Self::Purge => f.write_str("purge"),
+            Self::CreateBatch { batch, options } => {
+                write!(f, "create {batch} {options}")
+            }
+            Self::Add { batch, jobs, token: 0 } => {
+                write!(f, "add {batch} {}", list(jobs))
+            }
+            Self::Add { batch, jobs, token } => {
+                write!(f, "add {batch} {} t{token}", list(jobs))
+            }
+            Self::Batch { batch, word } => match word {
+                BatchWord::Read => write!(f, "batch {batch}"),
+                BatchWord::Seal => write!(f, "seal {batch}"),
+                BatchWord::Cancel => write!(f, "cancel-batch {batch}"),
+                BatchWord::Alter(options) => write!(f, "alter {batch} {options}"),
+            },
+            Self::Peek(state) => write!(f, "peek {}", state.as_str()),
             Self::Release => f.write_str("release"),
         }
     }
@@ -182,6 +270,12 @@ impl fmt::Display for Draft {
         options
             .filter(|(_, number)| *number > 0)
             .try_for_each(|(letter, number)| write!(f, "{letter}{number}"))
+    }
+}
+
+impl fmt::Display for BatchDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{}s{}", self.priority, self.slots)
     }
 }
 
@@ -259,9 +353,30 @@ fn act(words: &[&str]) -> Option<Act> {
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
         ["purge-dead"] => Act::PurgeDead,
         ["purge"] => Act::Purge,
+        ["create", batch, options] => Act::CreateBatch {
+            batch: batch.parse().ok()?,
+            options: batch_draft(options)?,
+        },
+        ["add", batch, jobs, token @ ..] => Act::Add {
+            batch: batch.parse().ok()?,
+            jobs: items(jobs, draft)?,
+            token: match token {
+                [] => 0,
+                [token] => marked(token, "t")?,
+                _ => return None,
+            },
+        },
+        [word, batch, options @ ..] if batch_word(word, options).is_some() => {
+            Act::Batch { batch: batch.parse().ok()?, word: batch_word(word, options)? }
+        }
+        ["peek", state] => Act::Peek(peeked_state(state)?),
         ["release"] => Act::Release,
         _ => return None,
     })
+}
+
+fn peeked_state(word: &str) -> Option<JobState> {
+    STATES.into_iter().find(|state| state.as_str() == word)
 }
 
 fn items<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
@@ -280,6 +395,21 @@ fn draft(text: &str) -> Option<Draft> {
         draft.0[at] = u8::try_from(symbols.next()?.to_digit(10)?).ok()?;
     }
     Some(draft)
+}
+
+fn batch_draft(text: &str) -> Option<BatchDraft> {
+    let (priority, slots) = text.strip_prefix('p')?.split_once('s')?;
+    Some(BatchDraft { priority: priority.parse().ok()?, slots: slots.parse().ok()? })
+}
+
+fn batch_word(word: &str, options: &[&str]) -> Option<BatchWord> {
+    Some(match (word, options) {
+        ("batch", []) => BatchWord::Read,
+        ("seal", []) => BatchWord::Seal,
+        ("cancel-batch", []) => BatchWord::Cancel,
+        ("alter", [options]) => BatchWord::Alter(batch_draft(options)?),
+        _ => return None,
+    })
 }
 
 fn word(text: &str) -> Option<DraftSettlement> {

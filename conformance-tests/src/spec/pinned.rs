@@ -35,4 +35,24 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "the model took a cancellation for wrong, because a push of the same id \
                 whose answer was lost might have been meant",
     },
+    Pinned {
+        line: "p push j,j,j; a claim 3 l1; a settle 0D,1D !after1",
+        found: "many jobs were settled one by one (a mutant)",
+    },
+    Pinned {
+        line: "p create 1 p0s0; p add 1 j,j; a claim 2 l1; a settle 1D; a settle 1D; \
+               p seal 1; a settle 0R0",
+        found: "an acknowledgement of a piece was counted although it was refused (a \
+                mutant)",
+    },
+    Pinned {
+        line: "p create 1 p1s1; p add 1 j,j; a claim 2 l1; - advance 4; \
+               r recover 100; b claim 2 l1; b settle 0G; b claim 2 l1",
+        found: "a lease that ended did not free its slot (a mutant)",
+    },
+    Pinned {
+        line: "p create 1 p0s2; p add 1 j,j,j; p create 2 p1s0; p add 2 j; p seal 1; \
+               a claim 3 l1; o cancel-batch 1; a settle 1G; a extend 0 l1",
+        found: "a cancelled batch was still worked on (a mutant)",
+    },
 ];

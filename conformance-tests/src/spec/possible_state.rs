@@ -16,6 +16,17 @@ pub(crate) struct PossibleState {
     pub(crate) attempt: u32,
     /// The job is not delivered from this time on.
     pub(crate) expires: Option<Ms>,
+    /// Whether a piece died and was redriven: it is a plain job now (B8).
+    pub(crate) is_detached: bool,
+    /// The last call whose answer was lost and that would have settled the job.
+    pub(crate) linked: Option<Link>,
+}
+
+/// Whether a call happened whose answer was lost. It is the same for all of its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) call: u32,
+    pub(crate) happened: bool,
 }
 
 /// The location of a job.
@@ -72,9 +83,28 @@ pub(crate) enum Counted {
     Nowhere,
 }
 
+/// The counts of a batch's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InBatch {
+    Waiting,
+    Leased,
+    Done,
+    Failed,
+    Dropped,
+}
+
+impl InBatch {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Waiting, Self::Leased, Self::Done, Self::Failed, Self::Dropped];
+}
+
 impl PossibleState {
     pub(crate) fn at(self, location: JobLocation) -> Self {
         Self { location, ..self }
+    }
+
+    pub(crate) fn linked(self, link: Link) -> Self {
+        Self { linked: Some(link), ..self }
     }
 
     pub(crate) fn ended(self, end: End, at: Ms) -> Self {
@@ -138,6 +168,29 @@ impl PossibleState {
     /// Whether the job has been ready since that time.
     pub(crate) fn fell_due_at(&self, at: Ms) -> bool {
         matches!(self.location, JobLocation::Ready(ReadyPosition::Back { due: Some(due), .. }) if due == at)
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        self.location == JobLocation::Absent
+    }
+
+    /// Where a batch counts the job, if it is a piece of one (B2).
+    pub(crate) fn in_batch(&self) -> Option<InBatch> {
+        match self.location {
+            JobLocation::Absent
+            | JobLocation::Refused
+            | JobLocation::Gone { end: End::Purged, .. } => None,
+            _ if self.is_detached => Some(InBatch::Failed),
+            JobLocation::Scheduled { .. } | JobLocation::Ready(_) => {
+                Some(InBatch::Waiting)
+            }
+            JobLocation::Leased(_) => Some(InBatch::Leased),
+            JobLocation::Dead | JobLocation::Gone { end: End::PurgedDead, .. } => {
+                Some(InBatch::Failed)
+            }
+            JobLocation::Gone { end: End::Finished, .. } => Some(InBatch::Done),
+            JobLocation::Gone { .. } => Some(InBatch::Dropped),
+        }
     }
 
     pub(crate) fn counted(&self) -> Counted {

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use relq_core::{
     JobId, NewJob, PushToken,
+    batch::Added,
     outcome::{DuplicateOf, Pushed},
     unique::OnDuplicate,
 };
 
 use super::{
+    batching::Phase,
     possible_state::{JobLocation, Ms, PossibleState},
     reference::{Call, CheckResult, Job, Knowledge, Reference, add, is_remembered},
 };
@@ -19,14 +21,51 @@ pub(crate) fn ms(duration: Duration) -> Ms {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A push of plain jobs, or of pieces of a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct PushCall {
+    pub(crate) jobs: Vec<NewJob>,
+    /// The number of its token.
+    pub(crate) token: Option<u8>,
+    pub(crate) batch: Option<u8>,
+}
+
 impl Reference {
     /// A push whose answer arrived.
+    pub(crate) fn added(
+        &mut self,
+        call: &PushCall,
+        token: Option<&PushToken>,
+        answer: &Added,
+    ) -> CheckResult {
+        let state = match answer {
+            Added::Stored(answers) => return self.pushed(call, token, answers),
+            Added::Closed(state) => Some(*state),
+            Added::Unknown => None,
+        };
+        if let Some(number) = call.batch {
+            self.is_closed(number, state)?;
+        }
+        let known = call.token.and_then(|number| self.calls.get(&number));
+        let Some(Call { call, answers, .. }) = known else { return Ok(()) };
+        if answers.is_some() {
+            return Err(format!("R4: first result {answers:?}, now {answer:?}"));
+        }
+        let call = *call;
+        (0..self.jobs.len())
+            .filter(|at| self.jobs[*at].call == call)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|at| self.keep(at, "B1", PossibleState::is_absent))
+    }
+
     pub(crate) fn pushed(
         &mut self,
-        jobs: &[NewJob],
-        token: Option<(u8, &PushToken)>,
+        call: &PushCall,
+        token: Option<&PushToken>,
         answers: &[Pushed],
     ) -> CheckResult {
+        let jobs = &call.jobs;
         if answers.len() != jobs.len() {
             return Err(format!(
                 "R5: {} answers to {} jobs",
@@ -34,58 +73,64 @@ impl Reference {
                 jobs.len()
             ));
         }
-        if let Some((number, _)) = token
+        if let Some(number) = call.token
             && self.calls.contains_key(&number)
         {
             return self.repeated(number, answers);
         }
+        if let Some(number) = call.batch {
+            self.is_open(number)?;
+        }
         for (index, (job, answer)) in jobs.iter().zip(answers).enumerate() {
-            self.check_id(job, index, token.map(|(_, token)| token), answer)?;
-            self.answered(job, index, answer)?;
+            self.check_id(job, index, token, answer)?;
+            self.answered(call.batch, (job, index), answer)?;
         }
-        if let Some((number, _)) = token {
-            self.remember_call(number, jobs, Some(answers.to_vec()));
-        }
+        self.remember_call(call, Some(answers.to_vec()));
         Ok(())
     }
 
     /// A push whose answer was lost.
-    pub(crate) fn maybe_pushed(&mut self, jobs: &[NewJob], token: Option<u8>) {
-        if let Some(number) = token
-            && let Some(call) = self.calls.get(&number)
-        {
-            let call = call.call;
+    pub(crate) fn maybe_pushed(&mut self, push: &PushCall) {
+        if let Some(call) = self.known_call(push) {
             self.maybe_stored_now(call);
             return;
         }
-        for (index, spec) in jobs.iter().enumerate() {
-            self.maybe_reschedules(spec);
-            let mut possible_states = vec![self.absent(), self.stored(spec, index)];
+        for (index, spec) in push.jobs.iter().enumerate() {
+            let mut possible_states = vec![self.absent()];
+            if self.may_take(push.batch) {
+                self.maybe_reschedules(spec);
+                possible_states.push(self.stored(spec, index));
+            }
             if spec.id.is_some() || spec.unique.is_some() {
                 possible_states.push(self.absent().at(JobLocation::Refused));
             }
-            self.add_job(spec, spec.id.clone(), possible_states);
+            self.add_job(spec, spec.id.clone(), push.batch, possible_states);
         }
-        if let Some(number) = token {
-            self.remember_call(number, jobs, None);
-        }
+        self.remember_call(push, None);
     }
 
     /// A push that is still on its way.
-    pub(crate) fn push_is_late(&mut self, jobs: &[NewJob], token: Option<u8>) -> u32 {
-        if let Some(number) = token
-            && let Some(call) = self.calls.get(&number)
-        {
-            return call.call;
+    pub(crate) fn push_is_late(&mut self, push: &PushCall) -> u32 {
+        if let Some(call) = self.known_call(push) {
+            return call;
         }
-        for spec in jobs {
+        for spec in &push.jobs {
             let possible_states = vec![self.absent()];
-            self.add_job(spec, spec.id.clone(), possible_states);
+            self.add_job(spec, spec.id.clone(), push.batch, possible_states);
         }
-        if let Some(number) = token {
-            self.remember_call(number, jobs, None);
-        }
+        self.remember_call(push, None);
         self.step
+    }
+
+    /// The first call with the token of this one.
+    fn known_call(&self, push: &PushCall) -> Option<u32> {
+        Some(self.calls.get(&push.token?)?.call)
+    }
+
+    /// Whether jobs may be stored: pieces only in an open batch (B1).
+    fn may_take(&self, batch: Option<u8>) -> bool {
+        let Some(number) = batch else { return true };
+        self.batches.get(&number).is_some_and(|batch| batch.may_be(Phase::Open))
     }
 
     /// A late push may have run by now, and its jobs may be duplicates.
@@ -93,14 +138,15 @@ impl Reference {
         let mut index = 0;
         for at in 0..self.jobs.len() {
             let spec = self.jobs[at].spec.clone();
-            if self.jobs[at].call != call {
+            let Job { call: of, batch, .. } = self.jobs[at];
+            if of != call {
                 continue;
             }
             let stored = self.stored(&spec, index);
             index += 1;
-            let is_absent =
-                |possible: &PossibleState| possible.location == JobLocation::Absent;
-            if !self.jobs[at].possible_states.iter().any(is_absent) {
+            let is_absent = PossibleState::is_absent;
+            let may_be_absent = self.jobs[at].possible_states.iter().any(is_absent);
+            if !may_be_absent || !self.may_take(batch) {
                 continue;
             }
             self.maybe_reschedules(&spec);
@@ -164,8 +210,8 @@ impl Reference {
     /// The answer for one job: each rule is checked in the order of R16.
     fn answered(
         &mut self,
-        spec: &NewJob,
-        index: usize,
+        batch: Option<u8>,
+        (spec, index): (&NewJob, usize),
         answer: &Pushed,
     ) -> CheckResult {
         let by_id = match answer {
@@ -177,12 +223,17 @@ impl Reference {
         }
         self.id_was_free(spec)?;
         match answer {
-            Pushed::Stored(id) => self.is_stored(spec, index, id),
+            Pushed::Stored(id) => self.is_stored(batch, (spec, index), id),
             Pushed::Duplicate { existing, .. } => self.refused_by_key(spec, existing),
         }
     }
 
-    fn is_stored(&mut self, spec: &NewJob, index: usize, id: &JobId) -> CheckResult {
+    fn is_stored(
+        &mut self,
+        batch: Option<u8>,
+        (spec, index): (&NewJob, usize),
+        id: &JobId,
+    ) -> CheckResult {
         let now = self.now;
         if let Some(unique) = &spec.unique {
             for at in self.with_key(unique) {
@@ -194,7 +245,7 @@ impl Reference {
             }
         }
         let possible_states = vec![self.stored(spec, index)];
-        self.add_job(spec, Some(id.clone()), possible_states);
+        self.add_job(spec, Some(id.clone()), batch, possible_states);
         Ok(())
     }
 
@@ -287,8 +338,14 @@ impl Reference {
         (0..self.jobs.len()).filter(has_it).collect()
     }
 
-    fn absent(&self) -> PossibleState {
-        PossibleState { location: JobLocation::Absent, attempt: 0, expires: None }
+    pub(crate) fn absent(&self) -> PossibleState {
+        PossibleState {
+            location: JobLocation::Absent,
+            attempt: 0,
+            expires: None,
+            is_detached: false,
+            linked: None,
+        }
     }
 
     fn stored(&self, spec: &NewJob, index: usize) -> PossibleState {
@@ -299,19 +356,22 @@ impl Reference {
             JobLocation::Scheduled { due: self.now + ms(spec.delay) }
         };
         let expires = spec.expires_in.map(|after| self.now + ms(after));
-        PossibleState { location, attempt: 0, expires }
+        PossibleState { expires, ..self.absent().at(location) }
     }
 
-    fn add_job(
+    pub(crate) fn add_job(
         &mut self,
         spec: &NewJob,
         id: Option<JobId>,
+        batch: Option<u8>,
         possible_states: Vec<PossibleState>,
     ) {
         let (spec, call) = (spec.clone(), self.step);
         self.jobs.push(Job {
             spec,
             id,
+            batch,
+            cancelled: None,
             call,
             possible_states,
             runs: 0,
@@ -320,14 +380,10 @@ impl Reference {
         });
     }
 
-    fn remember_call(
-        &mut self,
-        number: u8,
-        jobs: &[NewJob],
-        answers: Option<Vec<Pushed>>,
-    ) {
-        let (jobs, first_at, call) = (jobs.to_vec(), self.now, self.step);
-        self.calls.insert(number, Call { jobs, first_at, call, answers });
+    fn remember_call(&mut self, push: &PushCall, answers: Option<Vec<Pushed>>) {
+        let Some(number) = push.token else { return };
+        let (push, first_at, call) = (push.clone(), self.now, self.step);
+        self.calls.insert(number, Call { push, first_at, call, answers });
     }
 
     /// Adds states that a lost call may have caused. Later answers show which of them

@@ -1,6 +1,6 @@
 //! The position of a job among the ready jobs.
 
-use relq_core::Priority;
+use relq_core::{Priority, batch::BatchPriority};
 
 /// The moment of an event: the number of the operation, and an index within it.
 pub(crate) type Moment = (u32, usize);
@@ -22,6 +22,31 @@ pub(crate) enum ReadyPosition {
 pub(crate) struct Ready {
     pub(crate) priority: Priority,
     pub(crate) position: ReadyPosition,
+    /// The rank of the batch whose piece the job is.
+    pub(crate) batch: Option<BatchRank>,
+}
+
+/// The rank of a batch among those that a claim takes from (B4).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchRank {
+    pub(crate) number: u8,
+    pub(crate) priority: BatchPriority,
+    pub(crate) born: u32,
+}
+
+impl Ready {
+    /// Whether the batches of two jobs decide which of them comes first (B4).
+    pub(crate) fn is_first_by_batch(&self, other: &Self) -> Option<bool> {
+        match (self.batch, other.batch) {
+            (None, None) => None,
+            (Some(one), Some(other)) if one.number == other.number => None,
+            (Some(one), Some(other)) if one.priority == other.priority => {
+                Some(one.born < other.born)
+            }
+            (Some(one), Some(other)) => Some(one.priority > other.priority),
+            (one, _) => Some(one.is_none()),
+        }
+    }
 }
 
 impl ReadyPosition {

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use relq_core::{JobId, NewJob, Receipt, unique::UniqueKey};
 
-use super::possible_state::{End, JobLocation, Lease, Ms, PossibleState};
+use super::{
+    batching::Batch,
+    possible_state::{End, JobLocation, Lease, Ms, PossibleState},
+    pushing::PushCall,
+};
 use crate::spec::{
     class::Class,
     ready_order::{LAST, Moment, ReadyPosition},
@@ -29,6 +33,10 @@ pub(crate) struct Job {
     pub(crate) spec: NewJob,
     /// `None` until an answer names the id.
     pub(crate) id: Option<JobId>,
+    /// The batch whose piece the job is.
+    pub(crate) batch: Option<u8>,
+    /// Whether that batch was cancelled.
+    pub(crate) cancelled: Option<Knowledge>,
     /// The jobs of one call are stored together or not at all (R5).
     pub(crate) call: u32,
     pub(crate) possible_states: Vec<PossibleState>,
@@ -48,9 +56,9 @@ pub(crate) struct ObservedLease {
     pub(crate) lease: Lease,
 }
 
-/// A push that carried a token.
+/// A push that carried a token, of plain jobs or of pieces.
 pub(crate) struct Call {
-    pub(crate) jobs: Vec<NewJob>,
+    pub(crate) push: PushCall,
     pub(crate) first_at: Ms,
     pub(crate) call: u32,
     /// The first answer that arrived.
@@ -65,9 +73,12 @@ pub(crate) struct Reference {
     pub(crate) jobs: Vec<Job>,
     pub(crate) observed: Vec<ObservedLease>,
     pub(crate) calls: BTreeMap<u8, Call>,
+    pub(crate) batches: BTreeMap<u8, Batch>,
     /// The possible answers to whether claims are paused.
     pub(crate) paused: Vec<bool>,
     pub(crate) class: Class,
+    /// Counts the calls that link the possible states of several jobs.
+    pub(crate) links: u32,
 }
 
 impl Reference {
@@ -78,8 +89,10 @@ impl Reference {
             jobs: Vec::new(),
             observed: Vec::new(),
             calls: BTreeMap::new(),
+            batches: BTreeMap::new(),
             paused: vec![false],
             class,
+            links: 0,
         }
     }
 
@@ -90,7 +103,7 @@ impl Reference {
         &mut self,
         known: Knowledge,
         rule: &str,
-        becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
+        mut becomes: impl FnMut(&Job, &PossibleState) -> Vec<PossibleState>,
     ) -> CheckResult {
         for job in &mut self.jobs {
             let mut next = Vec::new();
@@ -168,7 +181,9 @@ impl Reference {
     /// jobs.
     pub(crate) fn conclude(&mut self) -> CheckResult {
         self.ripen();
+        self.tend_batches();
         self.all_or_none()?;
+        self.settled_together()?;
         self.one_holder()?;
         self.step += 1;
         Ok(())
@@ -204,8 +219,7 @@ impl Reference {
 
     /// R5: if one job of a call is stored, all are. If one is not, none is.
     fn all_or_none(&mut self) -> CheckResult {
-        let is_absent =
-            |possible: &PossibleState| possible.location == JobLocation::Absent;
+        let is_absent = PossibleState::is_absent;
         for at in 0..self.jobs.len() {
             let call = self.jobs[at].call;
             let possible_states = &self.jobs[at].possible_states;
@@ -220,6 +234,35 @@ impl Reference {
                         is_absent(possible) == absent
                     })?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// R8: if a call whose answer was lost certainly settled one job, it settled all of
+    /// its jobs. If it certainly did not settle one, it settled none.
+    fn settled_together(&mut self) -> CheckResult {
+        let decided: BTreeMap<_, _> = self.jobs.iter().filter_map(Job::link).collect();
+        let is_decided = |possible: &PossibleState| {
+            possible.linked.is_some_and(|it| decided.contains_key(&it.call))
+        };
+        for at in 0..self.jobs.len() {
+            if !self.jobs[at].possible_states.iter().any(is_decided) {
+                continue;
+            }
+            self.keep(at, "ALL-OR-NONE, R8: settled in part", |possible| {
+                possible.linked.is_none_or(|it| {
+                    decided
+                        .get(&it.call)
+                        .is_none_or(|happened| *happened == it.happened)
+                })
+            })?;
+            let kept = std::mem::take(&mut self.jobs[at].possible_states);
+            for mut possible in kept {
+                if is_decided(&possible) {
+                    possible.linked = None;
+                }
+                add(&mut self.jobs[at].possible_states, possible);
             }
         }
         Ok(())
@@ -269,6 +312,21 @@ impl Reference {
 impl Job {
     pub(crate) fn key(&self) -> Option<&UniqueKey> {
         self.spec.unique.as_ref().map(|unique| &unique.key)
+    }
+
+    /// The last call that would have settled the job, if the possible states agree on
+    /// whether it happened.
+    fn link(&self) -> Option<(u32, bool)> {
+        let first = self.possible_states.first()?.linked?;
+        let agree = self.possible_states.iter().all(|it| it.linked == Some(first));
+        agree.then_some((first.call, first.happened))
+    }
+
+    /// Whether the end of the job changes more than the job itself.
+    pub(crate) fn has_side_records(&self, possible: &PossibleState) -> bool {
+        let NewJob { id, unique, .. } = &self.spec;
+        let is_piece = self.batch.is_some() && !possible.is_detached;
+        id.is_some() || unique.is_some() || possible.attempt > 1 || is_piece
     }
 
     /// Whether a `Retry` or an expired lease buries the job (R11).

@@ -3,6 +3,7 @@
 use relq_core::outcome::Recovered;
 
 use super::{
+    batching::dropped,
     possible_state::{JobLocation, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference},
 };
@@ -20,7 +21,9 @@ impl Reference {
         let is_sure = |possible: &PossibleState| {
             is_held(possible) && possible.overdue(now).is_none()
         };
-        let least = self.count(|_, possible| is_sure(possible)).0;
+        // A piece of a cancelled batch is dropped instead.
+        let least =
+            self.count(|job, possible| is_sure(possible) && job.cancelled.is_none()).0;
         let most = self.count(|_, possible| is_held(possible)).1;
         in_range("R24: jobs given back by leaving", jobs, (least, most))?;
         let back = (self.step, 0);
@@ -47,7 +50,19 @@ impl Reference {
             possible.overdue(now).is_some() && job.is_last(possible) == is_last
         };
         let back = self.count(|job, possible| ends(job, possible, false));
-        let buried = self.count(|job, possible| ends(job, possible, true));
+        // A piece of a cancelled batch is dropped instead, and may be counted.
+        let (least, most) = back;
+        let surely = |job: &Job| job.cancelled.is_none();
+        let least = least.min(
+            self.count(|job, possible| surely(job) && ends(job, possible, false)).0,
+        );
+        let back =
+            (least, most + self.count(|job, it| !surely(job) && ends(job, it, true)).1);
+        let may_die = |job: &Job| job.cancelled != Some(Knowledge::Done);
+        let buried = (
+            self.count(|job, possible| surely(job) && ends(job, possible, true)).0,
+            self.count(|job, possible| may_die(job) && ends(job, possible, true)).1,
+        );
         let due = self.count(|_, possible| is_due(possible, now));
         let range = |(surely, maybe)| (if answer.more { 0 } else { surely }, maybe);
         let (requeued, dead) = (u64::from(answer.requeued), u64::from(answer.buried));
@@ -55,6 +70,9 @@ impl Reference {
         in_range("R11: buried by recovery", dead, range(buried))?;
         in_range("R14: promoted", u64::from(answer.promoted), range(due))?;
         in_range("R9: recovered by one page", requeued + dead, (0, page))?;
+        if !answer.more {
+            self.cancels_are_over();
+        }
         let (step, more, class) = (self.step, answer.more, self.class.clone());
         self.each(Knowledge::Done, "R9", |job, possible| {
             let mut becomes = taken_back(&class, job, possible, now, step);
@@ -103,11 +121,16 @@ fn taken_back(
     match possible.location {
         JobLocation::Leased(lease) if lease.until <= now => {
             let back = || lease.back(class, (step, 0));
-            vec![possible.at(if job.is_last(possible) {
+            let returned = possible.at(if job.is_last(possible) {
                 JobLocation::Dead
             } else {
                 back()
-            })]
+            });
+            match job.is_cancelled(possible) {
+                None => vec![returned],
+                Some(Knowledge::Done) => vec![dropped(possible, now)],
+                Some(Knowledge::Maybe) => vec![returned, dropped(possible, now)],
+            }
         }
         JobLocation::Scheduled { due } if due <= now => {
             let position = ReadyPosition::Back {

@@ -3,15 +3,15 @@
 use std::{cell::Cell, env, sync::Arc};
 
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
-use relq_core::QueueName;
+use relq_core::{QueueName, capabilities::Capability};
 use tempfile::TempDir;
 
 use super::{
-    actors::Site,
+    actors::{Actors, Site},
     operation::Operation,
     pinned::{PINNED, Pinned},
     runner::{RunCounts, Verbosity, run_sequence},
-    strategy::{Faults, sequences},
+    strategy::{Batches, Faults, sequences},
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
 
@@ -94,13 +94,27 @@ impl ModelRun {
         self.run_sequence(&parse(line)?, Verbosity::Nothing).map_err(wrong)
     }
 
+    /// Asks the backend whether it has batches.
+    fn batches(&self) -> Result<Batches, String> {
+        let queue = QueueName::new("model-0").map_err(|error| error.to_string())?;
+        let setting = async {
+            let actors = Actors::set(&self.site, Arc::clone(&self.subject), queue);
+            let actors = actors.await?;
+            let has_batches = actors.capabilities().supports(Capability::Batches);
+            actors.take_down();
+            Ok(if has_batches { Batches::Some } else { Batches::None })
+        };
+        let asked = self.panics.on_this_thread(setting);
+        asked.map_err(|error| format!("no runtime: {error}"))?
+    }
+
     fn run_all(&self) -> Result<Summary, String> {
         let faults = match self.site {
             Site::Redis(_) => Faults::Some,
             Site::Embedded(_) => Faults::None,
         };
         let mut runner = TestRunner::new(config());
-        let judged = runner.run(&sequences(faults), |sequence| {
+        let judged = runner.run(&sequences(faults, self.batches()?), |sequence| {
             self.run_sequence(&sequence, Verbosity::Nothing)
                 .map_err(TestCaseError::fail)
         });
@@ -190,7 +204,7 @@ mod tests {
     fn a_sequence_is_read_as_it_was_told() {
         let mut runner = TestRunner::new(config());
 
-        let read = runner.run(&sequences(Faults::Some), |sequence| {
+        let read = runner.run(&sequences(Faults::Some, Batches::Some), |sequence| {
             let observed = tell(&sequence);
             if parse(&observed) == Ok(sequence) {
                 return Ok(());

@@ -4,7 +4,7 @@ use relq_core::outcome::{Extended, Settled};
 
 use super::{
     operation::DispositionKind,
-    possible_state::{End, JobLocation, Lease, Ms, PossibleState},
+    possible_state::{End, JobLocation, Lease, Link, Ms, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference, WINDOW},
 };
 
@@ -35,19 +35,39 @@ impl Reference {
         Ok(())
     }
 
-    /// A settlement whose answer was lost. Each part of it may have happened.
+    /// A settlement whose answer was lost. Settlements of one part of it happened
+    /// together or not at all (R8). Of leases that have expired, each may count or not.
     pub(crate) fn maybe_settled(&mut self, sent: &[SentSettlement]) {
+        let (now, first) = (self.now, self.links);
+        let mut parts = Vec::new();
         for (position, one) in sent.iter().enumerate() {
-            let (now, back) = (self.now, (self.step, position));
-            let class = self.class.clone();
-            self.maybe(|job, possible| match possible.lease() {
-                Some(lease) if lease.receipt == Some(one.observed) => {
-                    let location = lease.back(&class, back);
-                    carried_out(job, possible, *one, location, now)
+            let (class, back) = (self.class.clone(), (self.step, position));
+            let mut each = |job: &Job, possible: &PossibleState| {
+                let held = possible.lease();
+                let held = held.filter(|it| it.receipt == Some(one.observed));
+                let Some(lease) = held else { return vec![*possible] };
+                let done =
+                    carried_out(job, possible, *one, lease.back(&class, back), now);
+                if lease.until <= now {
+                    return done.into_iter().chain([*possible]).collect();
                 }
-                _ => Vec::new(),
-            });
+                let part =
+                    (one.disposition.part(), job.has_side_records(possible), lease.run);
+                let known = parts.iter().position(|known| *known == part);
+                let index = known.unwrap_or_else(|| {
+                    parts.push(part);
+                    parts.len() - 1
+                });
+                let call = first + u32::try_from(index).unwrap_or(u32::MAX);
+                let done = done.into_iter();
+                done.map(|it| it.linked(Link { call, happened: true }))
+                    .chain([possible.linked(Link { call, happened: false })])
+                    .collect()
+            };
+            let kept = self.each(Knowledge::Done, "", &mut each);
+            debug_assert!(kept.is_ok(), "each possible state is kept");
         }
+        self.links += u32::try_from(parts.len()).unwrap_or(u32::MAX);
     }
 
     fn one_settled(
@@ -134,11 +154,19 @@ impl Reference {
 
     /// A heartbeat whose answer was lost.
     pub(crate) fn maybe_extended(&mut self, run: usize, named: &[usize], until: Ms) {
+        let now = self.now;
         self.maybe_unnamed(run, named);
         for observed in named {
-            self.maybe(|_, possible| match possible.lease() {
+            self.maybe(|job, possible| match possible.lease() {
                 Some(lease) if lease.receipt == Some(*observed) => {
-                    vec![possible.at(JobLocation::Leased(Lease { until, ..*lease }))]
+                    let extended =
+                        possible.at(JobLocation::Leased(Lease { until, ..*lease }));
+                    let stopped = stopped(possible, (*observed, *lease), now);
+                    match job.is_cancelled(possible) {
+                        None => vec![extended],
+                        Some(Knowledge::Done) => vec![stopped],
+                        Some(Knowledge::Maybe) => vec![extended, stopped],
+                    }
                 }
                 _ => Vec::new(),
             });
@@ -151,14 +179,16 @@ impl Reference {
         until: Ms,
         answer: Extended,
     ) -> CheckResult {
-        let (now, job) = (self.now, self.observed[observed].job);
-        self.keep(job, &format!("FENCE-EXTEND, R7: {answer:?}"), |possible| {
+        let (now, at) = (self.now, self.observed[observed].job);
+        let cancelled = self.jobs[at].cancelled;
+        self.keep(at, &format!("FENCE-EXTEND, R7, B7: {answer:?}"), |possible| {
+            let cancelled = cancelled.filter(|_| !possible.is_detached);
             match (possible.location, answer) {
                 (JobLocation::Leased(lease), _) if lease.receipt == Some(observed) => {
                     match answer {
-                        Extended::Until(_) => true,
+                        Extended::Until(_) => cancelled != Some(Knowledge::Done),
                         Extended::LeaseLost => lease.until <= now,
-                        Extended::Cancelled => false,
+                        Extended::Cancelled => cancelled.is_some(),
                     }
                 }
                 (
@@ -175,15 +205,30 @@ impl Reference {
                 (_, answer) => answer == Extended::LeaseLost,
             }
         })?;
-        if let Extended::Until(_) = answer {
-            for possible in &mut self.jobs[job].possible_states {
-                if let JobLocation::Leased(lease) = &mut possible.location {
-                    lease.until = until;
+        for possible in &mut self.jobs[at].possible_states {
+            let Some(lease) = possible.lease().copied() else { continue };
+            match answer {
+                Extended::Until(_) => {
+                    *possible =
+                        possible.at(JobLocation::Leased(Lease { until, ..lease }));
                 }
+                Extended::Cancelled => {
+                    *possible = stopped(possible, (observed, lease), now);
+                }
+                Extended::LeaseLost => {}
             }
         }
         Ok(())
     }
+}
+
+/// A piece of a cancelled batch that a heartbeat ended (B7).
+fn stopped(
+    possible: &PossibleState,
+    (observed, lease): (usize, Lease),
+    now: Ms,
+) -> PossibleState {
+    possible.ended(End::Cancelled(Some((observed, lease.until))), now)
 }
 
 /// The state of a leased job after a disposition. `back` is its position if it returns.

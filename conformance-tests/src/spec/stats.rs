@@ -1,13 +1,13 @@
 //! The rules for stats and audit (R23).
 
 use relq_core::{
-    JobId, Stats,
-    operator::{Audit, JobState},
+    Stats,
+    operator::{Audit, JobState, JobView, StateDetail},
 };
 
 use super::{
-    possible_state::{Counted, JobLocation, PossibleState},
-    reference::{CheckResult, Reference},
+    possible_state::{Counted, PossibleState},
+    reference::{CheckResult, Job, Reference},
     returning::in_range,
 };
 
@@ -32,7 +32,7 @@ impl Reference {
                 .map_err(|wrong| format!("{}{wrong}", observed()))?;
         }
         for (location, figure) in counts {
-            self.sharpen(location, figure)?;
+            self.sharpen(figure, |_, possible| possible.counted() == location);
         }
         let now = self.now;
         let overdue = self.count(|_, possible| possible.overdue(now).is_some());
@@ -53,17 +53,50 @@ impl Reference {
         in_range("CONSERVE, R23: jobs of the audit", audit.jobs, (all, all))
     }
 
-    /// LOST: checks the ids of the dead letters at the end.
-    pub(crate) fn dead_are(&self, ids: &[Option<JobId>]) -> CheckResult {
-        let is_dead = |possible: &PossibleState| possible.location == JobLocation::Dead;
-        for job in &self.jobs {
-            let is_listed = job.id.is_some() && ids.contains(&job.id);
-            let surely = job.id.is_some() && job.possible_states.iter().all(is_dead);
-            if surely && !is_listed {
-                return Err(format!("LOST, R1: not among the dead: {}", job.tell()));
-            }
+    /// A list of the jobs in a state. Each job that is certainly there is listed as it
+    /// was pushed (R1, R2), with its deliveries and its unique key.
+    pub(crate) fn peeked(&mut self, state: JobState, views: &[JobView]) -> CheckResult {
+        let location = Counted::In(state);
+        let mut listed = Vec::new();
+        for view in views {
+            let Some(at) = self.job_of(&view.payload) else {
+                return Err(format!("UNEXPECTED, R3: never pushed: {view:?}"));
+            };
+            self.check_view(at, view)?;
+            self.keep(at, &format!("R23: listed as {}", state.as_str()), |possible| {
+                possible.counted() == location && possible.attempt == view.attempt
+            })?;
+            self.jobs[at].id = view.id.clone();
+            listed.push(at);
+        }
+        for at in (0..self.jobs.len()).filter(|at| !listed.contains(at)) {
+            self.keep(
+                at,
+                &format!("LOST, R1: not listed as {}", state.as_str()),
+                |possible| possible.counted() != location,
+            )?;
         }
         Ok(())
+    }
+
+    fn check_view(&self, at: usize, view: &JobView) -> CheckResult {
+        let job = &self.jobs[at];
+        let key =
+            job.key().filter(|_| !matches!(view.detail, StateDetail::Dead { .. }));
+        let wrong = [
+            (
+                view.id.is_none() || job.id.is_some() && job.id != view.id,
+                "R3: another id",
+            ),
+            (job.spec.headers != view.headers, "R2: other headers"),
+            (job.spec.priority != view.priority, "R15: another priority"),
+            (job.spec.max_attempts != view.max_attempts, "R11: other attempts"),
+            (key.is_some() && view.unique.as_ref() != key, "R16: not its unique key"),
+        ];
+        match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, rule)) => Err(format!("{rule}: {view:?}")),
+            None => Ok(()),
+        }
     }
 
     /// Prints the stats, and the possible states of each job.
@@ -80,24 +113,32 @@ impl Reference {
         jobs.map(|job| format!("; {}", job.tell())).collect()
     }
 
+    /// Checks a figure, and rules out the states that contradict it.
+    pub(crate) fn figure_is(
+        &mut self,
+        rule: &str,
+        figure: u64,
+        is_it: impl Fn(&Job, &PossibleState) -> bool,
+    ) -> CheckResult {
+        in_range(rule, figure, self.count(&is_it))?;
+        self.sharpen(figure, is_it);
+        Ok(())
+    }
+
     /// If the figure equals the minimum or the maximum, rules out the states that
     /// contradict it.
-    fn sharpen(&mut self, location: Counted, figure: u64) -> CheckResult {
-        let is_it = |possible: &PossibleState| possible.counted() == location;
-        let (surely, maybe) = self.count(|_, possible| is_it(possible));
+    fn sharpen(&mut self, figure: u64, is_it: impl Fn(&Job, &PossibleState) -> bool) {
+        let (surely, maybe) = self.count(&is_it);
         if surely == maybe || (figure != surely && figure != maybe) {
-            return Ok(());
+            return;
         }
-        for at in 0..self.jobs.len() {
-            let possible_states = &self.jobs[at].possible_states;
-            let is_open =
-                possible_states.iter().any(is_it) && !possible_states.iter().all(is_it);
-            if is_open {
-                self.keep(at, "CONSERVE, R23", |possible| {
-                    is_it(possible) == (figure == maybe)
-                })?;
+        for job in &mut self.jobs {
+            let is_it = |possible: &PossibleState| is_it(job, possible);
+            let (counted, others): (Vec<_>, Vec<_>) =
+                job.possible_states.iter().copied().partition(is_it);
+            if !counted.is_empty() && !others.is_empty() {
+                job.possible_states = if figure == maybe { counted } else { others };
             }
         }
-        Ok(())
     }
 }

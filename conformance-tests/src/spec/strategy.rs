@@ -3,7 +3,8 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::operation::{
-    Act, DispositionKind, Draft, DraftSettlement, How, InjectedFault, Operation, Who,
+    Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
+    InjectedFault, Operation, STATES, Who,
 };
 
 /// The length of the longest sequence. Short sequences find fewer bugs.
@@ -19,20 +20,38 @@ pub(crate) enum Faults {
     Some,
 }
 
+/// Whether a backend has batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Batches {
+    None,
+    Some,
+}
+
 /// Sequences without faults and, where faults are possible, sequences with them.
-pub(crate) fn sequences(faults: Faults) -> BoxedStrategy<Vec<Operation>> {
-    let calm = vec(operation(Just(None).boxed()), 1..=LONGEST).boxed();
+pub(crate) fn sequences(
+    faults: Faults,
+    batches: Batches,
+) -> BoxedStrategy<Vec<Operation>> {
+    let calm = vec(operation(batches, Just(None).boxed()), 1..=LONGEST).boxed();
     match faults {
         Faults::None => calm,
         Faults::Some => {
-            let faulty = operation(option::weighted(FAULT_SHARE, fault()).boxed());
+            let faulty =
+                operation(batches, option::weighted(FAULT_SHARE, fault()).boxed());
             prop_oneof![1 => calm, 3 => vec(faulty, 1..=LONGEST)].boxed()
         }
     }
 }
 
-fn operation(fault: BoxedStrategy<Option<InjectedFault>>) -> BoxedStrategy<Operation> {
-    (act(), fault)
+fn operation(
+    batches: Batches,
+    fault: BoxedStrategy<Option<InjectedFault>>,
+) -> BoxedStrategy<Operation> {
+    let act = match batches {
+        Batches::None => act().boxed(),
+        Batches::Some => prop_oneof![3 => act(), 2 => on_batch()].boxed(),
+    };
+    (act, fault)
         .prop_map(|((who, act), fault)| {
             let fault = fault.filter(|_| who != Who::Nobody);
             Operation { who, act, fault }
@@ -66,6 +85,26 @@ fn act() -> impl Strategy<Value = (Who, Act)> {
         5 => by_operator(),
         1 => Just((Who::Nobody, Act::Release)),
     ]
+}
+
+fn on_batch() -> impl Strategy<Value = (Who, Act)> {
+    let options = || {
+        (0..=2u8, 0..=2u8).prop_map(|(priority, slots)| BatchDraft { priority, slots })
+    };
+    let word = prop_oneof![
+        4 => Just(BatchWord::Seal),
+        2 => options().prop_map(BatchWord::Alter),
+        1 => Just(BatchWord::Cancel),
+        1 => Just(BatchWord::Read),
+    ];
+    prop_oneof![
+        4 => (1..=3u8, options())
+            .prop_map(|(batch, options)| Act::CreateBatch { batch, options }),
+        6 => (1..=3u8, vec(draft(), 1..=3), 0..=1u8)
+            .prop_map(|(batch, jobs, token)| Act::Add { batch, jobs, token }),
+        4 => (1..=3u8, word).prop_map(|(batch, word)| Act::Batch { batch, word }),
+    ]
+    .prop_map(|act| (Who::Producer, act))
 }
 
 fn push(jobs: Vec<Draft>, token: u8) -> Act {
@@ -127,6 +166,7 @@ fn by_operator() -> impl Strategy<Value = (Who, Act)> {
         2 => (0..=8u8).prop_map(|job| Act::RedriveOne { job }),
         2 => Just(Act::PurgeDead),
         1 => Just(Act::Purge),
+        2 => select(STATES.to_vec()).prop_map(Act::Peek),
     ];
     act.prop_map(|act| (Who::Operator, act))
 }

@@ -77,6 +77,24 @@ impl Override for SettleTwice {
     }
 }
 
+/// Settles the jobs of one call one by one.
+pub(crate) struct SettleOneByOne;
+
+#[async_trait]
+impl Override for SettleOneByOne {
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        let mut settled = Vec::new();
+        for one in done.chunks(1) {
+            settled.extend(right.settle(one).await?);
+        }
+        Ok(settled)
+    }
+}
+
 /// Pushes again after a lost reply, without a token that identifies the two pushes.
 pub(crate) struct PushAgain;
 

@@ -1,6 +1,5 @@
 //! The promises of a backend with batches beyond the rules of jobs (B1 to B10).
 
-mod anything;
 mod asking;
 mod cancelling;
 mod completing;

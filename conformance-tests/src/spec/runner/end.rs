@@ -2,14 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use relq_core::{
-    Error,
-    operator::{JobState, PeekRequest},
-};
+use relq_core::Error;
 
 use super::super::{
     draft,
-    operation::{DispositionKind, DraftSettlement, Who},
+    operation::{DispositionKind, DraftSettlement, STATES, Who},
     reference::CheckResult,
     runner::{Runner, Verbosity},
 };
@@ -22,10 +19,11 @@ const ROUNDS: usize = 3;
 const MOST_PAGES: usize = 100;
 
 impl Runner {
-    /// Checks the stats and the audit after every operation, while no call is running.
+    /// Checks the batches, the stats and the audit after every operation, while no call is running.
     pub(in crate::spec) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let sent = |error: Error| error.full_message();
+        self.look_at_batches().await?;
         let stats = self.actors.witness().stats().await.map_err(sent)?;
         if self.verbosity == Verbosity::All {
             self.reference.tell(&stats);
@@ -42,13 +40,17 @@ impl Runner {
         self.release().await?;
         self.look().await?;
         self.steer(Who::Nobody, None, false).await?;
+        self.seal_all().await?;
         for _ in 0..ROUNDS {
             self.pass(draft::step(4));
             self.look().await?;
             self.recover_all().await?;
             self.drain().await?;
         }
-        self.dead_are_kept().await?;
+        for state in STATES {
+            self.peek(Who::Nobody, None, state).await?;
+        }
+        self.reference.batches_have_ended()?;
         self.reference.duplicates_are_bounded()?;
         let troubles = self.actors.troubles();
         if troubles.is_empty() {
@@ -97,14 +99,5 @@ impl Runner {
             self.settle(Who::Nobody, None, &words).await?;
             self.look().await?;
         }
-    }
-
-    async fn dead_are_kept(&mut self) -> CheckResult {
-        let limit = NonZeroU32::new(1000).expect("not zero");
-        let ask = PeekRequest::new(JobState::Dead, limit);
-        let page = self.actors.witness().peek(&ask).await;
-        let page = page.map_err(|error| error.full_message())?;
-        let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
-        self.reference.dead_are(&ids)
     }
 }

@@ -1,19 +1,23 @@
 //! Runs one sequence on a store and on the reference in parallel.
 
+mod batches;
 mod end;
 mod operator;
 mod worker;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use relq_core::{JobId, NewJob, PushToken, QueueName, capabilities::Capability};
+use relq_core::{
+    JobId, NewJob, PushToken, QueueName, batch::Added, capabilities::Capability,
+};
 
 use super::{
     actors::{Actors, Observed, Site},
+    batching::{BatchChange, PossibleBatch},
     claiming::Asked,
     draft,
     operation::{Act, InjectedFault, Operation, Who},
-    pushing::ms,
+    pushing::{PushCall, ms},
     reference::{CheckResult, Knowledge, Reference, WINDOW},
     settling::SentSettlement,
 };
@@ -22,9 +26,11 @@ use crate::{Subject, spec::class::Class};
 /// The effect of a call on the store, once the call happens.
 #[derive(Debug, Clone)]
 pub(super) enum CallEffect {
-    Push(Vec<NewJob>, Option<u8>),
+    Push(PushCall),
     /// A push that the reference identifies by its call.
     LatePush(u32),
+    CreateBatch(u8, PossibleBatch),
+    Batch(u8, BatchChange),
     Claim(Asked),
     Settle(Vec<SentSettlement>),
     /// The worker's run, the named receipts, and the lease in milliseconds.
@@ -49,7 +55,7 @@ pub(crate) struct Runner {
     pub(super) runs: BTreeMap<Who, usize>,
     pub(super) run: usize,
     late: Vec<CallEffect>,
-    payloads: usize,
+    pub(super) payloads: usize,
     pub(super) verbosity: Verbosity,
 }
 
@@ -113,11 +119,18 @@ impl Runner {
         let (who, fault) = (*who, *fault);
         match act {
             Act::Push { jobs, token } => {
-                let jobs = self.jobs(jobs);
-                self.reference.calls.remove(token);
-                let token =
-                    Some(*token).filter(|token| *token > 0 && self.has_tokens());
-                self.push(who, fault, jobs, token, self.reference.step).await?;
+                self.push_new(who, fault, (None, jobs), *token).await?;
+            }
+            Act::Add { .. } | Act::CreateBatch { .. } | Act::Batch { .. }
+                if !self.reference.class.has_batches() => {}
+            Act::Add { batch, jobs, token } => {
+                self.push_new(who, fault, (Some(*batch), jobs), *token).await?;
+            }
+            Act::CreateBatch { batch, options } => {
+                self.create_batch(who, fault, (*batch, *options)).await?;
+            }
+            Act::Batch { batch, word } => {
+                self.batch(who, fault, (*batch, *word)).await?;
             }
             Act::Repeat { token } => self.repeat(who, fault, *token).await?,
             Act::Claim { max, lease } => self.claim(who, fault, *max, *lease).await?,
@@ -141,28 +154,47 @@ impl Runner {
         self.actors.capabilities().supports(Capability::PushTokens)
     }
 
+    async fn push_new(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        (batch, drafts): (Option<u8>, &[super::operation::Draft]),
+        token: u8,
+    ) -> CheckResult {
+        let jobs = self.jobs(batch, drafts);
+        self.reference.calls.remove(&token);
+        let token = Some(token).filter(|token| *token > 0 && self.has_tokens());
+        let call = PushCall { jobs, token, batch };
+        self.push(who, fault, call, self.reference.step).await
+    }
+
     async fn push(
         &mut self,
         who: Who,
         fault: Option<InjectedFault>,
-        jobs: Vec<NewJob>,
-        number: Option<u8>,
-        call: u32,
+        call: PushCall,
+        step: u32,
     ) -> CheckResult {
-        let token = number.map(|number| token(number, call));
-        let (sent, with) = (jobs.clone(), token.clone());
+        let token = call.token.map(|number| token(number, step));
+        let (sent, with) = (call.clone(), token.clone());
         let ended = self
             .actors
             .call(who, fault, |queue| {
-                Box::pin(async move { queue.push(&sent, with.as_ref()).await })
+                Box::pin(async move {
+                    let (jobs, token) = (&sent.jobs, with.as_ref());
+                    let Some(number) = sent.batch else {
+                        return queue.push(jobs, token).await.map(Added::Stored);
+                    };
+                    let id = Reference::batch_id(number);
+                    batches::batches(&*queue).add(&id, jobs, token).await
+                })
             })
             .await?;
         match ended.observed_answer()? {
-            Observed::Answer(answers) => {
-                let token = number.zip(token.as_ref());
-                self.reference.pushed(&jobs, token, &answers)
+            Observed::Answer(answer) => {
+                self.reference.added(&call, token.as_ref(), &answer)
             }
-            other => self.unanswered(&other, &CallEffect::Push(jobs, number)),
+            other => self.unanswered(&other, &CallEffect::Push(call)),
         }
     }
 
@@ -177,8 +209,8 @@ impl Runner {
         let Some(call) = known.filter(|call| now < call.first_at + WINDOW) else {
             return Ok(());
         };
-        let (jobs, call) = (call.jobs.clone(), call.call);
-        self.push(who, fault, jobs, Some(number), call).await
+        let (push, step) = (call.push.clone(), call.call);
+        self.push(who, fault, push, step).await
     }
 
     async fn advance(&mut self, step: u8) -> CheckResult {
@@ -218,10 +250,8 @@ impl Runner {
         }
         if matches!(observed_answer, Observed::Late | Observed::LostAndLate) {
             let late = match effect {
-                CallEffect::Push(jobs, token)
-                    if matches!(observed_answer, Observed::Late) =>
-                {
-                    CallEffect::LatePush(self.reference.push_is_late(jobs, *token))
+                CallEffect::Push(call) if matches!(observed_answer, Observed::Late) => {
+                    CallEffect::LatePush(self.reference.push_is_late(call))
                 }
                 CallEffect::Push(..) => CallEffect::LatePush(self.reference.step),
                 other => other.clone(),
@@ -234,8 +264,14 @@ impl Runner {
     fn maybe(&mut self, effect: &CallEffect) {
         let reference = &mut self.reference;
         match effect {
-            CallEffect::Push(jobs, token) => reference.maybe_pushed(jobs, *token),
+            CallEffect::Push(call) => reference.maybe_pushed(call),
             CallEffect::LatePush(call) => reference.maybe_stored_now(*call),
+            CallEffect::CreateBatch(number, new) => {
+                reference.maybe_created(*number, *new);
+            }
+            CallEffect::Batch(number, change) => {
+                reference.batch_changed(*number, *change, Knowledge::Maybe);
+            }
             CallEffect::Claim(asked) => reference.maybe_claimed(*asked),
             CallEffect::Settle(sent) => reference.maybe_settled(sent),
             CallEffect::Extend(run, named, lease) => {
@@ -252,12 +288,17 @@ impl Runner {
         }
     }
 
-    fn jobs(&mut self, drafts: &[super::operation::Draft]) -> Vec<NewJob> {
+    fn jobs(
+        &mut self,
+        batch: Option<u8>,
+        drafts: &[super::operation::Draft],
+    ) -> Vec<NewJob> {
+        let describe = if batch.is_some() { draft::piece } else { draft::job };
         let mut jobs = Vec::new();
         for one in drafts {
             self.payloads += 1;
             let payload = format!("job {}", self.payloads);
-            jobs.push(draft::job(one, payload, &self.reference.class));
+            jobs.push(describe(one, payload, &self.reference.class));
         }
         jobs
     }

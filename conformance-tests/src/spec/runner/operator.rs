@@ -1,6 +1,11 @@
 //! An operator's part in a run.
 
-use relq_core::{JobId, operator::Selection};
+use std::num::NonZeroU32;
+
+use relq_core::{
+    JobId,
+    operator::{JobState, PeekRequest, Selection},
+};
 
 use super::super::{
     actors::Observed,
@@ -35,6 +40,7 @@ impl Runner {
             },
             Act::PurgeDead => self.purge_dead(who, fault).await,
             Act::Purge => self.purge(who, fault).await,
+            Act::Peek(state) => self.peek(who, fault, *state).await,
             other => Err(format!("`{other}` is not an operator's")),
         }
     }
@@ -118,6 +124,25 @@ impl Runner {
         match ended.observed_answer()? {
             Observed::Answer(removed) => self.reference.dead_purged(removed),
             other => self.unanswered(&other, &CallEffect::PurgeDead),
+        }
+    }
+
+    /// Lists the jobs of a state. The list is one page: no sequence has so many jobs.
+    pub(in crate::spec) async fn peek(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        state: JobState,
+    ) -> CheckResult {
+        let ask = PeekRequest::new(state, NonZeroU32::new(1000).expect("not zero"));
+        let ended = self
+            .actors
+            .call(who, fault, |queue| Box::pin(async move { queue.peek(&ask).await }))
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(page) => self.reference.peeked(state, &page.jobs),
+            // A list changes nothing.
+            _ => Ok(()),
         }
     }
 

@@ -1,7 +1,10 @@
 //! The reference checks exactly what each class promises, and no more.
 
+use std::num::NonZeroU32;
+
 use relq_core::{
     Delivery, JobId, NewJob, Priority, Receipt,
+    batch::{BatchPriority, Created},
     capabilities::{Capabilities, LeaseScope, Order, RecoveryBound},
     outcome::{Extended, Pushed, Recovered, Settled},
 };
@@ -9,6 +12,7 @@ use relq_core::{
 use super::{
     claiming::Asked,
     operation::DispositionKind,
+    pushing::PushCall,
     reference::{CheckResult, Reference},
     settling::SentSettlement,
 };
@@ -31,10 +35,24 @@ impl Runner {
     }
 
     fn push(&mut self, payloads: &[&'static str]) {
+        self.add(None, payloads);
+    }
+
+    fn add(&mut self, batch: Option<u8>, payloads: &[&'static str]) {
         let jobs: Vec<_> = payloads.iter().map(|one| NewJob::new(*one)).collect();
         let ids = payloads.iter().map(|one| JobId::new(*one).unwrap());
         let stored: Vec<_> = ids.map(Pushed::Stored).collect();
-        self.reference.pushed(&jobs, None, &stored).unwrap();
+        let call = PushCall { jobs, token: None, batch };
+        self.reference.pushed(&call, None, &stored).unwrap();
+        self.reference.conclude().unwrap();
+    }
+
+    /// Creates a batch with a limit of one piece.
+    fn create(&mut self, number: u8, priority: BatchPriority) {
+        let completion = NewJob::new(format!("complete {number}"));
+        let limit = NonZeroU32::new(1);
+        let new = self.reference.new_batch((priority, limit), &completion);
+        self.reference.created(number, new, Created::Stored).unwrap();
         self.reference.conclude().unwrap();
     }
 
@@ -51,7 +69,10 @@ impl Runner {
             let (id, token) = (JobId::new(*payload).unwrap(), self.leases.to_string());
             let lease = std::time::Duration::from_millis(LEASE);
             let receipt = Receipt::new(id, attempt, token);
-            deliveries.push(Delivery::new(receipt, *payload, lease));
+            let mut delivery = Delivery::new(receipt, *payload, lease);
+            let job = self.reference.job_of(&delivery.payload).unwrap();
+            delivery.batch = self.reference.jobs[job].batch.map(Reference::batch_id);
+            deliveries.push(delivery);
         }
         self.reference.claimed(Asked { run: 1, max, lease: LEASE }, &deliveries)?;
         self.reference.conclude()
@@ -204,6 +225,58 @@ fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
         runner.reference.now += LEASE / 2;
         assert!(runner.recover(1).is_ok(), "b's lease was not extended");
     }
+}
+
+/// A plain job, two pieces of a batch, and one of a more urgent batch. The batches have
+/// one slot each.
+fn with_batches() -> Runner {
+    let mut runner = of(Order::Fifo);
+    runner.claim(2, &["a", "b"], 1).unwrap();
+    runner.create(1, BatchPriority::NORMAL);
+    runner.create(2, BatchPriority::HIGHEST);
+    runner.add(Some(1), &["d", "e"]);
+    runner.add(Some(2), &["f"]);
+    runner
+}
+
+/// B4: jobs without a batch come first, and then the most urgent batch.
+#[test]
+fn batches_are_served_by_their_priority() {
+    assert!(with_batches().claim(2, &["c", "f"], 1).is_ok());
+    assert!(with_batches().claim(1, &["f"], 1).unwrap_err().contains("B4"));
+    assert!(with_batches().claim(2, &["c", "d"], 1).unwrap_err().contains("B4"));
+}
+
+/// B3: a full batch gives no piece, and any other batch gives all that has room.
+#[test]
+fn the_slots_of_a_batch_are_used_and_not_exceeded() {
+    assert!(with_batches().claim(9, &["c", "f", "d"], 1).is_ok());
+    assert!(
+        with_batches().claim(9, &["c", "f", "d", "e"], 1).unwrap_err().contains("B3")
+    );
+    assert!(with_batches().claim(9, &["c", "f"], 1).unwrap_err().contains("DRAIN"));
+}
+
+/// R8: a lost call settled all of its jobs or none. A part of it shows which.
+#[test]
+fn a_lost_settlement_is_whole() {
+    let after_losing = |jobs: &[&'static str]| {
+        let mut runner = Runner::of(|_| {});
+        runner.claim(3, &["a", "b", "c"], 1).unwrap();
+        let done = |observed| SentSettlement {
+            observed,
+            disposition: DispositionKind::Done,
+            after: 0,
+        };
+        runner.reference.maybe_settled(&[done(0), done(1)]);
+        runner.outlast_leases();
+        runner.recover(u32::try_from(jobs.len()).unwrap()).unwrap();
+        runner.claim(3, jobs, 2)
+    };
+
+    assert!(after_losing(&["a", "b", "c"]).is_ok());
+    assert!(after_losing(&["c"]).is_ok());
+    assert!(after_losing(&["a", "c"]).unwrap_err().contains("settled in part"));
 }
 
 /// R10: a claim does not extend the other leases of its worker.

@@ -6,10 +6,12 @@ use relq_conformance::sweep::Check;
 
 use crate::{
     mutant::{
-        CaughtBy::{Act, Case},
+        CaughtBy::{Act, Case, Model},
         HEALTHY, Mutant, patch,
     },
-    overrides::{KeyFirst, LookThenEnd, PushAgain, PushOneByOne, SettleTwice},
+    overrides::{
+        KeyFirst, LookThenEnd, PushAgain, PushOneByOne, SettleOneByOne, SettleTwice,
+    },
 };
 
 pub(super) const TWICE: &[Mutant] = &[
@@ -171,6 +173,15 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "batch pushed one by one",
         overrides: Some(|| Arc::new(PushOneByOne)),
         caught_by: &[Act("push_of_many", Check::AllOrNone)],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "many jobs settled one by one",
+        overrides: Some(|| Arc::new(SettleOneByOne)),
+        caught_by: &[
+            Act("settle_done", Check::AllOrNone),
+            Model("ALL-OR-NONE, R8: settled in part"),
+        ],
         ..HEALTHY
     },
     Mutant {

@@ -1,0 +1,468 @@
+//! The rules for batches (B1 to B8).
+
+use std::num::NonZeroU32;
+
+use relq_core::{
+    NewJob,
+    batch::{BatchId, BatchOutcome, BatchPriority, BatchState, BatchStatus, Created},
+};
+
+use super::{
+    possible_state::{End, InBatch, JobLocation, Ms, PossibleState},
+    reference::{CheckResult, Job, Knowledge, Reference, add},
+};
+use crate::spec::ready_order::{BatchRank, ReadyPosition};
+
+/// A batch with all of its possible states.
+pub(crate) struct Batch {
+    pub(crate) id: BatchId,
+    pub(crate) possible_states: Vec<PossibleBatch>,
+    /// The operation that created the batch, for its age (B4).
+    born: u32,
+    /// The status of the completed batch, once it was read (B6).
+    record: Option<BatchStatus>,
+    /// Whether a client that cancelled the batch may have died before it dropped all
+    /// waiting pieces.
+    lingers: bool,
+}
+
+/// One possible state of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PossibleBatch {
+    pub(crate) phase: Phase,
+    pub(crate) priority: BatchPriority,
+    pub(crate) limit: Option<NonZeroU32>,
+    /// The index of the job that the completion pushes.
+    pub(crate) completion: usize,
+}
+
+/// The state of a batch, as far as calls decide it. Whether a sealed or cancelled batch
+/// has completed follows from its pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Absent,
+    Open,
+    Sealed,
+    Cancelled,
+}
+
+/// The change of a batch by one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchChange {
+    Nothing,
+    Seal,
+    Cancel,
+    Alter(BatchPriority, Option<NonZeroU32>),
+}
+
+impl Batch {
+    pub(crate) fn may_be(&self, phase: Phase) -> bool {
+        self.possible_states.iter().any(|possible| possible.phase == phase)
+    }
+
+    pub(crate) fn is(&self, phase: Phase) -> bool {
+        self.possible_states.iter().all(|possible| possible.phase == phase)
+    }
+
+    /// Whether the batch was cancelled.
+    fn cancelled(&self) -> Option<Knowledge> {
+        match (self.is(Phase::Cancelled), self.may_be(Phase::Cancelled)) {
+            (true, _) => Some(Knowledge::Done),
+            (false, true) => Some(Knowledge::Maybe),
+            (false, false) => None,
+        }
+    }
+
+    fn keep(
+        &mut self,
+        rule: &str,
+        is_possible: impl Fn(&PossibleBatch) -> bool,
+    ) -> CheckResult {
+        let known = self.possible_states.clone();
+        self.possible_states.retain(is_possible);
+        if self.possible_states.is_empty() {
+            return Err(format!("{rule}: batch {}, with {known:?}", self.id));
+        }
+        Ok(())
+    }
+}
+
+impl PossibleBatch {
+    fn after(self, change: BatchChange) -> Self {
+        match (change, self.phase) {
+            (BatchChange::Nothing, _) | (_, Phase::Absent) => self,
+            (BatchChange::Seal, Phase::Open) => Self { phase: Phase::Sealed, ..self },
+            (BatchChange::Seal, _) => self,
+            (BatchChange::Cancel, _) => Self { phase: Phase::Cancelled, ..self },
+            (BatchChange::Alter(priority, limit), _) => {
+                Self { priority, limit, ..self }
+            }
+        }
+    }
+}
+
+impl Reference {
+    /// The state of a new batch. Its completion job is absent until it completes.
+    pub(crate) fn new_batch(
+        &mut self,
+        (priority, limit): (BatchPriority, Option<NonZeroU32>),
+        completion: &NewJob,
+    ) -> PossibleBatch {
+        let absent = vec![self.absent()];
+        let index = self.jobs.len();
+        self.add_job(completion, None, None, absent);
+        PossibleBatch { phase: Phase::Open, priority, limit, completion: index }
+    }
+
+    /// A creation whose answer arrived.
+    pub(crate) fn created(
+        &mut self,
+        number: u8,
+        new: PossibleBatch,
+        answer: Created,
+    ) -> CheckResult {
+        let batch = self.batch_mut(number, new);
+        let exists = answer == Created::Exists;
+        batch.keep("B10: created", |it| (it.phase != Phase::Absent) == exists)?;
+        if !exists {
+            batch.possible_states.clear();
+        }
+        self.maybe_created(number, new);
+        Ok(())
+    }
+
+    /// A creation whose answer was lost.
+    pub(crate) fn maybe_created(&mut self, number: u8, new: PossibleBatch) {
+        let step = self.step;
+        let batch = self.batch_mut(number, new);
+        if batch.is(Phase::Absent) {
+            batch.born = step;
+            batch.record = None;
+            batch.lingers = false;
+        }
+        if batch.possible_states.is_empty() || batch.may_be(Phase::Absent) {
+            batch.possible_states.push(new);
+        }
+    }
+
+    /// A call whose answer reported the batch after the change.
+    pub(crate) fn batch_changed(
+        &mut self,
+        number: u8,
+        change: BatchChange,
+        known: Knowledge,
+    ) {
+        let Some(batch) = self.batches.get_mut(&number) else { return };
+        if batch.record.is_some() {
+            return;
+        }
+        let before = batch.possible_states.clone();
+        batch.possible_states.clear();
+        for possible in before {
+            let kept = (known == Knowledge::Maybe).then_some(possible);
+            for one in [possible.after(change)].into_iter().chain(kept) {
+                if !batch.possible_states.contains(&one) {
+                    batch.possible_states.push(one);
+                }
+            }
+        }
+        if change == BatchChange::Cancel {
+            batch.lingers = known == Knowledge::Maybe;
+        }
+    }
+
+    /// No page of recovery is left, so no waiting piece of a cancelled batch is.
+    pub(crate) fn cancels_are_over(&mut self) {
+        self.batches.values_mut().for_each(|batch| batch.lingers = false);
+    }
+
+    /// A purge removed all batches, or may have.
+    pub(crate) fn batches_purged(&mut self, known: Knowledge) {
+        for batch in self.batches.values_mut() {
+            let first = batch.possible_states[0];
+            if known == Knowledge::Done {
+                batch.possible_states.clear();
+                batch.record = None;
+            }
+            if !batch.may_be(Phase::Absent) {
+                batch
+                    .possible_states
+                    .push(PossibleBatch { phase: Phase::Absent, ..first });
+            }
+        }
+    }
+
+    /// An answer that pieces are not accepted because of the state of the batch.
+    pub(crate) fn is_closed(
+        &mut self,
+        number: u8,
+        state: Option<BatchState>,
+    ) -> CheckResult {
+        let Some(batch) = self.batches.get_mut(&number) else {
+            return unknown(number, state.is_some());
+        };
+        let phase = state.map_or(Phase::Absent, phase);
+        let rule = format!("B1: pieces refused, {state:?}");
+        batch.keep(&rule, |it| it.phase == phase && phase != Phase::Open)
+    }
+
+    /// Pieces were stored, so the batch was open.
+    pub(crate) fn is_open(&mut self, number: u8) -> CheckResult {
+        let Some(batch) = self.batches.get_mut(&number) else {
+            return unknown(number, true);
+        };
+        batch.keep("B1: pieces stored", |it| it.phase == Phase::Open)
+    }
+
+    /// The effects of batches on their pieces: no piece waits in a cancelled batch
+    /// (B7), and the end of the last piece completes a closed batch (B5).
+    pub(crate) fn tend_batches(&mut self) {
+        let numbers: Vec<_> = self.batches.keys().copied().collect();
+        for number in numbers {
+            self.drop_waiting(number);
+            self.complete(number);
+        }
+    }
+
+    fn drop_waiting(&mut self, number: u8) {
+        let (now, batch) = (self.now, &self.batches[&number]);
+        let (cancelled, lingers) = (batch.cancelled(), batch.lingers);
+        let pieces = self.jobs.iter_mut().filter(|job| job.batch == Some(number));
+        for job in pieces {
+            job.cancelled = cancelled;
+            for possible in job.possible_states.clone() {
+                if cancelled.is_none() || possible.in_batch() != Some(InBatch::Waiting)
+                {
+                    continue;
+                }
+                add(&mut job.possible_states, dropped(&possible, now));
+                if cancelled == Some(Knowledge::Done) && !lingers {
+                    job.possible_states.retain(|it| *it != possible);
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, number: u8) {
+        let is_live = |possible: &PossibleState| {
+            matches!(possible.in_batch(), Some(InBatch::Waiting | InBatch::Leased))
+        };
+        let pieces = || self.jobs.iter().filter(|job| job.batch == Some(number));
+        let may_be_over = pieces().all(|job| !job.possible_states.iter().all(is_live));
+        let is_over = pieces().all(|job| !job.possible_states.iter().any(is_live));
+        let possible_states = self.batches[&number].possible_states.clone();
+        let position = ReadyPosition::Back {
+            from: (self.step, 0),
+            to: (self.step, usize::MAX),
+            due: None,
+        };
+        for possible in &possible_states {
+            let is_closed = matches!(possible.phase, Phase::Sealed | Phase::Cancelled);
+            let job = &mut self.jobs[possible.completion];
+            let absent = job.possible_states.iter().position(PossibleState::is_absent);
+            if let Some(at) = absent.filter(|_| is_closed && may_be_over) {
+                let pushed = job.possible_states[at].at(JobLocation::Ready(position));
+                if is_over && possible_states.len() == 1 {
+                    job.possible_states.remove(at);
+                }
+                add(&mut job.possible_states, pushed);
+            }
+        }
+    }
+
+    /// The batches of the queue, read while no call is running.
+    pub(crate) fn batches_seen(&mut self, listed: &[BatchStatus]) -> CheckResult {
+        if !listed.is_sorted_by(|one, other| one.id < other.id) {
+            return Err(format!("B6: batches are not listed by id: {listed:?}"));
+        }
+        let is_known =
+            |id: &BatchId| self.batches.values().any(|batch| batch.id == *id);
+        if let Some(other) = listed.iter().find(|status| !is_known(&status.id)) {
+            return Err(format!("UNEXPECTED, B10: never created: {other:?}"));
+        }
+        let numbers: Vec<_> = self.batches.keys().copied().collect();
+        for number in numbers {
+            let id = &self.batches[&number].id;
+            let status = listed.iter().find(|status| status.id == *id);
+            self.batch_seen(number, status)?;
+        }
+        Ok(())
+    }
+
+    /// The status of a batch, read while no call that changes it is running.
+    pub(crate) fn batch_seen(
+        &mut self,
+        number: u8,
+        status: Option<&BatchStatus>,
+    ) -> CheckResult {
+        let Some(batch) = self.batches.get_mut(&number) else {
+            return unknown(number, status.is_some());
+        };
+        let Some(status) = status else {
+            batch.keep("LOST, B6: not there", |it| it.phase == Phase::Absent)?;
+            return self.count_pieces(number, [0; 5]);
+        };
+        if let Some(record) = &batch.record {
+            let is_same = record == status;
+            let wrong = || format!("B6: the record {record:?} is now {status:?}");
+            return if is_same { Ok(()) } else { Err(wrong()) };
+        }
+        batch.keep(&format!("B1, B7: {status:?}"), |it| {
+            it.phase == phase(status.state)
+                && (it.priority, it.limit) == (status.priority, status.limit)
+        })?;
+        self.add_up(number, status)?;
+        self.completion_seen(number, status)
+    }
+
+    /// B2: each piece is counted once.
+    fn add_up(&mut self, number: u8, status: &BatchStatus) -> CheckResult {
+        let BatchStatus { total, done, failed, dropped, leased, waiting, .. } = *status;
+        if total != status.ended() + leased + waiting {
+            return Err(format!("CONSERVE, B2: miscounted: {status:?}"));
+        }
+        self.count_pieces(number, [waiting, leased, done, failed, dropped])
+            .map_err(|wrong| format!("{wrong}: {status:?}"))
+    }
+
+    fn count_pieces(&mut self, number: u8, figures: [u64; 5]) -> CheckResult {
+        for (place, figure) in InBatch::ALL.into_iter().zip(figures) {
+            let rule = format!("CONSERVE, B2: {place:?} pieces");
+            self.figure_is(&rule, figure, |job, possible| {
+                job.batch == Some(number) && possible.in_batch() == Some(place)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// B5: the batch has completed if and only if it is closed and its pieces have
+    /// ended, and then its completion job was pushed.
+    fn completion_seen(&mut self, number: u8, status: &BatchStatus) -> CheckResult {
+        let is_over =
+            status.state != BatchState::Open && status.leased + status.waiting == 0;
+        let outcome = match phase(status.state) {
+            Phase::Cancelled => BatchOutcome::Cancelled,
+            _ if status.failed > 0 => BatchOutcome::Failed,
+            _ => BatchOutcome::Done,
+        };
+        if status.outcome() != is_over.then_some(outcome) {
+            return Err(format!("B5, B8: not the outcome: {status:?}"));
+        }
+        if status.completed_at.is_some() != is_over {
+            return Err(format!("B5: not the time of a completion: {status:?}"));
+        }
+        let Some(batch) = self.batches.get_mut(&number) else { return Ok(()) };
+        let (at, id) = (batch.possible_states[0].completion, batch.id.clone());
+        if is_over {
+            batch.record = Some(status.clone());
+        }
+        let id = id.completion_job(status.created_at);
+        self.jobs[at].spec.id = Some(id.clone());
+        self.jobs[at].id = Some(id);
+        self.keep(at, "B5: the completion job", |it| it.is_absent() != is_over)
+    }
+
+    /// All batches have completed once all jobs have ended and no client adds any.
+    pub(crate) fn batches_have_ended(&self) -> CheckResult {
+        let runs = |batch: &&Batch| batch.record.is_none() && !batch.is(Phase::Absent);
+        match self.batches.values().find(runs) {
+            None => Ok(()),
+            Some(batch) => Err(format!("B5, B10: {} has not completed", batch.id)),
+        }
+    }
+
+    /// B3: the slots in use, of which some may be uncertain.
+    fn slots_in_use(&self, number: u8) -> (u64, u64) {
+        self.count(|job, possible| {
+            job.batch == Some(number) && possible.in_batch() == Some(InBatch::Leased)
+        })
+    }
+
+    /// B3: after a claim of pieces of that batch, no more are leased than its limit.
+    pub(crate) fn limit_holds(&self, number: u8) -> CheckResult {
+        let (used, _) = self.slots_in_use(number);
+        let Some(batch) = self.batches.get(&number) else { return Ok(()) };
+        let is_over = |it: &PossibleBatch| {
+            it.limit.is_some_and(|limit| used > u64::from(limit.get()))
+        };
+        if batch.possible_states.iter().all(is_over) {
+            return Err(format!(
+                "B3: {used} leased: {} {:?}",
+                batch.id, batch.possible_states
+            ));
+        }
+        Ok(())
+    }
+
+    /// The batches whose ready pieces a claim may leave: no slot may be free, or the
+    /// batch may be cancelled (B3, B7).
+    pub(crate) fn withheld(&self) -> Vec<u8> {
+        let may_be_withheld = |(number, batch): (&u8, &Batch)| {
+            let (_, used) = self.slots_in_use(*number);
+            let is_full = |it: &PossibleBatch| {
+                it.limit.is_some_and(|limit| used >= u64::from(limit.get()))
+            };
+            let is_closed =
+                batch.may_be(Phase::Cancelled) || batch.may_be(Phase::Absent);
+            let may_be = is_closed || batch.possible_states.iter().any(is_full);
+            may_be.then_some(*number)
+        };
+        self.batches.iter().filter_map(may_be_withheld).collect()
+    }
+
+    /// The possible ranks of a batch among those that a claim takes from (B4).
+    pub(crate) fn ranks(&self, number: u8) -> Vec<BatchRank> {
+        let Some(batch) = self.batches.get(&number) else { return Vec::new() };
+        let rank = |it: &PossibleBatch| BatchRank {
+            number,
+            priority: it.priority,
+            born: batch.born,
+        };
+        batch.possible_states.iter().map(rank).collect()
+    }
+
+    pub(crate) fn batch_id(number: u8) -> BatchId {
+        BatchId::new(format!("batch-{number}")).expect("a valid id")
+    }
+
+    fn batch_mut(&mut self, number: u8, new: PossibleBatch) -> &mut Batch {
+        self.batches.entry(number).or_insert_with(|| Batch {
+            id: Self::batch_id(number),
+            possible_states: vec![PossibleBatch { phase: Phase::Absent, ..new }],
+            born: 0,
+            record: None,
+            lingers: false,
+        })
+    }
+}
+
+/// A piece that was dropped with its batch.
+pub(crate) fn dropped(possible: &PossibleState, now: Ms) -> PossibleState {
+    possible.ended(End::Cancelled(None), now)
+}
+
+impl Job {
+    /// Whether the job is a live piece of a batch that was cancelled.
+    pub(crate) fn is_cancelled(&self, possible: &PossibleState) -> Option<Knowledge> {
+        self.cancelled.filter(|_| !possible.is_detached)
+    }
+}
+
+fn phase(state: BatchState) -> Phase {
+    match state {
+        BatchState::Open => Phase::Open,
+        BatchState::Cancelling | BatchState::Completed(BatchOutcome::Cancelled) => {
+            Phase::Cancelled
+        }
+        BatchState::Sealed | BatchState::Completed(_) => Phase::Sealed,
+    }
+}
+
+/// A batch that no call has created must not exist.
+fn unknown(number: u8, exists: bool) -> CheckResult {
+    if exists {
+        Err(format!("UNEXPECTED, B10: batch {number} was never created"))
+    } else {
+        Ok(())
+    }
+}

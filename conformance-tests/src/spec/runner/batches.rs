@@ -1,0 +1,123 @@
+//! The calls on batches in a run.
+
+use std::num::NonZeroU32;
+
+use relq_core::{
+    Error, NewJob, Queue,
+    batch::{BatchPriority, Change, NewBatch, OnComplete},
+};
+
+use super::super::{
+    actors::Observed,
+    batching::BatchChange,
+    draft,
+    operation::{BatchDraft, BatchWord, InjectedFault, Who},
+    reference::{CheckResult, Knowledge, Reference},
+    runner::{CallEffect, Runner},
+};
+
+impl Runner {
+    pub(in crate::spec) async fn create_batch(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        (number, options): (u8, BatchDraft),
+    ) -> CheckResult {
+        let (priority, limit) = draft::batch(options);
+        self.payloads += 1;
+        let completion = NewJob::new(format!("complete {}", self.payloads));
+        let new = self.reference.new_batch((priority, limit), &completion);
+        let ask = NewBatch::new(Reference::batch_id(number))
+            .priority(priority)
+            .limit(limit)
+            .on_complete(OnComplete::new(completion));
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move { batches(&*queue).create(&ask).await })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(answer) => self.reference.created(number, new, answer),
+            other => self.unanswered(&other, &CallEffect::CreateBatch(number, new)),
+        }
+    }
+
+    /// A call that changes or reads a batch, and that returns its status.
+    pub(in crate::spec) async fn batch(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        (number, word): (u8, BatchWord),
+    ) -> CheckResult {
+        let change = change(word);
+        let id = Reference::batch_id(number);
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(async move {
+                    let batches = batches(&*queue);
+                    match change {
+                        BatchChange::Nothing => batches.batch(&id).await,
+                        BatchChange::Seal => batches.seal(&id).await,
+                        BatchChange::Cancel => batches.cancel_batch(&id).await,
+                        BatchChange::Alter(priority, limit) => {
+                            let change = Change::default().priority(priority);
+                            batches.alter(&id, &change.limit(limit)).await
+                        }
+                    }
+                })
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(status) => {
+                self.reference.batch_changed(number, change, Knowledge::Done);
+                self.reference.conclude()?;
+                self.reference.batch_seen(number, status.as_ref())
+            }
+            other => self.unanswered(&other, &CallEffect::Batch(number, change)),
+        }
+    }
+
+    /// Reads all batches, while no call is running.
+    pub(in crate::spec) async fn look_at_batches(&mut self) -> CheckResult {
+        let Some(batches) = self.actors.witness().batch_queue() else { return Ok(()) };
+        let limit = NonZeroU32::new(100).expect("not zero");
+        let listed = batches.list_batches(None, limit).await;
+        let listed = listed.map_err(|error: Error| error.full_message())?;
+        self.reference.batches_seen(&listed)?;
+        let numbers: Vec<_> = self.reference.batches.keys().copied().collect();
+        for number in numbers {
+            let status = batches.batch(&Reference::batch_id(number)).await;
+            let status = status.map_err(|error: Error| error.full_message())?;
+            self.reference.batch_seen(number, status.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Seals all batches, so that each of them completes.
+    pub(in crate::spec) async fn seal_all(&mut self) -> CheckResult {
+        let numbers: Vec<_> = self.reference.batches.keys().copied().collect();
+        for number in numbers {
+            self.batch(Who::Nobody, None, (number, BatchWord::Seal)).await?;
+            self.look().await?;
+        }
+        Ok(())
+    }
+}
+
+fn change(word: BatchWord) -> BatchChange {
+    match word {
+        BatchWord::Read => BatchChange::Nothing,
+        BatchWord::Seal => BatchChange::Seal,
+        BatchWord::Cancel => BatchChange::Cancel,
+        BatchWord::Alter(options) => {
+            let (priority, limit): (BatchPriority, _) = draft::batch(options);
+            BatchChange::Alter(priority, limit)
+        }
+    }
+}
+
+pub(super) fn batches(queue: &dyn Queue) -> &dyn relq_core::batch::BatchQueue {
+    queue.batch_queue().expect("only backends with batches get calls on batches")
+}
