@@ -1,9 +1,9 @@
--- Make due scheduled jobs ready, in the order of their times.
+-- Make due scheduled jobs ready, in the order of their times and places.
 --
 -- ?1 queue  ?2 now (ms)  ?3 first turn to give out  ?4 how many at most
-UPDATE jobs SET state = 'ready', turn = ?3 + due.place, at = NULL
-FROM (SELECT job, row_number() OVER (ORDER BY at, job) - 1 AS place
-      FROM (SELECT job, at FROM jobs
+UPDATE jobs SET state = 'ready', turn = ?3 + due.rank, at = NULL, place = NULL
+FROM (SELECT job, row_number() OVER (ORDER BY at, place) - 1 AS rank
+      FROM (SELECT job, at, place FROM jobs
             WHERE queue = ?1 AND state = 'scheduled' AND at <= ?2
-            ORDER BY at, job LIMIT ?4)) AS due
+            ORDER BY at, place LIMIT ?4)) AS due
 WHERE jobs.job = due.job

@@ -1,4 +1,4 @@
--- Move a scheduled job to another time.
+-- Move a scheduled job to another time, behind the jobs that are due at that time.
 --
--- ?1 job  ?2 due (ms)
-UPDATE jobs SET at = ?2 WHERE job = ?1 AND state = 'scheduled'
+-- ?1 job  ?2 due (ms)  ?3 place
+UPDATE jobs SET at = ?2, place = ?3 WHERE job = ?1 AND state = 'scheduled'

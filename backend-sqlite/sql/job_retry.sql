@@ -1,8 +1,10 @@
--- Schedule a failed job for a later attempt or, with a turn, make it ready at once.
+-- Schedule a failed job for a later attempt or, without a due time, make it ready at
+-- once.
 --
--- ?1 job  ?2 state: scheduled or ready  ?3 due (ms) or null  ?4 turn or null
--- ?5 error
+-- ?1 job  ?2 due (ms) or null  ?3 turn: of a ready job its turn, of a scheduled one its
+-- place  ?4 error
 UPDATE jobs
-SET state = ?2, at = ?3, turn = ?4, last_error = ?5,
-    token = NULL, worker = NULL, since = NULL
+SET state = iif(?2 IS NULL, 'ready', 'scheduled'), at = ?2,
+    turn = iif(?2 IS NULL, ?3, NULL), place = iif(?2 IS NULL, NULL, ?3),
+    last_error = ?4, token = NULL, worker = NULL, since = NULL
 WHERE job = ?1

@@ -2,10 +2,10 @@
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
 -- Returns the two sort keys and what a view of the job shows.
-SELECT at, job,
+SELECT at, place,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch)
 FROM jobs LEFT JOIN bodies USING (job)
-WHERE queue = ?1 AND state = 'scheduled' AND (at, job) > (?2, ?3)
-ORDER BY at, job LIMIT ?4
+WHERE queue = ?1 AND state = 'scheduled' AND (at, place) > (?2, ?3)
+ORDER BY at, place LIMIT ?4

@@ -140,7 +140,7 @@ impl Push {
                 job,
                 id: job.id.clone().unwrap_or_else(|| token.job_id(index)),
                 may_be_known: job.id.is_some() || self.token.is_some(),
-                turn: if job.delay.is_zero() { turns.next() } else { None },
+                turn: turns.next().expect("the range has no end"),
                 batch: target.key(),
             };
             answers.push(new.push(store)?);
@@ -154,15 +154,13 @@ impl Push {
         self.token.is_some() || self.jobs.iter().any(|job| job.id.is_some())
     }
 
-    /// Turns for all jobs that are ready at once, after the turns of all jobs that are
-    /// due now.
+    /// Turns for all jobs. Those of jobs that are ready at once come after the turns of
+    /// all jobs that are due now.
     fn turns(&self, store: &Store<'_>) -> Result<RangeFrom<i64>, Failure> {
-        let ready = self.jobs.iter().filter(|job| job.delay.is_zero()).count();
-        if ready == 0 {
-            return Ok(0..);
+        if self.jobs.iter().any(|job| job.delay.is_zero()) {
+            store.promote_due(PROMOTED_AT_ONCE)?;
         }
-        store.promote_due(PROMOTED_AT_ONCE)?;
-        let count = u32::try_from(ready).expect("below the limit on batches");
+        let count = u32::try_from(self.jobs.len()).expect("below the limit on batches");
         Ok(store.take_turns(count)?..)
     }
 }
@@ -173,8 +171,9 @@ struct New<'a> {
     id: JobId,
     /// Whether an earlier job may have the id. Generated ids are always new.
     may_be_known: bool,
-    /// The job's position among the ready jobs; `None` for a job with a delay.
-    turn: Option<i64>,
+    /// The job's position among the ready jobs, or among the jobs that are due at the
+    /// same time.
+    turn: i64,
     /// The key of the job's batch; `None` if the job is not a piece.
     batch: Option<i64>,
 }
@@ -218,7 +217,7 @@ impl New<'_> {
             keeps_id: job.id.is_some(),
             priority: job.priority.level(),
             turn: self.turn,
-            due: self.turn.is_none().then(|| store.ms_after(job.delay)),
+            due: (!job.delay.is_zero()).then(|| store.ms_after(job.delay)),
             max_attempts: job.max_attempts.get(),
             lease_ms: job.lease.map(ms),
             expires_at: job.expires_in.map(|after| store.ms_after(after)),

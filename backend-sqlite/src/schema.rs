@@ -23,8 +23,11 @@ const HEADER_BYTES: u64 = 100;
 
 /// Each entry migrates the schema from the version that is its index to the next one. A
 /// released version is never changed; a new version is a new entry.
-pub(crate) const VERSIONS: &[&str] =
-    &[include_str!("../sql/schema_1.sql"), include_str!("../sql/schema_2.sql")];
+pub(crate) const VERSIONS: &[&str] = &[
+    include_str!("../sql/schema_1.sql"),
+    include_str!("../sql/schema_2.sql"),
+    include_str!("../sql/schema_3.sql"),
+];
 
 /// Refuses a file that does not belong to relq, without writing to it. A missing or
 /// empty file is accepted.

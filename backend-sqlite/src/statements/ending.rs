@@ -57,16 +57,17 @@ impl Store<'_> {
         due: i64,
         error: &str,
     ) -> Result<(), Failure> {
-        let turn: Option<i64> = None;
-        self.change(sql!("job_retry"), params![job, "scheduled", due, turn, error])?;
-        Ok(())
+        self.retry(job, Some(due), error)
     }
 
     /// Makes a failed job ready at once, at the back of the queue.
     pub(crate) fn retry_now(&self, job: i64, error: &str) -> Result<(), Failure> {
+        self.retry(job, None, error)
+    }
+
+    fn retry(&self, job: i64, due: Option<i64>, error: &str) -> Result<(), Failure> {
         let turn = self.take_turns(1)?;
-        let due: Option<i64> = None;
-        self.change(sql!("job_retry"), params![job, "ready", due, turn, error])?;
+        self.change(sql!("job_retry"), params![job, due, turn, error])?;
         Ok(())
     }
 

@@ -14,8 +14,9 @@ pub(crate) struct JobRow<'a> {
     pub(crate) id: &'a str,
     pub(crate) keeps_id: bool,
     pub(crate) priority: u8,
-    /// The position of a ready job; `None` for a scheduled one.
-    pub(crate) turn: Option<i64>,
+    /// The position among the ready jobs, or among the jobs that are due at the same
+    /// time.
+    pub(crate) turn: i64,
     /// The due time of a scheduled job (ms); `None` for a ready one.
     pub(crate) due: Option<i64>,
     pub(crate) max_attempts: u16,
@@ -75,12 +76,10 @@ impl Store<'_> {
 
     /// Stores a job and returns its key.
     pub(crate) fn add_job(&self, job: &JobRow<'_>) -> Result<i64, Failure> {
-        let state = if job.due.is_some() { "scheduled" } else { "ready" };
         let params = params![
             self.queue,
             job.id,
             job.keeps_id,
-            state,
             job.priority,
             job.turn,
             job.due,
@@ -105,7 +104,8 @@ impl Store<'_> {
     }
 
     pub(crate) fn reschedule(&self, job: i64, due: i64) -> Result<(), Failure> {
-        self.change(sql!("job_reschedule"), params![job, due])?;
+        let place = self.take_turns(1)?;
+        self.change(sql!("job_reschedule"), params![job, due, place])?;
         Ok(())
     }
 

@@ -40,7 +40,11 @@ fn make_old_file(file: &Path) {
          INSERT INTO jobs (job, queue, id, keeps_id, state, priority, turn, at, since,
                            worker, token, attempt, max_attempts)
          VALUES (2, 1, 'leased', 0, 'leased', 5, 2, 1, 1, 'gone', x'00', 1, 25);
-         INSERT INTO bodies (job, payload) VALUES (1, x'61'), (2, x'62');
+         INSERT INTO jobs (job, queue, id, keeps_id, state, priority, at, max_attempts)
+         VALUES (3, 1, 'due first', 0, 'scheduled', 5, 7, 25),
+                (4, 1, 'due second', 0, 'scheduled', 5, 7, 25);
+         INSERT INTO bodies (job, payload)
+         VALUES (1, x'61'), (2, x'62'), (3, x'63'), (4, x'64');
          PRAGMA user_version = 1;",
     )
     .unwrap();
@@ -60,7 +64,7 @@ async fn an_older_file_is_brought_up_with_its_jobs() {
     let taken = queue.claim(&ask(9)).await.unwrap();
 
     let payloads: Vec<_> = taken.iter().map(|one| one.payload.clone()).collect();
-    assert_eq!(payloads, ["a", "b"]);
+    assert_eq!(payloads, ["a", "b", "c", "d"]);
     assert!(taken.iter().all(|one| one.batch.is_none()));
     let batch = NewBatch::new(BatchId::new("b").unwrap());
     assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);

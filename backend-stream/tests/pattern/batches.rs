@@ -403,9 +403,9 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     submit(&queue, tell("one", "closed"), 0).await;
     submit(&queue, tell("two", "open"), 0).await;
 
-    let refused = queue.recover(many(10)).await.unwrap_err();
+    queue.recover(many(10)).await.unwrap();
 
-    assert!(refused.full_message().contains("WRONGTYPE"), "{}", refused.full_message());
+    assert_eq!(in_outbox(&server), 1);
     let told = take_one(&open(&server, "open").await).await;
     assert_eq!(&told.payload[..], b"two");
     say(&server, "DEL closed");

@@ -1,7 +1,12 @@
 //! Clocks that the suite passes to a backend: one that the suite can move, and one that
 //! shows a wrong time.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use relq_core::environment::{Clock, SystemClock, Timestamp};
 use tokio::sync::watch;
@@ -9,15 +14,22 @@ use tokio::sync::watch;
 /// The machine's clock plus the time by which the suite has moved it.
 ///
 /// It keeps running between moves, so a waiting call ends by itself. Sleeping tasks
-/// notice a move at once.
+/// notice a move at once. A case can stop the wall clock, so that several calls run in
+/// the same millisecond.
 #[derive(Debug, Clone)]
 pub(crate) struct MovableClock {
     moved: watch::Sender<Duration>,
+    stopped_at: Arc<OnceLock<Timestamp>>,
 }
 
 impl MovableClock {
     pub(crate) fn new() -> Self {
-        Self { moved: watch::Sender::new(Duration::ZERO) }
+        Self { moved: watch::Sender::new(Duration::ZERO), stopped_at: Arc::default() }
+    }
+
+    /// Stops the wall clock until the end. Only moves change it from now on.
+    pub(crate) fn stop_wall_clock(&self) {
+        self.stopped_at.get_or_init(|| SystemClock.now());
     }
 
     pub(crate) fn advance(&self, duration: Duration) {
@@ -27,7 +39,9 @@ impl MovableClock {
 
 impl Clock for MovableClock {
     fn now(&self) -> Timestamp {
-        SystemClock.now().plus(*self.moved.borrow())
+        let machines = || SystemClock.now();
+        let unmoved = self.stopped_at.get().copied().unwrap_or_else(machines);
+        unmoved.plus(*self.moved.borrow())
     }
 
     fn elapsed(&self) -> Duration {

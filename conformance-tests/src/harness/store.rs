@@ -113,6 +113,12 @@ impl Store {
         self.site.advance(duration).await;
     }
 
+    /// Stops the store's clock between advances, so that times of several calls are
+    /// equal. The clock of a bare server keeps running.
+    pub(crate) fn stop_clock(&self) {
+        self.site.stop_clock();
+    }
+
     /// The time since some fixed moment, by the store's clock.
     pub(crate) fn elapsed(&self) -> Duration {
         self.site.clock().elapsed()

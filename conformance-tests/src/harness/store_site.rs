@@ -95,6 +95,14 @@ impl StoreSite {
         }
     }
 
+    /// Stops the store's clock between advances, where the suite controls it. Behind
+    /// the proxy it stands still anyway.
+    pub(crate) fn stop_clock(&self) {
+        if let Self::Embedded { clock, .. } = self {
+            clock.stop_wall_clock();
+        }
+    }
+
     /// Advances the clock by the least time between two commands of one client: no
     /// server runs both in the same microsecond.
     pub(crate) fn tick(&self) {

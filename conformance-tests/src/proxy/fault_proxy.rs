@@ -16,6 +16,7 @@ use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
     sync::oneshot,
+    time::timeout,
 };
 
 use super::{
@@ -31,6 +32,9 @@ use super::{
     server::Server,
     stream::{Address, Stream},
 };
+
+/// The limit for the command of a fault that is under way when the faults end.
+const FINISHED_WITHIN: Duration = Duration::from_secs(20);
 
 /// A proxy in front of a Redis server at which every command can be made to fail.
 ///
@@ -281,7 +285,12 @@ impl FaultProxy {
     pub async fn heal(&self) -> io::Result<()> {
         self.shared.ledger.heal();
         let shared = Arc::clone(&self.shared);
-        self.on_proxy(async move { shared.afterlife.thaw().await }).await
+        self.on_proxy(async move {
+            let finished = timeout(FINISHED_WITHIN, shared.ledger.finished()).await;
+            finished.map_err(|_| io::Error::other("a fault's command has no reply"))?;
+            shared.afterlife.thaw().await
+        })
+        .await
     }
 
     async fn on_proxy<T: Send + 'static>(

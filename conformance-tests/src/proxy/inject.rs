@@ -21,10 +21,13 @@ impl Inbound<'_> {
         kind: Kind,
         request: Request,
     ) -> Result<(), Ended> {
+        let shared = self.shared;
+        let unfinished = shared.ledger.unfinished(&fault);
         self.hand_on_what_came_before().await?;
         match fault {
             Fault::Meanwhile(command) => {
                 self.tell_server(&command).await?;
+                drop(unfinished);
                 self.go_through(kind, &request).await
             }
             Fault::Before => Err(Ended::Dies(Life::Closed, Vec::new())),

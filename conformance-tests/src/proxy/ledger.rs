@@ -23,6 +23,18 @@ type PlannedFault = Option<Fault>;
 pub(crate) struct Ledger {
     entries: Mutex<Entries>,
     parked: watch::Sender<usize>,
+    /// How many commands of [`Fault::Meanwhile`] were decided and have no reply yet.
+    unfinished: watch::Sender<usize>,
+}
+
+/// A command of [`Fault::Meanwhile`] until it is dropped.
+#[derive(Debug)]
+pub(super) struct Unfinished<'a>(&'a Ledger);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.unfinished.send_modify(|unfinished| *unfinished -= 1);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +56,11 @@ struct Parked {
 
 impl Ledger {
     pub(crate) fn new() -> Self {
-        Self { entries: Mutex::default(), parked: watch::Sender::new(0) }
+        Self {
+            entries: Mutex::default(),
+            parked: watch::Sender::new(0),
+            unfinished: watch::Sender::new(0),
+        }
     }
 
     pub(crate) fn plan(&self, actor: &str, step: u32, fault: Fault) {
@@ -93,7 +109,7 @@ impl Ledger {
             entries.steps.push(step);
             let at = entries.steps.len() - 1;
             if !entries.is_parking {
-                return entries.inject_as_planned(&at_step, at, can_wait);
+                return self.begun(entries.inject_as_planned(&at_step, at, can_wait));
             }
             let (decide, decision) = oneshot::channel();
             entries.parked.insert(at_step.clone(), Parked { at, can_wait, decide });
@@ -102,6 +118,27 @@ impl Ledger {
         };
         let _leaves = Leaves { ledger: self, at_step };
         decision.await.unwrap_or(None)
+    }
+
+    /// Counts the command of a decided fault, while the plan is locked. So after
+    /// [`heal`](Self::heal) no command is left that is neither counted nor finished.
+    fn begun(&self, planned: PlannedFault) -> PlannedFault {
+        if let Some(Fault::Meanwhile(_)) = &planned {
+            self.unfinished.send_modify(|unfinished| *unfinished += 1);
+        }
+        planned
+    }
+
+    /// The command of a decided fault, to be dropped once the server has run it.
+    pub(super) fn unfinished(&self, fault: &Fault) -> Option<Unfinished<'_>> {
+        matches!(fault, Fault::Meanwhile(_)).then(|| Unfinished(self))
+    }
+
+    /// Completes once the server has run the command of each decided fault.
+    pub(crate) async fn finished(&self) {
+        let mut unfinished = self.unfinished.subscribe();
+        // The sender lives as long as the ledger.
+        let _ = unfinished.wait_for(|unfinished| *unfinished == 0).await;
     }
 
     pub(crate) fn is_parking(&self) -> bool {
@@ -130,12 +167,22 @@ impl Ledger {
         let planned = match fault {
             Some(fault) => {
                 entries.plan.insert(at_step.clone(), fault);
-                entries.inject_as_planned(&at_step, parked.at, parked.can_wait)
+                self.begun(entries.inject_as_planned(
+                    &at_step,
+                    parked.at,
+                    parked.can_wait,
+                ))
             }
             None => None,
         };
         // If the step's connection has ended meanwhile, the decision has no effect.
-        parked.decide.send(planned).is_ok()
+        match parked.decide.send(planned) {
+            Ok(()) => true,
+            Err(planned) => {
+                drop(planned.and_then(|fault| self.unfinished(&fault)));
+                false
+            }
+        }
     }
 
     /// Forgets the plan and lets all parked steps go on.

@@ -18,14 +18,22 @@ pub(crate) struct Patch {
     fitted: Fitted,
 }
 
-/// Whether a patch has changed a script yet. Clones share the flag.
+/// Whether a patch has changed a script yet. Clones share the flags.
 #[derive(Debug, Clone, Default)]
-pub struct Fitted(Arc<AtomicBool>);
+pub struct Fitted {
+    fits: Arc<AtomicBool>,
+    is_misfit: Arc<AtomicBool>,
+}
 
 impl Fitted {
     /// Whether the patch has changed a script.
     pub fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.fits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the script has passed the proxy, and the patch does not fit it.
+    pub fn is_misfit(&self) -> bool {
+        self.is_misfit.load(Ordering::Relaxed)
     }
 }
 
@@ -59,9 +67,10 @@ impl Patch {
     /// patched.
     fn apply(&self, source: &str) -> Option<String> {
         if source.matches(&self.from).count() != 1 {
+            self.fitted.is_misfit.store(true, Ordering::Relaxed);
             return None;
         }
-        self.fitted.0.store(true, Ordering::Relaxed);
+        self.fitted.fits.store(true, Ordering::Relaxed);
         Some(source.replacen(&self.from, &self.to, 1))
     }
 }

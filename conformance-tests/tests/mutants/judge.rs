@@ -36,12 +36,20 @@ impl PatchesFitted {
         self.0.lock().unwrap().push(fitted.collect());
     }
 
-    /// Whether each patch has changed a script on some proxy. A script passes the proxy
-    /// when it is first called, so this is known once the mutant was judged.
-    pub(crate) fn all(&self) -> bool {
+    /// Whether the mutant differs from the healthy backend, and only as its patches
+    /// say: a patch has changed a script, and none met a script that it does not fit. A
+    /// script passes the proxy when it is first called, so this is known once the
+    /// mutant was judged, and some patches may have met no script.
+    pub(crate) fn fit(&self) -> bool {
         let proxies = self.0.lock().unwrap();
-        let patches = proxies.first().map_or(0, Vec::len);
-        (0..patches).all(|patch| proxies.iter().any(|proxy| proxy[patch].get()))
+        let mut patches = proxies.iter().flatten().peekable();
+        let has_none = patches.peek().is_none();
+        let (mut is_changed, mut is_misfit) = (false, false);
+        for patch in patches {
+            is_changed |= patch.get();
+            is_misfit |= patch.is_misfit();
+        }
+        (has_none || is_changed) && !is_misfit
     }
 }
 
@@ -52,12 +60,12 @@ impl Mutated {
     }
 
     /// Replaces the words of a check by an error of the mutant if the check failed and
-    /// a patch of the mutant has changed no script.
+    /// the patches of the mutant do not fit.
     fn said(&self, words: String) -> String {
-        if self.fitted.all() {
+        if self.fitted.fit() {
             return words;
         }
-        format!("not all patches of {:?} have changed a script", self.mutant)
+        format!("the patches of {:?} do not fit the scripts", self.mutant)
     }
 }
 

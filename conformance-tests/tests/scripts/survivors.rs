@@ -116,6 +116,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("no_loss::a_payload_above_the_limit_is_refused", REFUSED),
     ("no_loss::headers_above_the_limit_are_refused", REFUSED),
     ("no_loss::a_call_above_the_limit_is_refused", REFUSED),
+    ("no_loss::a_call_of_too_many_bytes_is_refused", REFUSED),
     ("no_loss::one_invalid_job_refuses_all", REFUSED),
     ("bad_input::an_endless_delay_is_refused", REFUSED),
     ("bad_input::an_endless_expiry_is_refused", REFUSED),
