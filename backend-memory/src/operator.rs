@@ -1,7 +1,14 @@
 //! The operator's methods.
 
 use async_trait::async_trait;
-use relq_core::{environment::Timestamp, operator::{Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection, StateDetail}, Bytes, Error, JobId, Operator, Stats};
+use relq_core::{
+    Bytes, Error, JobId, Operator, Stats,
+    environment::Timestamp,
+    operator::{
+        Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection,
+        StateDetail,
+    },
+};
 
 use crate::{
     queue::MemoryQueue,

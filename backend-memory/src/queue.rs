@@ -9,7 +9,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use relq_core::{capabilities::{Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound}, environment::{Environment, Timestamp}, error::Operation, outcome::{Extended, Pushed, Recovered, Released, Settled}, ClaimRequest, Delivery, Error, JobId, NewJob, Priority, PushToken, QueueName, Receipt, ReliableQueue, Settlement, WorkerId};
+use relq_core::{
+    ClaimRequest, Delivery, Error, JobId, NewJob, Priority, PushToken, QueueName,
+    Receipt, ReliableQueue, Settlement, WorkerId,
+    capabilities::{
+        Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    },
+    environment::{Environment, Timestamp},
+    error::Operation,
+    outcome::{Extended, Pushed, Recovered, Released, Settled},
+};
 
 use crate::state::{Job, State};
 

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
-use relq_core::{environment::Timestamp, capabilities::ClaimBytes, outcome::{Extended, Recovered, Settled}, ClaimRequest, Delivery, Disposition, JobId, NewJob, Receipt, Settlement, WorkerId};
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, JobId, NewJob, Receipt, Settlement, WorkerId,
+    capabilities::ClaimBytes,
+    environment::Timestamp,
+    outcome::{Extended, Recovered, Settled},
+};
 
 /// The jobs of a queue, its counters and its remembered leases.
 #[derive(Debug, Default)]
