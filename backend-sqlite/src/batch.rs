@@ -33,9 +33,6 @@ use crate::push::Push;
 use crate::queue::SqliteQueue;
 use calls::{Add, Alter, CancelBatch, Create, List, Read, Seal, Watch};
 
-/// The maximum number of batches that one transaction reads.
-const LARGEST_PAGE: u32 = 1000;
-
 impl SqliteQueue {
     fn check_completion(&self, batch: &NewBatch) -> Result<(), Failure> {
         let target = batch.on_complete.as_ref().and_then(|it| it.queue.as_ref());
@@ -70,7 +67,7 @@ impl SqliteQueue {
         let mut found: Vec<BatchStatus> = Vec::new();
         loop {
             let room = limit - u32::try_from(found.len()).unwrap_or(limit);
-            let limit = room.min(LARGEST_PAGE);
+            let limit = room.min(self.environment().max_jobs_per_step().get());
             let after = found.last().map(|last| &last.id).or(after).cloned();
             let page = self.read(List { after, limit }).await?;
             let is_last = page.len() < limit as usize || limit == room;

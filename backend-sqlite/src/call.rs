@@ -1,9 +1,13 @@
 //! A call on its way to the database thread, and its result on the way back.
 
+use relq_core::environment::Environment;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::store::Store;
+
+/// The weight of a page, in jobs.
+pub(crate) const PAGE_WEIGHT: usize = Environment::MAX_JOBS_PER_STEP.get() as usize;
 
 /// A call that the database thread can run. It may run again from the start if its
 /// transaction was rolled back, so it changes nothing but the store.

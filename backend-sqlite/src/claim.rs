@@ -13,12 +13,8 @@ use crate::failure::Failure;
 use crate::give_back::GiveBack;
 use crate::headers;
 use crate::lease::{NONCE_BYTES, token};
-use crate::statements::{EXPIRED, PROMOTED_AT_ONCE, ReadyRow};
+use crate::statements::{EXPIRED, ReadyRow};
 use crate::store::Store;
-
-/// The maximum number of jobs, expired or unreadable, that one call buries before it
-/// returns.
-const BURIED_AT_ONCE: usize = 1000;
 
 /// A claim that does not wait, after it was checked.
 pub(crate) struct Claim {
@@ -71,7 +67,7 @@ impl Call for Claim {
         if let Some(nothing) = self.look(store)? {
             return Ok(nothing);
         }
-        let promoted = store.promote_due(PROMOTED_AT_ONCE)?;
+        let promoted = store.promote_due(store.page)?;
         let mut round = ClaimRound::begin(self, store);
         let mut more = round.fill()?;
         if round.buried > 0 {
@@ -82,7 +78,7 @@ impl Call for Claim {
         if deliveries.is_empty() {
             // The promoted jobs may all be pieces without a free slot, and more due
             // jobs may follow.
-            more |= u32::try_from(promoted) == Ok(PROMOTED_AT_ONCE);
+            more |= u32::try_from(promoted) == Ok(store.page);
             let (_, due) = store.next_ends()?;
             pulse.due_in = due.map(|due| store.until(due));
         }
@@ -143,7 +139,7 @@ impl<'a> ClaimRound<'a> {
             for row in rows {
                 self.take(row)?;
             }
-            if self.buried >= BURIED_AT_ONCE || self.bytes.is_full() {
+            if self.buried >= self.store.page as usize || self.bytes.is_full() {
                 return Ok(true);
             }
         }

@@ -11,7 +11,7 @@ use relq_core::{
 };
 
 use crate::failure::{BACKEND, Failure};
-use crate::steps::{AtStep, Steps};
+use crate::steps::{AtStep, Replace, Steps};
 
 /// The file of a configuration that does not name one.
 const DEFAULT_FILE: &str = "relq.db";
@@ -220,4 +220,13 @@ impl SqliteConfig {
 #[must_use]
 pub fn at_each_step(config: SqliteConfig, watch: AtStep) -> SqliteConfig {
     SqliteConfig { steps: Steps::watched_by(watch), ..config }
+}
+
+/// Makes a test replace statements that set up a connection or the schema.
+#[must_use]
+pub fn with_statements_replaced(
+    config: SqliteConfig,
+    replace: Replace,
+) -> SqliteConfig {
+    SqliteConfig { steps: config.steps.clone().replaced_by(replace), ..config }
 }

@@ -86,10 +86,10 @@ fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
     // choose another index.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = match config.durability {
-        Durability::Full => "FULL",
-        Durability::Normal => "NORMAL",
+        Durability::Full => "PRAGMA synchronous = FULL",
+        Durability::Normal => "PRAGMA synchronous = NORMAL",
     };
-    conn.pragma_update(None, "synchronous", synchronous)?;
+    conn.execute_batch(&config.steps.text(synchronous))?;
     // On macOS `fsync` returns before the data is on the disk. Other systems ignore
     // these settings.
     conn.pragma_update(None, "fullfsync", config.durability == Durability::Full)?;
@@ -121,8 +121,11 @@ fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
 fn refuse_missing(file: &Path) -> Result<(), Failure> {
     let found = fs::metadata(file);
     let what = match &found {
-        Ok(found) if found.len() > 0 => return Ok(()),
-        Ok(_) => "is empty",
+        Ok(found) if found.len() == 0 => "is empty",
+        Ok(_) if matches!(schema::is_half_created(file), Ok(true)) => {
+            "is not completely created"
+        }
+        Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist",
         // Opening the file reports this error.
         Err(_) => return Ok(()),
@@ -151,9 +154,8 @@ fn refuse_read_only(conn: &Connection, file: &Path) -> Result<(), Failure> {
 fn use_log(conn: &Connection, config: &SqliteConfig) -> Result<(), Failure> {
     let began = Instant::now();
     let mode: String = loop {
-        let switch = || {
-            conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
-        };
+        let sql = config.steps.text("PRAGMA journal_mode = WAL");
+        let switch = || conn.query_row(&sql, [], |row| row.get(0));
         match config.steps.step("PRAGMA journal_mode", switch) {
             Err(error) if is_busy(&error) && began.elapsed() < config.busy_timeout => {
                 thread::sleep(LONGEST_NAP);

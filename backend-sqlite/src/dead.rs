@@ -6,14 +6,11 @@ use relq_core::{
     operator::{Redriven, Selection},
 };
 
-use crate::call::Call;
+use crate::call::{Call, PAGE_WEIGHT};
 use crate::failure::Failure;
 use crate::push::find_live_holder;
-use crate::statements::{Buried, DeadKey, PROMOTED_AT_ONCE};
+use crate::statements::{Buried, DeadKey};
 use crate::store::Store;
-
-/// The maximum number of dead jobs that one transaction changes.
-const PAGE: usize = 1000;
 
 /// The dead jobs that remain to be processed.
 pub(crate) enum DeadSelection {
@@ -66,12 +63,12 @@ impl Call for Redrive {
     type Answer = Treated<Redriven>;
 
     fn weight(&self) -> usize {
-        PAGE
+        PAGE_WEIGHT
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Treated<Redriven>, Failure> {
         let (jobs, rest) = self.0.page(store)?;
-        store.promote_due(PROMOTED_AT_ONCE)?;
+        store.promote_due(store.page)?;
         let mut done = Redriven::default();
         for job in &jobs {
             match redrive_one(store, job)? {
@@ -106,7 +103,7 @@ impl Call for PurgeDead {
     type Answer = Treated<u64>;
 
     fn weight(&self) -> usize {
-        PAGE
+        PAGE_WEIGHT
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Treated<u64>, Failure> {
@@ -125,13 +122,13 @@ impl DeadSelection {
     ) -> Result<(Vec<Buried>, Option<DeadSelection>), Failure> {
         match self {
             Self::Range { after, last } => {
-                let jobs = store.dead_page(*after, *last, PAGE)?;
-                let end = jobs.last().filter(|_| jobs.len() == PAGE);
+                let jobs = store.dead_page(*after, *last, store.page)?;
+                let end = jobs.last().filter(|_| jobs.len() == store.page as usize);
                 let rest = end.map(|end| Self::Range { after: end.key, last: *last });
                 Ok((jobs, rest))
             }
             Self::Ids(ids) => {
-                let (ids, rest) = ids.split_at(ids.len().min(PAGE));
+                let (ids, rest) = ids.split_at(ids.len().min(store.page as usize));
                 let rest = (!rest.is_empty()).then(|| Self::Ids(rest.to_vec()));
                 Ok((find_all(store, ids)?, rest))
             }

@@ -183,6 +183,7 @@ impl GroupCommit {
             queue: self.queue,
             now: self.environment.clock().now(),
             random: self.environment.random(),
+            page: self.environment.max_jobs_per_step().get(),
             wakes,
             steps: &self.steps,
         }
@@ -193,7 +194,8 @@ impl GroupCommit {
     }
 
     fn step(&self, sql: &str) -> rusqlite::Result<()> {
-        let execute = || self.conn.prepare_cached(sql)?.execute([]);
+        let text = self.steps.text(sql);
+        let execute = || self.conn.prepare_cached(&text)?.execute([]);
         self.steps.step(sql, execute).map(drop)
     }
 

@@ -32,11 +32,11 @@ mod wake;
 pub use config::{Durability, Location, MissingFile, SqliteConfig};
 pub use queue::SqliteQueue;
 
-/// Internals that tests with killed processes need. Not part of the API.
+/// Internals that tests with killed processes and power cuts need. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::{
-        config::at_each_step,
-        steps::{AtStep, Side},
+        config::{at_each_step, with_statements_replaced},
+        steps::{AtStep, Replace, Side},
     };
 }

@@ -57,8 +57,8 @@ impl Peek {
     }
 
     fn page(&self, store: &Store<'_>) -> Result<Page, Failure> {
-        let rows = store.peek(self.state, self.after, self.limit)?;
-        let is_full = u32::try_from(rows.len()) == Ok(self.limit);
+        let (rows, is_cut) = store.peek(self.state, self.after, self.limit)?;
+        let is_full = is_cut || u32::try_from(rows.len()) == Ok(self.limit);
         let next = rows.last().filter(|_| is_full).map(|row| write_cursor(row.key));
         let jobs = rows.into_iter().map(|row| view(self.state, row));
         Ok(Page { jobs: jobs.collect::<Result<_, _>>()?, next })

@@ -18,7 +18,7 @@ use crate::answers;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::headers;
-use crate::statements::{EXPIRED, Holder, JobRow, PROMOTED_AT_ONCE};
+use crate::statements::{EXPIRED, Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
 
 /// The maximum number of expired ids, push calls and cancelled leases, of each kind,
@@ -158,7 +158,7 @@ impl Push {
     /// all jobs that are due now.
     fn turns(&self, store: &Store<'_>) -> Result<RangeFrom<i64>, Failure> {
         if self.jobs.iter().any(|job| job.delay.is_zero()) {
-            store.promote_due(PROMOTED_AT_ONCE)?;
+            store.promote_due(store.page)?;
         }
         let count = u32::try_from(self.jobs.len()).expect("below the limit on batches");
         Ok(store.take_turns(count)?..)

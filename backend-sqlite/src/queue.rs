@@ -243,10 +243,16 @@ impl ReliableQueue for SqliteQueue {
         let settle = Settle { done: done.to_vec() };
         let (settled, claimed) =
             self.db_thread.call_both(settle, self.claim_call(ask)).await;
-        let deliveries = claimed.map(|it| it.deliveries);
+        let claimed = match claimed {
+            // The claim only buried jobs, and others may be ready.
+            Ok(claimed) if claimed.deliveries.is_empty() && claimed.more => {
+                self.claim_patiently(&ask.clone().wait(Duration::ZERO)).await
+            }
+            claimed => claimed.map(|it| it.deliveries),
+        };
         SettledAndClaimed {
             settled: settled.map_err(|it| it.at(Operation::Settle)),
-            claimed: deliveries.map_err(|it| it.at(Operation::Claim)),
+            claimed: claimed.map_err(|it| it.at(Operation::Claim)),
         }
     }
 

@@ -32,7 +32,7 @@ impl Call for Recover {
 
     fn run(&self, store: &Store<'_>) -> Result<Recovered, Failure> {
         store.sweep(SWEPT_AT_ONCE)?;
-        let page = self.page.get();
+        let page = self.page.get().min(store.page);
         let states = store.recover_expired(page)?;
         let taken = count(states.len());
         let ready = JobState::Ready.as_str();

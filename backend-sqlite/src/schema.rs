@@ -7,7 +7,12 @@
 //! Before the file is opened for work, the header is read in a way that creates no log
 //! and takes no lock: a file that does not belong to relq is never changed.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{
+    fs,
+    io::{self, ErrorKind, Read as _},
+    ops::Range,
+    path::Path,
+};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
@@ -20,6 +25,12 @@ const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
 /// The length of the header of every SQLite database. SQLite treats a shorter file as
 /// an empty one.
 const HEADER_BYTES: u64 = 100;
+
+/// How each rollback journal begins (<https://sqlite.org/fileformat.html#the_rollback_journal>).
+const JOURNAL_MAGIC: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+const JOURNAL_HEADER_BYTES: usize = 28;
+/// Where a journal says how many pages the database had before the transaction.
+const PAGES_BEFORE: Range<usize> = 16..20;
 
 /// Each entry migrates the schema from the version that is its index to the next one. A
 /// released version is never changed; a new version is a new entry.
@@ -36,6 +47,9 @@ pub(crate) const VERSIONS: &[&str] = &[
 /// closes a file, it loses all the locks that SQLite holds on that file for other
 /// handles.
 pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
+    if is_half_created(path).map_err(|error| unreadable(path, &error))? {
+        return Ok(());
+    }
     match fs::metadata(path) {
         Ok(found) if found.len() == 0 => return Ok(()),
         Ok(found) if found.len() < HEADER_BYTES => {
@@ -52,6 +66,26 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
             Err(foreign(path, "is not a SQLite database"))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the file has a rollback journal that makes it empty again: its creation was
+/// cut off by a kill or a power cut, or is under way. Its header cannot be trusted then,
+/// and SQLite undoes the creation only for a connection that may write.
+///
+/// SQLite holds no lock on a journal, so this crate may open it.
+pub(crate) fn is_half_created(path: &Path) -> io::Result<bool> {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    let mut header = [0; JOURNAL_HEADER_BYTES];
+    match fs::File::open(journal).and_then(|mut it| it.read_exact(&mut header)) {
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::UnexpectedEof => Ok(false),
+            _ => Err(error),
+        },
+        Ok(()) => {
+            Ok(header.starts_with(JOURNAL_MAGIC) && header[PAGES_BEFORE] == [0; 4])
+        }
     }
 }
 
@@ -106,7 +140,8 @@ fn migrate(
     })?;
     // Another process may have migrated the file in the meantime.
     for batch in &versions[version(&transaction, versions)?..] {
-        steps.step(batch, || transaction.execute_batch(batch))?;
+        let sql = steps.text(batch);
+        steps.step(batch, || transaction.execute_batch(&sql))?;
     }
     let name = |name, value| transaction.pragma_update(None, name, value);
     steps.step("PRAGMA application_id", || name("application_id", APPLICATION_ID))?;
@@ -163,7 +198,7 @@ fn foreign(path: &Path, what: &str) -> Failure {
     Failure::unusable(format!("{path} {what}; it was not changed, name another file"))
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let words = format!("{} cannot be read: {error}", path.display());
     match error.kind() {
         ErrorKind::PermissionDenied => Failure::denied(words),

@@ -9,7 +9,7 @@ use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::give_back::{find_held, give_back};
-use crate::statements::{Ended, Held, PROMOTED_AT_ONCE};
+use crate::statements::{Ended, Held};
 use crate::store::Store;
 
 /// Settlements of one call.
@@ -97,7 +97,7 @@ fn retry(
     }
     store.wake_claims();
     if after.is_zero() {
-        store.promote_due(PROMOTED_AT_ONCE)?;
+        store.promote_due(store.page)?;
         return store.retry_now(job, error);
     }
     store.retry_at(job, store.ms_after(after), error)

@@ -19,7 +19,7 @@ use crate::store::Store;
 pub(crate) use batches::{CompletionRow, EndedBatch};
 pub(crate) use ending::{EXPIRED, Ended};
 pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
-pub(crate) use pushing::{Holder, JobRow, PROMOTED_AT_ONCE};
+pub(crate) use pushing::{Holder, JobRow};
 pub(crate) use working::{Held, ReadyRow};
 
 /// The text of a statement, read from its file.

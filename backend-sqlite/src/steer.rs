@@ -7,13 +7,10 @@ use relq_core::{
 };
 
 use crate::batch::maintenance;
-use crate::call::Call;
+use crate::call::{Call, PAGE_WEIGHT};
 use crate::failure::Failure;
 use crate::statements::{Ended, Found};
 use crate::store::{Store, WINDOW};
-
-/// The maximum number of jobs that one transaction of a purge removes.
-const PURGED_AT_ONCE: usize = 1000;
 
 /// Cancels a job.
 pub(crate) struct Cancel {
@@ -90,13 +87,13 @@ impl Call for Purge {
     type Answer = Purged;
 
     fn weight(&self) -> usize {
-        PURGED_AT_ONCE
+        PAGE_WEIGHT
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Purged, Failure> {
         store.close_batches()?;
-        let jobs = store.purge_page(PURGED_AT_ONCE)?;
-        let more = jobs == PURGED_AT_ONCE;
+        let jobs = store.purge_page(store.page)?;
+        let more = jobs == store.page as usize;
         if !more {
             store.forget_all()?;
         }

@@ -1,7 +1,7 @@
 //! Hooks with which a test can stop or fail the database thread, before and after each
 //! statement. Without a test the cost is one check of an empty option.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use rusqlite::ffi;
 
@@ -19,13 +19,30 @@ pub enum Side {
     After,
 }
 
-/// The hook of a connection, if there is one.
+/// A test's replacement for statements. It is called with each statement that sets up a
+/// connection or the schema or bounds a transaction, and returns the statement to execute instead, if any.
+pub type Replace = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// The hooks of a connection, if there are any.
 #[derive(Clone, Default)]
-pub(crate) struct Steps(Option<AtStep>);
+pub(crate) struct Steps {
+    watch: Option<AtStep>,
+    replace: Option<Replace>,
+}
 
 impl Steps {
     pub(crate) fn watched_by(watch: AtStep) -> Self {
-        Self(Some(watch))
+        Self { watch: Some(watch), ..Self::default() }
+    }
+
+    pub(crate) fn replaced_by(self, replace: Replace) -> Self {
+        Self { replace: Some(replace), ..self }
+    }
+
+    /// The text to execute for a statement that a test may replace.
+    pub(crate) fn text<'a>(&self, sql: &'a str) -> Cow<'a, str> {
+        let replaced = self.replace.as_ref().and_then(|replace| replace(sql));
+        replaced.map_or(Cow::Borrowed(sql), Cow::Owned)
     }
 
     /// Executes one statement, with the hook around it.
@@ -34,7 +51,7 @@ impl Steps {
         sql: &str,
         execute: impl FnOnce() -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        let Some(watch) = &self.0 else { return execute() };
+        let Some(watch) = &self.watch else { return execute() };
         watch(Side::Before, sql).map_err(failure)?;
         let done = execute()?;
         watch(Side::After, sql).map_err(failure)?;
@@ -48,6 +65,6 @@ fn failure(code: i32) -> rusqlite::Error {
 
 impl fmt::Debug for Steps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Steps(watched)" } else { "Steps" })
+        f.write_str(if self.watch.is_some() { "Steps(watched)" } else { "Steps" })
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Store<'a> {
     /// The time of the store's clock, read once after the transaction began (R18).
     pub(crate) now: Timestamp,
     pub(crate) random: &'a dyn Randomness,
+    /// The most jobs of one page of a call that goes on in later transactions.
+    pub(crate) page: u32,
     /// Set if waiting claims must look again.
     pub(crate) wakes: &'a Cell<bool>,
     pub(crate) steps: &'a Steps,

@@ -6,6 +6,7 @@
 use std::{
     fmt::{self, Debug},
     future::Future,
+    num::NonZeroU32,
     pin::Pin,
     sync::{Arc, OnceLock},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -116,7 +117,8 @@ impl Randomness for OsRandomness {
     }
 }
 
-/// The time and randomness that a backend or worker runs on.
+/// The time and randomness that a backend or worker runs on, and the size of a backend's
+/// steps.
 ///
 /// ```
 /// use relq_core::environment::Environment;
@@ -128,18 +130,37 @@ impl Randomness for OsRandomness {
 pub struct Environment {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Randomness>,
+    max_jobs_per_step: NonZeroU32,
 }
 
 impl Environment {
+    /// The default of [`max_jobs_per_step`](Self::max_jobs_per_step). A job takes up to
+    /// 15 us of a Redis server, so a step takes less than 4 ms.
+    pub const MAX_JOBS_PER_STEP: NonZeroU32 = NonZeroU32::new(256).expect("not zero");
+
     /// An environment of the given sources.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Randomness>) -> Self {
-        Self { clock, random }
+        Self { clock, random, max_jobs_per_step: Self::MAX_JOBS_PER_STEP }
     }
 
     /// The same randomness with another clock.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock, random: Arc::clone(&self.random) }
+        Self { clock, ..self.clone() }
+    }
+
+    /// The same with steps of at most so many jobs. Only test suites need it: with small
+    /// steps they test with few jobs what happens between two steps.
+    #[must_use]
+    pub fn with_max_jobs_per_step(&self, max: NonZeroU32) -> Self {
+        Self { max_jobs_per_step: max, ..self.clone() }
+    }
+
+    /// The most jobs that a backend handles in one step, while which it serves no other
+    /// client: in one script or transaction. A call about more jobs takes several steps.
+    /// A push is the exception, because it stores all of its jobs or none (R5).
+    pub fn max_jobs_per_step(&self) -> NonZeroU32 {
+        self.max_jobs_per_step
     }
 
     /// The source of time.

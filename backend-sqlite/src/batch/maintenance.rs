@@ -1,23 +1,23 @@
 //! Maintenance of batches after pieces have ended. It happens in the same transaction,
 //! so no other process can see a batch without it (B5, B10).
 
+use relq_core::limits::MAX_JOBS_PER_CALL;
+
 use crate::failure::Failure;
 use crate::statements::Ended;
 use crate::store::Store;
 
 use super::completion;
 
-/// The maximum number of pieces of cancelled batches that one call drops, and of
-/// batches that one call completes.
-const AT_ONCE: u32 = 1000;
-
 /// Runs after a call that may have ended pieces or made them ready again: drops ready
 /// pieces of cancelled batches, completes finished batches, and wakes claims, since
 /// slots are free. Returns how many pieces were dropped.
 pub(crate) fn after_pieces_ended(store: &Store<'_>) -> Result<u32, Failure> {
     store.wake_claims();
-    let dropped = drop_waiting(store, AT_ONCE)?;
-    complete(store, AT_ONCE)?;
+    let dropped = drop_waiting(store, store.page)?;
+    // One call can end the last pieces of as many batches as it has jobs, and all of
+    // these complete with it (B5).
+    complete(store, MAX_JOBS_PER_CALL.get())?;
     Ok(dropped)
 }
 

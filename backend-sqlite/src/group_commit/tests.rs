@@ -4,13 +4,13 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use relq_core::{
     ClaimRequest, Disposition, NewJob, QueueName, Settlement, WorkerId,
-    error::Operation,
+    error::{Effect, Operation},
 };
 use rusqlite::{Connection, ffi};
 
@@ -196,4 +196,112 @@ fn failing_once(statement: &'static str, code: i32) -> AtStep {
         let fails = side == Side::Before && sql == statement;
         if fails && !failed.swap(true, Ordering::SeqCst) { Err(code) } else { Ok(()) }
     })
+}
+
+/// The results with which a statement fails: a lock, a full disk, a failed write, a
+/// failed sync, a damaged file, a file that may only be read, no memory.
+const CODES: [i32; 7] = [
+    ffi::SQLITE_BUSY,
+    ffi::SQLITE_FULL,
+    ffi::SQLITE_IOERR_WRITE,
+    ffi::SQLITE_IOERR_FSYNC,
+    ffi::SQLITE_CORRUPT,
+    ffi::SQLITE_READONLY,
+    ffi::SQLITE_NOMEM,
+];
+
+/// A failing statement of a group.
+#[derive(Debug, Clone, Copy)]
+struct Failing {
+    /// The statement, counted from 0.
+    number: usize,
+    code: i32,
+    /// Whether all statements fail from then on. SQLite can always roll back.
+    is_lasting: bool,
+    /// Before, or after: the statement was carried out, and fails all the same. Then only
+    /// commits count.
+    side: Side,
+}
+
+impl Failing {
+    /// The hook, and the number of statements that it has seen.
+    fn hook(self) -> (AtStep, Arc<AtomicUsize>) {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        let Self { number, code, is_lasting, side } = self;
+        let watch: AtStep = Arc::new(move |at_side, sql| {
+            let is_other = side == Side::After && sql != "COMMIT";
+            if at_side != side || is_other || sql.starts_with("ROLLBACK") {
+                return Ok(());
+            }
+            let at = count.fetch_add(1, Ordering::SeqCst);
+            let fails = at == number || is_lasting && at > number;
+            if fails { Err(code) } else { Ok(()) }
+        });
+        (watch, seen)
+    }
+}
+
+/// Asserts that an answer is true if its call took effect, or not.
+fn assert_true<T>(answer: Result<T, Failure>, took_effect: bool, what: &str) {
+    let effect = match answer {
+        Ok(_) => Effect::Yes,
+        Err(failure) => failure.at(Operation::Push).effect(),
+    };
+    let is_true = match effect {
+        Effect::Yes => took_effect,
+        Effect::No => !took_effect,
+        Effect::Maybe => true,
+    };
+    assert!(is_true, "{what}: the answer says {effect:?}, and it is {took_effect}");
+}
+
+/// R5, R21: two pushes and a settlement share a transaction, and one of its statements
+/// fails: each of them in turn, by each code, once and for ever. Each caller's answer is
+/// true, and no transaction stays open.
+#[test]
+fn each_call_of_a_group_knows_what_became_of_it() {
+    for is_lasting in [false, true] {
+        for code in CODES {
+            let failing =
+                |number| Failing { number, code, is_lasting, side: Side::Before };
+            let fired = (0..).take_while(|number| group_with(failing(*number))).count();
+            assert!(fired > 5, "the group has several statements");
+        }
+    }
+}
+
+/// R21: a commit that reports an I/O error may be on the disk.
+#[test]
+fn each_call_of_a_group_knows_that_its_commit_is_uncertain() {
+    for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_FSYNC] {
+        let (number, is_lasting) = (0, false);
+        assert!(group_with(Failing { number, code, is_lasting, side: Side::After }));
+    }
+}
+
+/// Returns whether the group has a statement of that number.
+fn group_with(failing: Failing) -> bool {
+    let mut group_commit = group_commit();
+    serve(&group_commit, push_of(1)).unwrap();
+    let claimed = serve(&group_commit, claim_one()).unwrap();
+    let receipt = claimed.deliveries[0].receipt.clone();
+    let done = vec![Settlement::new(receipt, Disposition::Done)];
+    let (one, one_reply) = request(push_of(10));
+    let (settle, settle_reply) = request(Settle { done });
+    let jobs = vec![NewJob::new("first"), NewJob::new("second")];
+    let (two, two_reply) = request(Push { jobs, token: None });
+    let (watch, seen) = failing.hook();
+    group_commit.steps = Steps::watched_by(watch);
+
+    group_commit.serve(vec![one, settle, two]);
+
+    group_commit.steps = Steps::default();
+    assert!(group_commit.conn.is_autocommit());
+    let stats = serve(&group_commit, Count).unwrap();
+    let what = format!("{failing:?}");
+    assert_true(answer(one_reply), stats.ready % 2 == 1, &what);
+    assert_true(answer(two_reply), stats.ready >= 2, &what);
+    assert_true(answer(settle_reply), stats.finished == 1, &what);
+    seen.load(Ordering::SeqCst) > failing.number
 }

@@ -1,6 +1,6 @@
 //! Statements of operator calls.
 
-use relq_core::{Stats, operator::JobState};
+use relq_core::{Stats, capabilities::ClaimBytes, operator::JobState};
 use rusqlite::{Row, params};
 
 use super::sql;
@@ -29,6 +29,14 @@ pub(crate) struct Peeked {
     pub(crate) reason: Option<String>,
     /// The id of the job's batch.
     pub(crate) batch: Option<String>,
+}
+
+impl Peeked {
+    /// The bytes of the payload and the headers.
+    fn bytes(&self) -> usize {
+        let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+        length(&self.payload) + length(&self.headers)
+    }
 }
 
 /// The position of a dead job among the dead jobs.
@@ -82,19 +90,25 @@ impl Store<'_> {
         })
     }
 
+    /// Up to `most` jobs in a state, fewer if their bytes are more than a page holds.
+    /// Also returns whether bytes were the reason.
     pub(crate) fn peek(
         &self,
         state: JobState,
         after: PeekKey,
         most: u32,
-    ) -> Result<Vec<Peeked>, Failure> {
+    ) -> Result<(Vec<Peeked>, bool), Failure> {
         let sql = match state {
             JobState::Ready => sql!("peek_ready"),
             JobState::Scheduled => sql!("peek_scheduled"),
             JobState::Leased => sql!("peek_leased"),
             JobState::Dead => sql!("peek_dead"),
         };
-        self.list(sql, params![self.queue, after.0, after.1, most], read_peeked)
+        let params = params![self.queue, after.0, after.1, most];
+        let mut bytes = ClaimBytes::default();
+        let jobs =
+            self.list_while(sql, params, read_peeked, |job| bytes.take(job.bytes()))?;
+        Ok((jobs, bytes.is_full()))
     }
 
     /// The dead job that was buried last.
@@ -109,7 +123,7 @@ impl Store<'_> {
         &self,
         after: DeadKey,
         last: DeadKey,
-        most: usize,
+        most: u32,
     ) -> Result<Vec<Buried>, Failure> {
         let (DeadKey { since, job }, DeadKey { since: last_since, job: last_job }) =
             (after, last);
@@ -156,7 +170,7 @@ impl Store<'_> {
     }
 
     /// Removes up to `most` jobs with their bodies. Returns how many.
-    pub(crate) fn purge_page(&self, most: usize) -> Result<usize, Failure> {
+    pub(crate) fn purge_page(&self, most: u32) -> Result<usize, Failure> {
         let jobs: Vec<i64> =
             self.list(sql!("purge_page"), params![self.queue, most], |row| row.get(0))?;
         jobs.iter().try_for_each(|job| self.remove_body(*job))?;

@@ -6,9 +6,6 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// The maximum number of due scheduled jobs that one call makes ready.
-pub(crate) const PROMOTED_AT_ONCE: u32 = 1000;
-
 /// A new row of `jobs`.
 pub(crate) struct JobRow<'a> {
     pub(crate) id: &'a str,

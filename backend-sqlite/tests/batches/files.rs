@@ -9,7 +9,7 @@ use std::{
 
 use relq_core::{
     batch::{BatchId, BatchQueue, BatchState, Created, NewBatch, OnComplete},
-    operator::Selection,
+    operator::{JobState, PeekRequest, Selection},
     *,
 };
 use relq_sqlite::{SqliteConfig, SqliteQueue};
@@ -60,6 +60,7 @@ async fn an_older_file_is_brought_up_with_its_jobs() {
     make_old_file(&file);
 
     let queue = open(&file).await;
+    assert_eq!(scheduled(&queue).await, ["c", "d"]);
     queue.recover(NonZeroU32::MIN).await.unwrap();
     let taken = queue.claim(&ask(9)).await.unwrap();
 
@@ -69,6 +70,20 @@ async fn an_older_file_is_brought_up_with_its_jobs() {
     let batch = NewBatch::new(BatchId::new("b").unwrap());
     assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
+
+/// The payloads of the scheduled jobs, read in pages of one job.
+async fn scheduled(queue: &SqliteQueue) -> Vec<Bytes> {
+    let mut ask = PeekRequest::new(JobState::Scheduled, NonZeroU32::MIN);
+    let mut payloads = Vec::new();
+    loop {
+        let page = queue.peek(&ask).await.unwrap();
+        payloads.extend(page.jobs.into_iter().map(|job| job.payload));
+        ask.after = page.next;
+        if ask.after.is_none() {
+            return payloads;
+        }
+    }
 }
 
 fn rows(file: &Path) -> Vec<(&'static str, u64)> {

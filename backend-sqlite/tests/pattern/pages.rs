@@ -9,8 +9,9 @@ use std::{
 use relq_core::{
     Disposition, Error, NewJob, Operator as _, ReliableQueue as _, Settlement, Stats,
     batch::{BatchId, BatchQueue as _, NewBatch},
+    environment::Environment,
     error::Effect,
-    operator::Selection,
+    operator::{JobState, PeekRequest, Selection},
 };
 use relq_sqlite::{
     SqliteQueue,
@@ -22,7 +23,7 @@ use crate::fixture::{Folder, ask, many, open, raw};
 
 const SHORT: Duration = Duration::from_millis(60);
 /// The number of jobs of one page; the rest is left for further pages.
-const PAGE: u64 = 1000;
+const PAGE: u64 = Environment::MAX_JOBS_PER_STEP.get() as u64;
 const REST: u64 = 300;
 
 /// Another process, which takes the file's lock on request.
@@ -194,4 +195,28 @@ async fn a_call_that_fails_at_once_did_not_happen() {
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert_eq!(error.effect(), Effect::No);
     assert_eq!(scene.free().await.ready, PAGE + REST);
+}
+
+/// R23: a page of large jobs ends before it has many bytes, and the next pages show the
+/// rest.
+#[tokio::test]
+async fn a_page_of_large_jobs_is_short() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let sizes = [700_000, 300_000, 2_000_000, 1, 2];
+    let jobs: Vec<_> = sizes.iter().map(|size| NewJob::new(vec![7; *size])).collect();
+    queue.push(&jobs, None).await.unwrap();
+
+    let mut ask = PeekRequest::new(JobState::Ready, many(100));
+    let mut pages: Vec<Vec<usize>> = Vec::new();
+    loop {
+        let page = queue.peek(&ask).await.unwrap();
+        pages.push(page.jobs.iter().map(|job| job.payload.len()).collect());
+        ask.after = page.next;
+        if ask.after.is_none() {
+            break;
+        }
+    }
+
+    assert_eq!(pages, [vec![700_000, 300_000], vec![2_000_000], vec![1, 2]]);
 }

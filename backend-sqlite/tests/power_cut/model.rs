@@ -1,0 +1,119 @@
+//! What a store holds, as the calls say and as the file says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::Connection;
+
+/// A job in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) state: String,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) attempt: u32,
+    pub(crate) unique_key: Option<String>,
+}
+
+impl Job {
+    pub(crate) fn new(state: &str, payload: impl Into<Vec<u8>>) -> Self {
+        let state = state.to_owned();
+        Self { state, payload: payload.into(), attempt: 0, unique_key: None }
+    }
+}
+
+/// What a store holds. All that a caller can rely on is in it, apart from times.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Model {
+    pub(crate) jobs: BTreeMap<String, Job>,
+    /// The client-made ids that are remembered.
+    pub(crate) ended: BTreeSet<String>,
+    pub(crate) finished: u64,
+    pub(crate) cancelled: u64,
+    /// The state of each batch, and how many pieces it had.
+    pub(crate) batches: BTreeMap<String, (String, u64)>,
+}
+
+impl Model {
+    /// Changes a job that the model has.
+    pub(crate) fn job(&mut self, id: &str) -> &mut Job {
+        self.jobs.get_mut(id).expect("the program pushed this job")
+    }
+
+    /// Removes a job, and remembers its id.
+    pub(crate) fn end(&mut self, id: &str) {
+        self.jobs.remove(id);
+        self.ended.insert(id.to_owned());
+    }
+
+    /// The part of one caller, whose ids begin with its name. The counters belong to
+    /// all callers.
+    pub(crate) fn part(&self, caller: &str) -> Self {
+        let mut part = self.clone();
+        if !caller.is_empty() {
+            part.jobs.retain(|id, _| id.starts_with(caller));
+            part.ended.retain(|id| id.starts_with(caller));
+            (part.finished, part.cancelled) = (0, 0);
+        }
+        part
+    }
+
+    pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Self> {
+        let mut model = Self { jobs: jobs(conn)?, ..Self::default() };
+        let mut ended = conn.prepare("SELECT id FROM ended_ids")?;
+        model.ended =
+            ended.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let counters = "SELECT finished, cancelled FROM queues WHERE name = 'jobs'";
+        (model.finished, model.cancelled) =
+            conn.query_row(counters, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut batches = conn.prepare("SELECT id, state, total FROM batches")?;
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+        model.batches = batches.query_map([], row)?.collect::<Result<_, _>>()?;
+        Ok(model)
+    }
+
+    /// What differs first.
+    pub(crate) fn difference(&self, seen: &Self) -> String {
+        let ids: BTreeSet<_> = self.jobs.keys().chain(seen.jobs.keys()).collect();
+        for id in ids {
+            let (expected, seen) = (self.jobs.get(id), seen.jobs.get(id));
+            if expected != seen {
+                let (expected, seen) = (words(expected), words(seen));
+                return format!("job {id}: expected {expected}, seen {seen}");
+            }
+        }
+        let rest = |it: &Self| {
+            format!(
+                "ended {:?}, finished {}, cancelled {}, batches {:?}",
+                it.ended, it.finished, it.cancelled, it.batches
+            )
+        };
+        format!("expected {}, seen {}", rest(self), rest(seen))
+    }
+}
+
+fn words(job: Option<&Job>) -> String {
+    job.map_or_else(
+        || "no such job".to_owned(),
+        |job| {
+            let Job { state, payload, attempt, unique_key } = job;
+            let length = payload.len();
+            format!("{state}, {length} bytes, attempt {attempt}, key {unique_key:?}")
+        },
+    )
+}
+
+fn jobs(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Job>> {
+    let mut jobs = conn.prepare(
+        "SELECT id, CASE WHEN state = 'leased' AND at - since > 1800000
+                         THEN 'extended' ELSE state END,
+                payload, attempt,
+                CASE WHEN state <> 'dead' THEN unique_key END
+         FROM jobs JOIN bodies USING (job)",
+    )?;
+    let row = |row: &rusqlite::Row<'_>| {
+        let (state, payload) = (row.get(1)?, row.get(2)?);
+        let (attempt, unique_key) = (row.get(3)?, row.get(4)?);
+        Ok((row.get(0)?, Job { state, payload, attempt, unique_key }))
+    };
+    jobs.query_map([], row)?.collect()
+}

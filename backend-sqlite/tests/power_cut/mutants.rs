@@ -1,0 +1,92 @@
+//! MUTANT-KILL: a relq that does not wait for the disk where it must. Tests that kill
+//! processes pass with each of them, because the system keeps what was written.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use relq_sqlite::{Durability, testing::Replace};
+
+use crate::programs::{all_calls, callers_together, migrate_from};
+use crate::run::Run;
+
+const FULL: &str = "PRAGMA synchronous = FULL";
+
+/// Replaces one text by another, in all statements.
+fn swap(from: &'static str, to: &'static str) -> Replace {
+    Arc::new(move |sql| sql.contains(from).then(|| sql.replace(from, to)))
+}
+
+fn assert_caught(failures: &[String], check: &str) {
+    let is_caught = failures.iter().any(|words| words.contains(check));
+    assert!(is_caught, "{check} does not catch it: {failures:#?}");
+}
+
+/// R1: commits that the system has and the disk has not.
+#[test]
+fn a_setting_lower_than_asked_for_is_caught() {
+    let replace = swap(FULL, "PRAGMA synchronous = NORMAL");
+    let run = Run::broken("a_setting_lower_than_asked_for", Durability::Full, replace);
+    assert_caught(&run.judge(all_calls), "ACKNOWLEDGED (R1, R8)");
+}
+
+/// R1: the second connection of a handle has SQLite's own setting or a lower one.
+#[test]
+fn a_setting_of_the_first_connection_only_is_caught() {
+    let connections = AtomicUsize::new(0);
+    let replace: Replace = Arc::new(move |sql| {
+        let is_later = sql == FULL && connections.fetch_add(1, Ordering::SeqCst) > 0;
+        is_later.then(|| "PRAGMA synchronous = NORMAL".to_owned())
+    });
+    let run = Run::broken("a_setting_of_the_first", Durability::Full, replace);
+    assert_caught(&run.judge(all_calls), "ACKNOWLEDGED (R1, R8)");
+}
+
+/// R1: without a log, a commit deletes a journal, and SQLite does not sync the folder
+/// then: the journal is back after the cut and undoes the commit.
+#[test]
+fn a_new_file_without_a_log_is_caught() {
+    let replace = swap("PRAGMA journal_mode = WAL", "SELECT 'wal'");
+    let run = Run::broken("a_new_file_without_a_log", Durability::Full, replace);
+    assert_caught(&run.judge(callers_together), "ACKNOWLEDGED (R1, R8)");
+}
+
+/// R1: half of the callers are answered before the commit that they share with the
+/// next ones.
+#[test]
+fn answers_before_the_commit_are_caught() {
+    let (is_open, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let replace: Replace = Arc::new(move |sql| match sql {
+        "COMMIT" if count.fetch_add(1, Ordering::SeqCst) % 2 == 0 => {
+            is_open.store(true, Ordering::SeqCst);
+            Some("SAVEPOINT answered".to_owned())
+        }
+        "BEGIN IMMEDIATE" if is_open.swap(false, Ordering::SeqCst) => {
+            Some("RELEASE answered".to_owned())
+        }
+        _ => None,
+    });
+    let run = Run::broken("answers_before_the_commit", Durability::Full, replace);
+    assert_caught(&run.judge(callers_together), "ACKNOWLEDGED (R1, R8)");
+}
+
+/// R1: a checkpoint writes pages into the file before the log is on the disk.
+#[test]
+fn a_checkpoint_without_a_sync_is_caught() {
+    let replace = swap("PRAGMA synchronous = NORMAL", "PRAGMA synchronous = OFF");
+    let run = Run::broken("a_checkpoint_without_a_sync", Durability::Normal, replace);
+    assert_caught(&run.judge(all_calls), "WHOLE (R1)");
+}
+
+/// R1: a cut between two transactions of a migration leaves a file that no relq opens.
+#[test]
+fn a_migration_in_two_transactions_is_caught() {
+    let replace: Replace = Arc::new(|sql| {
+        let is_second = sql == include_str!("../../sql/schema_2.sql");
+        is_second.then(|| format!("{sql}; COMMIT; BEGIN IMMEDIATE;"))
+    });
+    let run = Run::broken("a_migration_in_two", Durability::Full, replace);
+    let failures = run.judge(|run| migrate_from(run, 1));
+    assert_caught(&failures, "WHOLE (R1)");
+}

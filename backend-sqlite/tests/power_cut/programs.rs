@@ -1,0 +1,301 @@
+//! The programs: short sequences of calls, and what the store holds after each.
+
+use std::{num::NonZeroU32, path::Path, time::Duration};
+
+use futures_util::future::join_all;
+use relq_core::{
+    batch::{BatchId, BatchQueue as _, NewBatch},
+    operator::Selection,
+    outcome::{Extended, Settled},
+    *,
+};
+use rusqlite::Connection;
+
+use crate::model::{Job, Model};
+use crate::run::{Caller, History, Run, Site};
+
+const LEASE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CALLERS: u64 = 4;
+
+fn id(name: &str) -> JobId {
+    JobId::new(name).unwrap()
+}
+
+fn job(name: &str) -> NewJob {
+    NewJob::new(name.to_owned()).id(id(name))
+}
+
+fn worker() -> WorkerId {
+    WorkerId::new("worker").unwrap()
+}
+
+fn ask(max: u32) -> ClaimRequest {
+    ClaimRequest::new(worker(), LEASE).max(NonZeroU32::new(max).unwrap())
+}
+
+impl Caller {
+    async fn push(&mut self, queue: &dyn ReliableQueue, jobs: &[NewJob]) {
+        self.call("push", queue.push(jobs, None), |model, _| {
+            for job in jobs {
+                let name = job.id.as_ref().unwrap().to_string();
+                let state = if job.delay.is_zero() { "ready" } else { "scheduled" };
+                let mut stored = Job::new(state, job.payload.to_vec());
+                stored.unique_key =
+                    job.unique.as_ref().map(|unique| unique.key.to_string());
+                model.jobs.insert(name, stored);
+            }
+        })
+        .await;
+    }
+
+    async fn claim(&mut self, queue: &dyn ReliableQueue, max: u32) -> Vec<Receipt> {
+        let claimed = self
+            .call("claim", queue.claim(&ask(max)), |model, claimed| {
+                for one in claimed {
+                    let job = model.job(one.job().as_str());
+                    job.state = "leased".to_owned();
+                    job.attempt = one.attempt();
+                }
+            })
+            .await;
+        claimed.into_iter().map(|one| one.receipt).collect()
+    }
+
+    async fn ack(&mut self, queue: &dyn ReliableQueue, receipt: &Receipt) {
+        self.call("ack", queue.ack(receipt), |model, settled| {
+            assert_eq!(*settled, Settled::Applied);
+            model.end(receipt.job().as_str());
+            model.finished += 1;
+        })
+        .await;
+    }
+
+    async fn bury(&mut self, queue: &dyn ReliableQueue, receipt: &Receipt) {
+        self.call("bury", queue.bury(receipt, "broken"), |model, _| {
+            let job = model.job(receipt.job().as_str());
+            job.state = "dead".to_owned();
+            job.unique_key = None;
+        })
+        .await;
+    }
+}
+
+/// Every kind of call that writes in one transaction, from the creation of the file to its second opening.
+pub(crate) fn all_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
+    let site = run.site();
+    async move {
+        let mut caller = site.caller(0, "", Model::default());
+        let queue = site.open().await;
+        let receipts = pushes(&mut caller, &queue).await;
+        settlements(&mut caller, &queue, receipts).await;
+        drop(queue);
+        site.wait_until_closed();
+        let queue = site.open().await;
+        dead_letters(&mut caller, &queue).await;
+        batches(&mut caller, &queue).await;
+        vec![caller.history]
+    }
+}
+
+async fn pushes(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) -> Vec<Receipt> {
+    caller.push(queue, &[job("first")]).await;
+    let three = ["one", "two", "three"].map(job);
+    caller.push(queue, &three).await;
+    caller.push(queue, &[job("delayed").delay(HOUR)]).await;
+    let key = || unique_key("key");
+    caller.push(queue, &[job("unique").unique(key())]).await;
+    let large = NewJob::new(vec![7; 30_000]).id(id("large"));
+    caller.push(queue, &[large]).await;
+    // A second connection must wait for the disk as the first one does.
+    let other = queue.open_another().await.unwrap();
+    caller.push(&*other, &[job("by another")]).await;
+    let receipts = caller.claim(&*other, 6).await;
+    caller.push(&*other, &[job("after the claim")]).await;
+    receipts
+}
+
+fn unique_key(text: &str) -> relq_core::unique::UniqueKey {
+    relq_core::unique::UniqueKey::new(text).unwrap()
+}
+
+async fn settlements(
+    caller: &mut Caller,
+    queue: &relq_sqlite::SqliteQueue,
+    receipts: Vec<Receipt>,
+) {
+    let [first, one, two, three, unique, large] = &receipts[..] else {
+        panic!("six jobs were claimed: {receipts:?}")
+    };
+    caller.ack(queue, first).await;
+    caller
+        .call("retry", queue.retry(one, HOUR, "again"), |model, _| {
+            model.job("one").state = "scheduled".to_owned();
+        })
+        .await;
+    caller.bury(queue, two).await;
+    let held = std::slice::from_ref(three);
+    caller
+        .call("extend", queue.extend(&worker(), held, 2 * HOUR), |model, extended| {
+            assert!(matches!(extended[0], Extended::Until(_)), "{extended:?}");
+            model.job("three").state = "extended".to_owned();
+        })
+        .await;
+    caller.ack(queue, unique).await;
+    caller.push(queue, &[job("unique again").unique(unique_key("key"))]).await;
+    caller.ack(queue, large).await;
+    caller
+        .call("cancel", queue.cancel(&id("delayed")), |model, _| {
+            model.end("delayed");
+            model.cancelled += 1;
+        })
+        .await;
+}
+
+async fn dead_letters(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    caller
+        .call("redrive", queue.redrive(&Selection::All), |model, _| {
+            let job = model.job("two");
+            job.state = "ready".to_owned();
+            job.attempt = 0;
+        })
+        .await;
+    let receipts = caller.claim(queue, 2).await;
+    for receipt in &receipts {
+        caller.bury(queue, receipt).await;
+    }
+    caller
+        .call("purge_dead", queue.purge_dead(&Selection::All), |model, purged| {
+            assert_eq!(*purged, 2);
+            for receipt in &receipts {
+                model.end(receipt.job().as_str());
+            }
+        })
+        .await;
+}
+
+async fn batches(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let batch = BatchId::new("batch").unwrap();
+    let set = |state: &str, total: u64| {
+        let state = state.to_owned();
+        move |model: &mut Model| {
+            model.batches.insert("batch".to_owned(), (state, total));
+        }
+    };
+    let new = NewBatch::new(batch.clone());
+    caller.call("create", queue.create(&new), |model, _| set("open", 0)(model)).await;
+    let pieces = ["piece 1", "piece 2"].map(job);
+    caller
+        .call("add", queue.add(&batch, &pieces, None), |model, _| {
+            set("open", 2)(model);
+            for piece in ["piece 1", "piece 2"] {
+                model.jobs.insert(piece.to_owned(), Job::new("ready", piece));
+            }
+        })
+        .await;
+    caller.call("seal", queue.seal(&batch), |model, _| set("sealed", 2)(model)).await;
+    for receipt in caller.claim(queue, 9).await {
+        caller
+            .call("ack", queue.ack(&receipt), |model, _| {
+                model.end(receipt.job().as_str());
+                model.finished += 1;
+                let is_piece = |id: &String| id.starts_with("piece");
+                if model.ended.iter().filter(|id| is_piece(id)).count() == 2 {
+                    set("done", 2)(model);
+                }
+            })
+            .await;
+    }
+    caller.push(queue, &[job("last"), job("late").delay(HOUR)]).await;
+}
+
+/// The creation of the file, and one push.
+pub(crate) fn first_push(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
+    let site = run.site();
+    async move {
+        let mut caller = site.caller(0, "", Model::default());
+        let queue = site.open().await;
+        caller.push(&queue, &[job("first")]).await;
+        vec![caller.history]
+    }
+}
+
+/// Several callers of one handle, whose calls share commits.
+pub(crate) fn callers_together(
+    run: &mut Run,
+) -> impl Future<Output = Vec<History>> + use<> {
+    let site = run.site();
+    async move {
+        let queue = site.open().await;
+        let names: Vec<String> =
+            (0..CALLERS).map(|number| format!("caller {number}: ")).collect();
+        let callers = (0..).zip(&names);
+        let callers =
+            callers.map(|(number, name)| work_of_one(&site, &queue, number, name));
+        join_all(callers).await
+    }
+}
+
+async fn work_of_one(
+    site: &Site,
+    queue: &dyn ReliableQueue,
+    number: u64,
+    name: &str,
+) -> History {
+    let mut caller = site.caller(number, name, Model::default());
+    for call in 0..8 {
+        let pushed = job(&format!("{name}{call}"));
+        let pair = NewJob::new(vec![b'x'; 500]).id(id(&format!("{name}{call} pair")));
+        caller.push(queue, &[pushed, pair]).await;
+    }
+    caller.history
+}
+
+/// The opening of a file with an older schema, and a push into it.
+pub(crate) fn migrate_from(
+    run: &mut Run,
+    version: u32,
+) -> impl Future<Output = Vec<History>> + use<> {
+    let first = make_old_file(&run.file(), version);
+    run.begin_here();
+    let site = run.site();
+    async move {
+        let mut caller = site.caller(0, "", first);
+        let queue = site.open().await;
+        caller.push(&queue, &[job("new")]).await;
+        vec![caller.history]
+    }
+}
+
+/// Writes a file of an older relq with some jobs. Returns what it holds.
+fn make_old_file(file: &Path, version: u32) -> Model {
+    let conn = Connection::open(file).unwrap();
+    conn.execute_batch(include_str!("../../sql/schema_1.sql")).unwrap();
+    if version > 1 {
+        conn.execute_batch(include_str!("../../sql/schema_2.sql")).unwrap();
+    }
+    conn.execute(
+        "INSERT INTO queues (queue, name, next_turn) VALUES (1, 'jobs', 50)",
+        [],
+    )
+    .unwrap();
+    let mut model = Model::default();
+    for number in 1..=40 {
+        let (name, payload) = (format!("old {number}"), vec![b'o'; 700]);
+        conn.execute(
+            "INSERT INTO jobs (job, queue, id, keeps_id, state, priority, turn, max_attempts)
+             VALUES (?1, 1, ?2, 0, 'ready', 5, ?1, 25)",
+            (number, &name),
+        )
+        .unwrap();
+        let body = "INSERT INTO bodies (job, payload) VALUES (?1, ?2)";
+        conn.execute(body, (number, &payload)).unwrap();
+        model.jobs.insert(name, Job::new("ready", payload));
+    }
+    conn.pragma_update(None, "user_version", version).unwrap();
+    conn.pragma_update(None, "application_id", u32::from_be_bytes(*b"relq")).unwrap();
+    let mode: String =
+        conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+    model
+}
