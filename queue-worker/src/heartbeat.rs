@@ -86,10 +86,15 @@ impl Heartbeat {
             .map_or(WorkerError::Died("heartbeat"), WorkerError::Store)
     }
 
+    /// Whether [`died`](Self::died) has completed before.
+    pub(crate) fn has_died(&self) -> bool {
+        self.ended.is_terminated()
+    }
+
     /// Stops the thread and waits until it has ended.
     pub(crate) async fn stop(mut self) {
         self.stop = None;
-        if !self.ended.is_terminated() {
+        if !self.has_died() {
             // An error of the thread does not matter here: the worker is already ending
             // for another reason.
             let _ended = (&mut self.ended).await;

@@ -1,11 +1,12 @@
 //! Builds the parts of a worker, runs them, and shuts them down.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use relq_core::{
     Error, ReliableQueue, WorkerId, capabilities::LeaseScope, environment::Environment,
 };
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Handler, Progress, Summary, WorkerError,
@@ -55,10 +56,33 @@ impl Run {
             shutdown.halt();
         }
 
-        self.drain(&mut shutdown).run(&mut claim_loop).await;
+        self.drained(&mut shutdown, &mut claim_loop, &mut heartbeat).await;
         reaping.shutdown().await;
         heartbeat.stop().await;
         served.map(|()| self.progress.summary())
+    }
+
+    /// Shuts down. Without heartbeats the jobs of running handlers would be lost, and
+    /// the handlers would not learn it: then the shutdown becomes a hard one (R6).
+    async fn drained<H: Handler>(
+        &self,
+        shutdown: &mut Shutdown,
+        claim_loop: &mut ClaimLoop<H>,
+        heartbeat: &mut Heartbeat,
+    ) {
+        let heartbeat_died = CancellationToken::new();
+        shutdown.also_halt_on(heartbeat_died.clone().cancelled_owned());
+        let mut drain = self.drain(shutdown);
+        let mut drained = pin!(drain.run(claim_loop));
+        tokio::select! {
+            biased;
+            () = &mut drained => return,
+            error = heartbeat.died(), if !heartbeat.has_died() => {
+                tracing::warn!(%error, "stopping hard, because the heartbeat has ended");
+            }
+        }
+        heartbeat_died.cancel();
+        drained.await;
     }
 
     /// A backend with one lease for each worker also needs heartbeats from an idle

@@ -199,11 +199,18 @@ impl Settling {
     /// Counts and logs a job whose settlement the store has not confirmed.
     fn not_confirmed(&self, job: &JobContext, is_uncertain: bool, why: &str) {
         let (id, attempt) = (job.id(), job.attempt());
-        if is_uncertain {
+        if job.lease_end() == Some(LeaseEnd::Cancelled) {
+            // A heartbeat has reported it, so the job does not come back.
+            self.progress.ended(LeaseEnd::Cancelled);
+        } else if is_uncertain {
             // The store may have settled the job by a call whose reply never arrived.
             // That call is also a likely reason for a lease that is gone.
             self.progress.perhaps_settled();
-            tracing::warn!(%id, attempt, "the job is perhaps settled: no reply says so");
+            tracing::warn!(
+                %id,
+                attempt,
+                "the job is perhaps settled, by a call without a reply: {why}"
+            );
         } else {
             self.progress.ended(LeaseEnd::Lost);
             tracing::warn!(%id, attempt, "the outcome of a job is lost: {why}");
@@ -295,6 +302,28 @@ mod tests {
 
         let summary = progress.summary();
         assert_eq!((summary.uncertain, summary.lost, summary.done), (1, 1, 0));
+    }
+
+    /// A heartbeat reports that an operator cancelled the job before its settlement was
+    /// sent. The job does not come back, so it is not lost.
+    #[test]
+    fn a_cancelled_job_that_waits_for_its_settlement_is_not_lost() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let progress = Progress::default();
+        let mut settling =
+            Settling::new(held, progress.clone(), Environment::default());
+        let (sent, unsent) = (job("sent"), job("unsent"));
+        settling.add(sent.clone(), Disposition::Done);
+        let call = settling.next_settle_call(1).unwrap();
+        settling.add(unsent.clone(), Disposition::Done);
+
+        sent.end_lease(LeaseEnd::Cancelled);
+        unsent.end_lease(LeaseEnd::Cancelled);
+        settling.answered(call, Ok(vec![Settled::LeaseLost]), Duration::ZERO).unwrap();
+        settling.give_up(std::iter::empty());
+
+        let summary = progress.summary();
+        assert_eq!((summary.cancelled, summary.lost, summary.uncertain), (2, 0, 0));
     }
 
     /// One of two pending calls fails. The success of the other must not make the

@@ -73,6 +73,14 @@ impl Shutdown {
         self.halt.is_made
     }
 
+    /// Adds a request for a hard stop.
+    pub(crate) fn also_halt_on(
+        &mut self,
+        request: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.halt.requests.push(Box::pin(request));
+    }
+
     /// Turns the shutdown into a hard one.
     pub(crate) fn halt(&mut self) {
         self.halt.is_made = true;

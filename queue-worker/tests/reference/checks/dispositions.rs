@@ -1,0 +1,230 @@
+//! What a handler's end leads to: one disposition, sent until the store has an answer
+//! (R7, R8).
+
+use relq_core::{Disposition, error::Operation, outcome::Extended};
+
+use super::{backoff::Failures, ending::doomed, leases::grace_is_over};
+use crate::{
+    facts::{Facts, Held, Moment, ROUNDING},
+    report::{Violations, job},
+    scenario::ms,
+    simulation::LONGEST_RETRY,
+    trace::Expected,
+};
+
+const TRUE: (&str, &str) = ("settles_as_the_handler_ended", "R8");
+const ONE_CALL: (&str, &str) = ("settles_in_one_call_at_a_time", "R7");
+const FINAL: (&str, &str) = ("settles_no_job_again", "R7");
+const LOST: (&str, &str) = ("settles_nothing_after_a_lost_lease", "R7");
+const AT_ONCE: (&str, &str) = ("settles_at_once", "R8");
+const BACKS_OFF: (&str, &str) = ("backs_off_settlements", "R21");
+const REPEATS: (&str, &str) = ("repeats_a_failed_settlement", "R8");
+const LOSES_NONE: (&str, &str) = ("loses_no_disposition", "R8");
+
+pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
+    for held in facts.held.values() {
+        is_true(facts, held, violations);
+        one_call(facts, held, violations);
+        nothing_after(facts, held, violations);
+        loses_none(facts, held, violations);
+    }
+    at_once(facts, violations);
+    backs_off(facts, violations);
+}
+
+/// What must be settled for a delivery, if anything.
+fn expected(facts: &Facts, held: &Held) -> Option<Result<(), Expected>> {
+    if let Some((_, result)) = &held.ended {
+        return Some(result.clone());
+    }
+    let (dropped, start) = (held.dropped?, held.started.first()?);
+    let limit = ms(facts.scenario.settings.timeout?);
+    let ran = facts.awake(*start, dropped);
+    let is_timed_out = limit <= ran && held.asked.is_none();
+    is_timed_out.then(|| {
+        let error = format!("the handler took longer than its limit of {limit:?}");
+        Err(Expected::Retry { error })
+    })
+}
+
+fn is_true(facts: &Facts, held: &Held, violations: &mut Violations) {
+    let expected = expected(facts, held);
+    for &call in &held.settles {
+        let call = &facts.calls[call];
+        let mut settlements = call.request.settlements.iter();
+        let sent = settlements.find(|one| *one.receipt.token() == held.lease);
+        let sent = &sent.expect("the call settles it").disposition;
+        let is_met = match (&expected, sent) {
+            (Some(Ok(())), Disposition::Done) => true,
+            (Some(Err(failure)), sent) => failure.is_met_by(sent, LONGEST_RETRY),
+            (None, Disposition::GiveBack) => {
+                held.started.is_empty() || grace_is_over(facts, call.sent.at)
+            }
+            (None, Disposition::Retry { error, .. }) => {
+                held.started.is_empty() && error.starts_with("not started")
+            }
+            _ => false,
+        };
+        violations.check(TRUE, call.sent.at, is_met, || {
+            format!("{} ended as {expected:?} and is settled as {sent:?}", job(held))
+        });
+    }
+}
+
+fn one_call(facts: &Facts, held: &Held, violations: &mut Violations) {
+    let answered = facts.answer(held).map(|(at, _)| at);
+    for &call in &held.settles {
+        let sent = facts.calls[call].sent;
+        let is_pending =
+            held.settles.iter().any(|&other| facts.calls[other].is_pending(sent));
+        violations.check(ONE_CALL, sent.at, !is_pending, || {
+            format!("{} is settled by two calls at once", job(held))
+        });
+        let is_final = answered.is_some_and(|at| at.index < sent.index);
+        violations.check(FINAL, sent.at, !is_final, || {
+            format!("{} is settled again, after the store's answer", job(held))
+        });
+    }
+}
+
+/// When the worker knows that the lease of a handler is over or ended.
+fn lost(facts: &Facts, held: &Held, before: Moment) -> Option<std::time::Duration> {
+    let end = facts.known_end(held, before);
+    let end = end + facts.slack(held.claim_sent, end);
+    // A report that arrives while a settlement is pending may be the settlement's own
+    // effect.
+    let reported = facts.reported(held).filter(|(at, extended)| {
+        let is_pending =
+            held.settles.iter().any(|&call| facts.calls[call].is_pending(*at));
+        at.index < before.index && (*extended == Extended::Cancelled || !is_pending)
+    });
+    let reported = reported.map(|(at, _)| at.at);
+    [Some(end), reported].into_iter().flatten().min()
+}
+
+fn nothing_after(facts: &Facts, held: &Held, violations: &mut Violations) {
+    if held.started.is_empty() {
+        return;
+    }
+    for (repeats, &call) in held.settles.iter().enumerate() {
+        let sent = facts.calls[call].sent;
+        // The first settlement may wait for others. The store decides then.
+        let ended = held.stopped().filter(|_| repeats == 0).unwrap_or(sent);
+        // A heartbeat that gave up ends no lease any more.
+        let doom = doomed(facts).map(|doom| doom.at);
+        let lost = lost(facts, held, ended)
+            .filter(|lost| *lost < ended.at && doom.is_none_or(|doom| *lost < doom));
+        violations.check(LOST, sent.at, lost.is_none(), || {
+            format!("{} is settled, and its lease was over at {lost:?}", job(held))
+        });
+    }
+}
+
+/// Each disposition is answered, is refused for good, or its lease is over.
+fn loses_none(facts: &Facts, held: &Held, violations: &mut Violations) {
+    let (Some(stopped), Some(_)) = (held.stopped(), expected(facts, held)) else {
+        return;
+    };
+    let end = facts.end();
+    let is_answered = facts.answer(held).is_some() || facts.refused(held).is_some();
+    let is_lost = lost(facts, held, end)
+        .is_some_and(|lost| lost <= end.at + facts.slack(held.claim_sent, end.at));
+    let lease = ms(facts.scenario.settings.lease);
+    let is_out_of_time =
+        facts.asked_to_end().is_some_and(|stop| stop.at + lease <= end.at + ROUNDING);
+    let is_hard = facts.halt_asked.is_some() || doomed(facts).is_some();
+    let is_kept = is_answered || is_lost || is_out_of_time || is_hard;
+    violations.check(LOSES_NONE, stopped.at, is_kept, || {
+        let calls = held.settles.len();
+        format!("{} ended and was settled {calls} times without an answer", job(held))
+    });
+}
+
+/// A disposition is sent at once when no settlement is pending and none has failed.
+fn at_once(facts: &Facts, violations: &mut Violations) {
+    let replies = facts.replies(Operation::Settle);
+    for held in facts.held.values().filter(|held| expected(facts, held).is_some()) {
+        let Some(stopped) = held.stopped() else { continue };
+        let is_pending =
+            facts.calls_of(Operation::Settle).any(|call| call.is_pending(stopped));
+        let has_failed = replies
+            .iter()
+            .any(|(at, _, result)| at.index < stopped.index && result.is_err());
+        let is_lost = facts.known_end(held, stopped) <= stopped.at
+            || lost(facts, held, stopped).is_some_and(|lost| lost <= stopped.at)
+            || held.asked.is_some();
+        if is_pending || has_failed || facts.has_silence() || is_lost {
+            continue;
+        }
+        let sent = held.settles.first().map(|&call| facts.calls[call].sent.at);
+        let is_kept = sent.is_some_and(|sent| sent <= stopped.at + ROUNDING);
+        let is_hard = facts.halt_asked.is_some_and(|halt| halt.at <= stopped.at)
+            || doomed(facts).is_some_and(|doom| doom.at <= stopped.at);
+        violations.check(AT_ONCE, stopped.at, is_kept || is_hard, || {
+            format!("{} ended, and was first settled at {sent:?}", job(held))
+        });
+    }
+}
+
+/// After a failure the next settlement waits for the pause, and no longer than the
+/// longest one.
+fn backs_off(facts: &Facts, violations: &mut Violations) {
+    let replies = facts.replies(Operation::Settle);
+    let mut failures = Failures::default();
+    for (place, (at, _, result)) in replies.iter().enumerate() {
+        if result.is_ok() {
+            failures = Failures::default();
+            continue;
+        }
+        let pause = failures.failed();
+        let next_reply = replies.get(place + 1).map(|(at, ..)| *at);
+        let mut later =
+            facts.calls_of(Operation::Settle).filter(|c| c.sent.index > at.index);
+        let next = later
+            .find(|call| next_reply.is_none_or(|reply| call.sent.index < reply.index));
+        let shortest = at.at + pause / 2;
+        if let Some(next) = next {
+            let early = next.sent.at + ROUNDING;
+            let suspended = facts.suspended(at.at, next.sent.at);
+            let is_kept = early >= shortest || !suspended.is_zero();
+            violations.check(BACKS_OFF, next.sent.at, is_kept, || {
+                format!("a settlement failed at {:?}; the next is too early", at.at)
+            });
+        }
+        repeats(facts, *at, violations);
+    }
+}
+
+/// The longest pause between two settlements while some are left.
+fn repeats(facts: &Facts, failed: Moment, violations: &mut Violations) {
+    let longest = ms(5000);
+    let limit = failed.at + longest + facts.slack(failed.at, failed.at + longest);
+    let end = facts.end();
+    let is_ending = [facts.halt_asked, doomed(facts), Some(end)];
+    if is_ending.into_iter().flatten().any(|one| one.at <= limit) || facts.has_silence()
+    {
+        return;
+    }
+    let is_left = |held: &&Held| {
+        let ended_before = held.stopped().is_some_and(|one| one.index < failed.index);
+        let is_settled = [facts.answer(held).map(|(at, _)| at), facts.refused(held)]
+            .into_iter()
+            .flatten()
+            .any(|one| one.index <= failed.index);
+        let is_held = lost(facts, held, end).is_none_or(|lost| lost > limit);
+        ended_before && expected(facts, held).is_some() && !is_settled && is_held
+    };
+    let Some(held) = facts.held.values().find(is_left) else { return };
+    // Another call may have been pending all the time.
+    let is_kept = facts.calls_of(Operation::Settle).any(|call| {
+        let is_sent = call.sent.index > failed.index && call.sent.at <= limit;
+        is_sent || call.is_pending(failed)
+    });
+    violations.check(REPEATS, limit, is_kept, || {
+        let job = job(held);
+        format!(
+            "a settlement failed at {:?}, and {job} is not settled again",
+            failed.at
+        )
+    });
+}

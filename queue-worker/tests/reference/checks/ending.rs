@@ -1,0 +1,221 @@
+//! How a worker ends: on request, in time, or for an error that only a person can
+//! repair (R21, R24).
+
+use std::time::Duration;
+
+use relq_core::error::Operation;
+use relq_worker::Cancellation;
+
+use super::leases::grace_is_over;
+use crate::{
+    facts::{Facts, Moment, ROUNDING},
+    report::{Violations, job},
+    scenario::{End, ms},
+    trace::Refusal,
+};
+
+const HANGS: (&str, &str) = ("never_hangs", "R21");
+const STOPS: (&str, &str) = ("claims_nothing_after_the_stop", "R24");
+const IN_TIME: (&str, &str) = ("ends_in_time", "R24");
+const GRACE: (&str, &str) = ("grants_the_grace_time", "R24");
+const GIVES_BACK: (&str, &str) = ("gives_back_what_it_holds", "R24");
+const GIVES_UP: (&str, &str) = ("gives_up_after_the_stated_time", "R21");
+const ENDS_FOR_A_REASON: (&str, &str) = ("ends_for_a_reason", "R21");
+const SILENT: (&str, &str) = ("calls_nothing_after_its_end", "R24");
+const FINISHES: (&str, &str) = ("finishes_every_job", "R1");
+
+/// The limits of the last steps of a shutdown: futures that are cut off, a hard stop,
+/// and the release of the worker.
+const CUT_OFF: Duration = Duration::from_secs(1);
+const HARD_STOP: Duration = Duration::from_secs(1);
+const RELEASE: Duration = Duration::from_secs(5);
+
+pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
+    if let Some(hangs) = facts.hangs {
+        violations.check(HANGS, hangs.at, false, || {
+            "nothing happens any more, and the worker has not ended".into()
+        });
+        return;
+    }
+    claims_nothing(facts, violations);
+    ends_in_time(facts, violations);
+    grants_grace(facts, violations);
+    gives_back(facts, violations);
+    outcome(facts, violations);
+    finishes(facts, violations);
+    let end = facts.end();
+    for call in facts.calls.iter().filter(|call| call.sent.index > end.index) {
+        violations.check(SILENT, call.sent.at, false, || format!("{:?}", call.request));
+    }
+}
+
+fn claims_nothing(facts: &Facts, violations: &mut Violations) {
+    let Some(asked) = facts.asked_to_end() else { return };
+    for call in facts.calls_of(Operation::Claim) {
+        violations.check(STOPS, call.sent.at, call.sent.at <= asked.at, || {
+            format!("a claim was sent, and the worker had to stop at {:?}", asked.at)
+        });
+    }
+}
+
+fn ends_in_time(facts: &Facts, violations: &mut Violations) {
+    let (grace, lease) = (facts.scenario.settings.grace, facts.scenario.settings.lease);
+    let last_steps = CUT_OFF + HARD_STOP + RELEASE + ROUNDING;
+    let by_stop = facts.asked_to_end().map(|stop| {
+        // After a hard stop the release has as long as the other steps.
+        stop.at + ms(grace) + ms(lease) + last_steps
+    });
+    let hard = CUT_OFF + HARD_STOP * 2 + ROUNDING;
+    let by_halt = facts.halt_asked.map(|halt| halt.at + hard);
+    let by_doom = doomed(facts).map(|doom| doom.at + hard);
+    let limits = [by_stop, by_halt, by_doom];
+    let Some(limit) = limits.into_iter().flatten().min() else { return };
+    let end = facts.end().at;
+    let limit = limit + facts.suspended(Duration::ZERO, end);
+    violations.check(IN_TIME, limit, end <= limit, || {
+        format!("the worker ended at {end:?}, and had until {limit:?}")
+    });
+}
+
+/// A handler is cut off when the grace time is over, and not before.
+fn grants_grace(facts: &Facts, violations: &mut Violations) {
+    for held in facts.held.values() {
+        let Some(dropped) = held.dropped else { continue };
+        let is_asked = held.asked.is_some_and(|(_, why)| why != Cancellation::ShutDown);
+        let start = held.started.first().map_or(dropped.at, |start| start.at);
+        let limit = facts.scenario.settings.timeout.map(ms);
+        let is_timed_out = limit.is_some_and(|limit| start + limit <= dropped.at);
+        let is_kept = is_asked || is_timed_out || grace_is_over(facts, dropped.at);
+        violations.check(GRACE, dropped.at, is_kept, || {
+            format!("the handler of {} was dropped before its time", job(held))
+        });
+    }
+}
+
+/// The worker gives back what it holds, and repeats the call as long as it may.
+fn gives_back(facts: &Facts, violations: &mut Violations) {
+    let releases: Vec<_> = facts.calls_of(Operation::ReleaseWorker).collect();
+    let end = facts.end();
+    violations.check(GIVES_BACK, end.at, !releases.is_empty(), || {
+        "the worker ended and did not call release_worker".into()
+    });
+    let Some(last) = releases.last() else { return };
+    if let Some((at, Err(refusal))) =
+        last.replied.as_ref().and_then(|(at, reply)| Some((*at, reply.released?)))
+    {
+        let since = at.at.saturating_sub(releases[0].sent.at);
+        let is_hard = facts.halt_asked.is_some() || doomed(facts).is_some();
+        let is_late = since + ms(5000) >= if is_hard { HARD_STOP } else { RELEASE };
+        violations.check(GIVES_BACK, at.at, refusal.is_never || is_late, || {
+            format!("the release failed at {at:?} and was not repeated")
+        });
+    }
+    let is_confirmed = last
+        .replied
+        .as_ref()
+        .is_some_and(|(_, reply)| matches!(reply.released, Some(Ok(_))));
+    // A claim that was dropped may reach the store after the release.
+    let is_claiming =
+        facts.calls_of(Operation::Claim).any(|call| call.replied.is_none());
+    if is_confirmed && !is_claiming {
+        let left = facts.leased_at_end;
+        violations.check(GIVES_BACK, end.at, left == 0, || {
+            format!("the store still leases {left} jobs to the worker after its end")
+        });
+    }
+}
+
+/// The result of the run, against what the errors of the calls allow.
+fn outcome(facts: &Facts, violations: &mut Violations) {
+    let Some((over, result, _)) = &facts.over else { return };
+    let doom = doomed(facts);
+    let asked = facts.asked_to_end();
+    let is_asked_first = |doom: &Moment| asked.is_some_and(|asked| asked.at <= doom.at);
+    if let Some(doom) = doom.filter(|doom| !is_asked_first(doom)) {
+        violations.check(GIVES_UP, doom.at, result.is_err(), || {
+            format!(
+                "a call was refused for so long at {:?}; the run ended well",
+                doom.at
+            )
+        });
+    }
+    if let Err(error) = result {
+        let has_reason = doom.is_some() || stats_refused(facts);
+        violations.check(ENDS_FOR_A_REASON, over.at, has_reason, || {
+            format!("the run ended with the error of a {error}, which it had to retry")
+        });
+    } else if doom.is_none() {
+        violations.check(ENDS_FOR_A_REASON, over.at, asked.is_some(), || {
+            "the run ended, and nothing had asked it to".into()
+        });
+    }
+}
+
+fn stats_refused(facts: &Facts) -> bool {
+    let replies = facts.replies(Operation::Stats);
+    replies.iter().any(|(.., result)| result.is_err_and(|refusal| refusal.is_never))
+}
+
+fn finishes(facts: &Facts, violations: &mut Violations) {
+    let until_empty = matches!(facts.scenario.end, End::UntilEmpty | End::WhenFinished);
+    let Some((over, Ok(()), _)) = &facts.over else { return };
+    let left = facts.unfinished;
+    violations.check(FINISHES, over.at, !until_empty || left == 0, || {
+        format!("{left} jobs are left, and the worker had to run until none was")
+    });
+}
+
+/// When an error has lasted so long that the worker must end with it (R21).
+pub(crate) fn doomed(facts: &Facts) -> Option<Moment> {
+    let limit = ms(facts.scenario.settings.give_up_after);
+    let heartbeats = [Operation::Connect, Operation::Extend];
+    let groups: [&[Operation]; 4] =
+        [&[Operation::Claim], &[Operation::Settle], &heartbeats, &[Operation::Recover]];
+    let asked = facts.asked_to_end();
+    let dooms = groups.into_iter().filter_map(|operations| {
+        let mut replies: Vec<_> = operations
+            .iter()
+            .flat_map(|operation| facts.replies(*operation))
+            .map(|(at, _, result)| (at, result))
+            .collect();
+        replies.sort_by_key(|(at, _)| at.index);
+        let doom = doomed_by(operations, &replies, limit)?;
+        // A worker that is ending needs its heartbeats, and no claims and recoveries.
+        let is_needed = operations == heartbeats;
+        let is_before = asked.is_none_or(|asked| doom.index < asked.index);
+        (is_needed || is_before).then_some(doom)
+    });
+    dooms.min_by_key(|moment| moment.index)
+}
+
+fn doomed_by(
+    operations: &[Operation],
+    replies: &[(Moment, Result<(), Refusal>)],
+    limit: Duration,
+) -> Option<Moment> {
+    let is_claim = operations[0] == Operation::Claim;
+    let is_settle = operations[0] == Operation::Settle;
+    let (mut since, mut has_worked) = (None, false);
+    for (at, result) in replies {
+        let Err(refusal) = result else {
+            (since, has_worked) = (None, true);
+            continue;
+        };
+        if is_claim && !has_worked && refusal.is_never {
+            return Some(*at);
+        }
+        // A settlement that is refused for its content is not repeated.
+        if is_settle && refusal.is_of_content {
+            continue;
+        }
+        if !refusal.needs_help {
+            since = None;
+            continue;
+        }
+        let began = *since.get_or_insert(at.at);
+        if refusal.is_wrong_server || at.at.saturating_sub(began) >= limit {
+            return Some(*at);
+        }
+    }
+    None
+}

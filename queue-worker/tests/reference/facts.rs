@@ -1,0 +1,339 @@
+//! The trace of a run, sorted by call and by delivery.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use relq_core::{
+    error::Operation,
+    outcome::{Extended, Settled},
+};
+use relq_worker::{Cancellation, Summary};
+
+use crate::{
+    scenario::{FaultKind, Scenario, ms},
+    simulation::Finished,
+    trace::{Delivered, Event, Expected, Lease, Refusal, Reply, Request, What},
+};
+
+/// Clocks are read in whole milliseconds, and some readings are rounded.
+pub(crate) const ROUNDING: Duration = Duration::from_millis(3);
+
+/// The worker gives up a claim or a settlement without a reply after this time, at the
+/// earliest.
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// When something happened: the time, and the place among all events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub at: Duration,
+    pub index: usize,
+}
+
+pub(crate) struct Call {
+    pub sent: Moment,
+    pub request: Request,
+    pub replied: Option<(Moment, Reply)>,
+}
+
+/// One delivery: a lease, and what the worker did under it.
+pub(crate) struct Held {
+    pub job: usize,
+    pub lease: Lease,
+    pub is_last: bool,
+    pub length: Duration,
+    pub claim_sent: Duration,
+    pub delivered: Moment,
+    pub started: Vec<Moment>,
+    pub ended: Option<(Moment, Result<(), Expected>)>,
+    pub dropped: Option<Moment>,
+    pub asked: Option<(Moment, Cancellation)>,
+    /// The calls that settle this lease, and the ones that extend it.
+    pub settles: Vec<usize>,
+    pub extends: Vec<usize>,
+}
+
+pub(crate) struct Facts {
+    pub scenario: Scenario,
+    pub events: Vec<Event>,
+    pub calls: Vec<Call>,
+    pub held: BTreeMap<Lease, Held>,
+    pub suspends: Vec<Moment>,
+    pub stop_asked: Option<Moment>,
+    pub halt_asked: Option<Moment>,
+    pub over: Option<(Moment, Result<(), String>, Summary)>,
+    pub hangs: Option<Moment>,
+    pub leased_at_end: usize,
+    pub unfinished: u64,
+}
+
+impl Facts {
+    pub(crate) fn of(finished: Finished) -> Self {
+        let Finished { scenario, events, leased_at_end, unfinished } = finished;
+        let mut facts = Self {
+            scenario,
+            events: Vec::new(),
+            calls: Vec::new(),
+            held: BTreeMap::new(),
+            suspends: Vec::new(),
+            stop_asked: None,
+            halt_asked: None,
+            over: None,
+            hangs: None,
+            leased_at_end,
+            unfinished,
+        };
+        for (index, event) in events.iter().enumerate() {
+            facts.note(Moment { at: event.at, index }, event.what.clone());
+        }
+        facts.events = events;
+        facts
+    }
+
+    fn note(&mut self, now: Moment, what: What) {
+        match what {
+            What::Sent { call, request } => self.sent(call - 1, now, request),
+            What::Replied { call, reply } => self.replied(call - 1, now, reply),
+            What::Started { lease, .. } => self.lease(&lease).started.push(now),
+            What::Asked { lease, why } => self.lease(&lease).asked = Some((now, why)),
+            What::Ended { lease, result } => {
+                self.lease(&lease).ended = Some((now, result));
+            }
+            What::Dropped { lease } => self.lease(&lease).dropped = Some(now),
+            What::Suspended { .. } => self.suspends.push(now),
+            What::StopAsked => self.stop_asked = Some(now),
+            What::HaltAsked => self.halt_asked = Some(now),
+            What::Over { result, summary } => self.over = Some((now, result, summary)),
+            What::Hangs => self.hangs = Some(now),
+        }
+    }
+
+    fn lease(&mut self, lease: &Lease) -> &mut Held {
+        self.held.get_mut(lease).expect("only what was delivered is traced")
+    }
+
+    fn sent(&mut self, call: usize, sent: Moment, request: Request) {
+        for settlement in &request.settlements {
+            self.lease(settlement.receipt.token()).settles.push(call);
+        }
+        request.extended.iter().for_each(|lease| self.lease(lease).extends.push(call));
+        self.calls.push(Call { sent, request, replied: None });
+        assert_eq!(self.calls.len(), call + 1);
+    }
+
+    fn replied(&mut self, call: usize, now: Moment, reply: Reply) {
+        let claim_sent = self.calls[call].sent.at;
+        for delivered in reply.claimed.iter().flatten().flatten() {
+            let Delivered { job, lease, is_last, length, .. } = delivered.clone();
+            let held = Held {
+                job,
+                lease: lease.clone(),
+                is_last,
+                length,
+                claim_sent,
+                delivered: now,
+                started: Vec::new(),
+                ended: None,
+                dropped: None,
+                asked: None,
+                settles: Vec::new(),
+                extends: Vec::new(),
+            };
+            self.held.insert(lease, held);
+        }
+        self.calls[call].replied = Some((now, reply));
+    }
+
+    /// The calls of an operation, in the order in which they were sent. A settlement
+    /// that also claims is both.
+    pub(crate) fn calls_of(&self, operation: Operation) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(move |call| call.is(operation))
+    }
+
+    /// The replies to an operation, in the order in which they arrived. An error is
+    /// given with its half of the call.
+    pub(crate) fn replies(
+        &self,
+        operation: Operation,
+    ) -> Vec<(Moment, &Call, Result<(), Refusal>)> {
+        let mut replies: Vec<_> = self
+            .calls_of(operation)
+            .filter_map(|call| {
+                let (at, reply) = call.replied.as_ref()?;
+                Some((*at, call, reply.of(operation)?))
+            })
+            .collect();
+        replies.sort_by_key(|(at, ..)| at.index);
+        replies
+    }
+
+    /// When the lease may be over, as far as the worker knows at `moment`. An extension
+    /// that the worker learns of when the lease may be over changes nothing.
+    pub(crate) fn known_end(&self, held: &Held, moment: Moment) -> Duration {
+        let mut extensions: Vec<_> = held
+            .extends
+            .iter()
+            .map(|&index| &self.calls[index])
+            .filter(|call| {
+                matches!(self.extended(held, call), Some(Extended::Until(_)))
+            })
+            .filter_map(|call| Some((call.replied.as_ref()?.0, call)))
+            .filter(|(at, _)| at.index <= moment.index)
+            .collect();
+        extensions.sort_by_key(|(at, _)| at.index);
+        let first = held.claim_sent + held.length;
+        extensions.into_iter().fold(first, |end, (at, call)| {
+            let is_suspended = !self.suspended(Duration::ZERO, end).is_zero();
+            if at.at > end && !is_suspended {
+                return end;
+            }
+            end.max(call.sent.at + call.request.length)
+        })
+    }
+
+    /// What the reply to an extension says about a lease.
+    fn extended(&self, held: &Held, call: &Call) -> Option<Extended> {
+        let (_, reply) = call.replied.as_ref()?;
+        let position =
+            call.request.extended.iter().position(|one| *one == held.lease)?;
+        reply.extended.as_ref()?.as_ref().ok()?.get(position).copied()
+    }
+
+    /// The first reply of a heartbeat that reports the lease as lost or cancelled.
+    pub(crate) fn reported(&self, held: &Held) -> Option<(Moment, Extended)> {
+        let ends = held.extends.iter().filter_map(|&index| {
+            let call = &self.calls[index];
+            let extended = self.extended(held, call)?;
+            let is_end = !matches!(extended, Extended::Until(_));
+            is_end.then(|| (call.replied.as_ref().expect("it was read").0, extended))
+        });
+        ends.min_by_key(|(at, _)| at.index)
+    }
+
+    /// The result that the store reported for a settlement of this lease.
+    pub(crate) fn answer(&self, held: &Held) -> Option<(Moment, Settled)> {
+        let answers = held.settles.iter().filter_map(|&index| {
+            let call = &self.calls[index];
+            let (at, reply) = call.replied.as_ref()?;
+            let settled = reply.settled.as_ref()?.as_ref().ok()?;
+            let mut settlements = call.request.settlements.iter();
+            let position =
+                settlements.position(|one| *one.receipt.token() == held.lease)?;
+            Some((*at, *settled.get(position)?))
+        });
+        answers.min_by_key(|(at, _)| at.index)
+    }
+
+    /// When the store refused the settlement of this lease, alone in its call, for its
+    /// content.
+    pub(crate) fn refused(&self, held: &Held) -> Option<Moment> {
+        held.settles.iter().find_map(|&index| {
+            let call = &self.calls[index];
+            let (at, reply) = call.replied.as_ref()?;
+            let refusal = reply.settled.as_ref()?.as_ref().err()?;
+            let is_alone = call.request.settlements.len() == 1;
+            (is_alone && refusal.is_of_content).then_some(*at)
+        })
+    }
+
+    /// How late the worker may be. It notices a suspend when it next has something to
+    /// do, or within a second, and asks the store for another second.
+    pub(crate) fn slack(&self, from: Duration, until: Duration) -> Duration {
+        let is_in = |one: &&Moment| one.at <= until + ms(2000);
+        let index = self.suspends.iter().filter(is_in).count();
+        if index == 0 { ROUNDING } else { ms(2100) + self.suspended(from, until) }
+    }
+
+    /// How long the machine was suspended in this time, which is so much longer then.
+    pub(crate) fn suspended(&self, from: Duration, until: Duration) -> Duration {
+        let mut suspended = Duration::ZERO;
+        for moment in self.suspends.iter().filter(|one| one.at >= from) {
+            let What::Suspended { length } = self.events[moment.index].what else {
+                unreachable!("only suspends are noted as such")
+            };
+            if moment.at <= until + suspended + ms(2000) {
+                suspended += length;
+            }
+        }
+        suspended
+    }
+
+    /// How long the machine ran between two moments.
+    pub(crate) fn awake(&self, from: Moment, until: Moment) -> Duration {
+        let lengths = self.events[from.index..until.index].iter().map(|event| {
+            if let What::Suspended { length } = event.what {
+                length
+            } else {
+                Duration::ZERO
+            }
+        });
+        until.at.saturating_sub(from.at).saturating_sub(lengths.sum())
+    }
+
+    /// When the run ended, or when the simulation gave up.
+    pub(crate) fn end(&self) -> Moment {
+        let over = self.over.as_ref().map(|(over, ..)| *over);
+        over.or(self.hangs).expect("each run ends in one of two ways")
+    }
+
+    /// When the worker was asked to end.
+    pub(crate) fn asked_to_end(&self) -> Option<Moment> {
+        let replies = self.replies(Operation::Stats);
+        let is_refused = |refusal: Refusal| refusal.is_never;
+        let is_by_stats = matches!(&self.over, Some((_, Ok(()), _)))
+            || replies.iter().any(|(.., result)| result.is_err_and(is_refused));
+        let until_empty = replies.last().map(|one| one.0).filter(|_| is_by_stats);
+        let asked = [self.stop_asked, self.halt_asked, until_empty];
+        asked.into_iter().flatten().min_by_key(|moment| moment.index)
+    }
+
+    pub(crate) fn has_silence(&self) -> bool {
+        let is_silence = |kind: FaultKind| matches!(kind, FaultKind::Silence(_));
+        self.scenario.faults.iter().any(|one| is_silence(one.fault.kind))
+            || self.scenario.outages.iter().any(|one| is_silence(one.kind))
+    }
+}
+
+impl Call {
+    pub(crate) fn is(&self, operation: Operation) -> bool {
+        self.request.operation == operation
+            || (operation == Operation::Claim && self.request.ask.is_some())
+    }
+
+    /// Whether the call waited for its reply at this moment. The worker gives up a call
+    /// without a reply at some time after its limit.
+    pub(crate) fn is_pending(&self, moment: Moment) -> bool {
+        let is_open = match &self.replied {
+            Some((at, _)) => at.index > moment.index,
+            None => moment.at < self.sent.at + CALL_LIMIT,
+        };
+        self.sent.index < moment.index && is_open
+    }
+}
+
+impl Reply {
+    /// The result of one half.
+    pub(crate) fn of(&self, operation: Operation) -> Option<Result<(), Refusal>> {
+        fn plain<T>(result: &Result<T, Refusal>) -> Result<(), Refusal> {
+            result.as_ref().map(|_| ()).map_err(|refusal| *refusal)
+        }
+        match operation {
+            Operation::Settle => self.settled.as_ref().map(plain),
+            Operation::Claim => self.claimed.as_ref().map(plain),
+            Operation::Extend => self.extended.as_ref().map(plain),
+            Operation::Recover => self.recovered.as_ref().map(plain),
+            Operation::ReleaseWorker => self.released.as_ref().map(plain),
+            _ => self.other,
+        }
+    }
+}
+
+impl Held {
+    /// When the handler's future ended.
+    pub(crate) fn stopped(&self) -> Option<Moment> {
+        self.ended.as_ref().map(|(at, _)| *at).or(self.dropped)
+    }
+
+    pub(crate) fn is_running(&self, moment: Moment) -> bool {
+        let is_started = self.started.iter().any(|one| one.index <= moment.index);
+        is_started && self.stopped().is_none_or(|one| one.index > moment.index)
+    }
+}

@@ -1,0 +1,154 @@
+//! The worker in random sequences, held to a reference of its promises.
+//!
+//! A scenario has jobs, handlers, faults of single calls, outages, suspends and an end.
+//! The worker runs on a scripted queue in virtual time: nothing waits in real time. The
+//! checks then read the trace of calls and handlers. Each check is named after the
+//! promise that it holds the worker to, and gives the rule of `CONTRACT.md`.
+//!
+//! The scenarios of a run follow from one seed, which a failure prints with the line
+//! that replays it.
+//!
+//! * `RELQ_WORKER_SEED`: the seed of the first scenario; the default is fixed.
+//! * `RELQ_WORKER_SCENARIOS`: how many scenarios run; the default takes some seconds.
+//! * `RELQ_WORKER_SHRINKS`: how many smaller scenarios are tried after a failure.
+//! * `RELQ_WORKER_UNTIL`: the name of a promise. The run goes on after failures until
+//!   this promise is broken, and tries no smaller scenarios.
+//! * `RELQ_WORKER_TRACE=1`: prints the trace of a scenario that fails.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod checks;
+mod clock;
+mod facts;
+mod handler;
+mod queue;
+mod report;
+mod scenario;
+mod simulation;
+mod store;
+mod strategy;
+mod trace;
+
+use std::{
+    env,
+    str::FromStr,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use proptest::{
+    strategy::{Strategy, ValueTree},
+    test_runner::{
+        Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
+    },
+};
+
+use crate::{facts::Facts, report::Violations, scenario::Scenario};
+
+const SEED: u64 = 1;
+const SCENARIOS: u64 = 150;
+const SHRINKS: u32 = 150;
+
+/// The real time after which one scenario counts as stuck.
+const STUCK: Duration = Duration::from_secs(60);
+
+#[test]
+fn the_worker_keeps_its_promises_in_random_sequences() {
+    let first = setting("RELQ_WORKER_SEED").unwrap_or(SEED);
+    let scenarios = setting("RELQ_WORKER_SCENARIOS").unwrap_or(SCENARIOS);
+    println!("seeds {first} to {}", first + scenarios - 1);
+    let seed = watch();
+    let until: Option<String> = setting("RELQ_WORKER_UNTIL");
+    for this in first..first + scenarios {
+        seed.store(this, Relaxed);
+        match &until {
+            Some(promise) => run_until(this, promise),
+            None => run(this),
+        }
+    }
+    seed.store(u64::MAX, Relaxed);
+}
+
+/// Runs a scenario, and ends the test if it breaks this promise.
+fn run_until(seed: u64, promise: &str) {
+    let scenario = strategy::scenarios().new_tree(&mut runner(seed)).unwrap().current();
+    let violations = violations(&scenario).0;
+    violations.iter().for_each(|violation| println!("seed {seed}: {violation}"));
+    let is_broken = violations.iter().any(|violation| violation.promise == promise);
+    assert!(!is_broken, "the worker broke the promise {promise}");
+}
+
+fn setting<T: FromStr>(name: &str) -> Option<T> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} cannot be {text}")))
+}
+
+/// Ends the process when a scenario is stuck in real time: a loop that never waits
+/// cannot be stopped.
+fn watch() -> &'static AtomicU64 {
+    static CURRENT: AtomicU64 = AtomicU64::new(0);
+    thread::spawn(|| {
+        let (mut seen, mut since) = (0, Instant::now());
+        while seen != u64::MAX {
+            thread::sleep(Duration::from_millis(500));
+            let current = CURRENT.load(Relaxed);
+            if current != seen {
+                (seen, since) = (current, Instant::now());
+            } else if since.elapsed() > STUCK {
+                println!("PROMISE never_hangs (R21): a scenario runs without an end");
+                println!("{}", replay(current));
+                std::process::exit(101);
+            }
+        }
+    });
+    &CURRENT
+}
+
+fn runner(seed: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config {
+        cases: 1,
+        failure_persistence: None,
+        max_shrink_iters: setting("RELQ_WORKER_SHRINKS").unwrap_or(SHRINKS),
+        ..Config::default()
+    };
+    TestRunner::new_with_rng(config, random)
+}
+
+fn run(seed: u64) {
+    let result = runner(seed).run(&strategy::scenarios(), |scenario| {
+        let violations = violations(&scenario).0;
+        if violations.is_empty() { Ok(()) } else { Err(TestCaseError::fail("")) }
+    });
+    if let Err(TestError::Fail(_, scenario)) = result {
+        tell(seed, &scenario);
+    }
+}
+
+fn violations(scenario: &Scenario) -> Violations {
+    checks::check(&Facts::of(simulation::simulate(scenario)))
+}
+
+/// Reports the smallest scenario that fails.
+fn tell(seed: u64, scenario: &Scenario) -> ! {
+    let facts = Facts::of(simulation::simulate(scenario));
+    println!("{scenario:#?}");
+    if env::var_os("RELQ_WORKER_TRACE").is_some() {
+        facts
+            .events
+            .iter()
+            .for_each(|event| println!("{:?} {:?}", event.at, event.what));
+    }
+    checks::check(&facts).0.iter().for_each(|violation| println!("{violation}"));
+    panic!("the worker broke a promise\n{}", replay(seed));
+}
+
+fn replay(seed: u64) -> String {
+    format!(
+        "replay: RELQ_WORKER_SEED={seed} RELQ_WORKER_SCENARIOS=1 \
+         cargo test -p relq-worker --test reference -- --nocapture"
+    )
+}
