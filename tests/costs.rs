@@ -4,16 +4,17 @@
 //!
 //! `COSTS=write cargo test --all-features --test costs` writes the table again.
 
-use std::{collections::BTreeMap, fs, num::NonZeroU32, path::Path, time::Duration};
+use std::{num::NonZeroU32, path::Path, time::Duration};
 
 use relq::{
     ClaimRequest, Disposition, NewJob, Queue, QueueName, Receipt, Settlement, WorkerId,
 };
-use relq_conformance::server::Server;
+use relq_conformance::{
+    figures::{Figures, FiguresTable},
+    server::Server,
+};
 
 const PAGE: &str = "docs/patterns.md";
-const BEGIN: &str = "<!-- costs: begin -->\n";
-const END: &str = "<!-- costs: end -->";
 
 /// Jobs of each measurement.
 const JOBS: u32 = 1000;
@@ -53,24 +54,18 @@ const COLUMNS: [&str; 11] = [
 
 #[tokio::test]
 async fn no_job_costs_more_than_is_written() {
-    let mut measured = BTreeMap::new();
+    let mut measured = Figures::new();
     for backend in relq::backends().filter(|backend| *backend != "sqlite") {
         measured.insert(backend.to_owned(), measure(backend).await);
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = fs::read_to_string(&file).expect("the page is there");
-    if std::env::var("COSTS").is_ok_and(|value| value == "write") {
-        fs::write(file, with_table(&page, &table(&measured))).expect("it is written");
-        return;
-    }
-    let written = read_table(&page);
-    let differences = differences(&measured, &written);
-    assert!(
-        differences.is_empty(),
-        "{PAGE} says otherwise: {differences:#?}\n{}\nif that is meant, write it with \
-         COSTS=write cargo test --all-features --test costs",
-        table(&measured)
-    );
+    let table = FiguresTable {
+        page: Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE),
+        name: "costs",
+        columns: &COLUMNS,
+        tolerance: |_| TOLERANCE,
+        command: "cargo test --all-features --test costs",
+    };
+    table.check(&measured);
 }
 
 /// All figures of a backend, in the order of the columns.
@@ -201,54 +196,4 @@ fn number_in(info: &str, name: &str) -> f64 {
     let value = lines.find(|(key, _)| *key == name).map(|(_, value)| value);
     let value = value.unwrap_or_else(|| panic!("the server tells {name}"));
     value.trim().parse().expect("it is a number")
-}
-
-fn table(measured: &BTreeMap<String, Vec<f64>>) -> String {
-    let mut table = format!("| | {} |\n", COLUMNS.join(" | "));
-    table.push_str(&format!("|---|{}\n", "--:|".repeat(COLUMNS.len())));
-    for (backend, figures) in measured {
-        let cells: Vec<_> = figures.iter().map(|figure| show(*figure)).collect();
-        table.push_str(&format!("| {backend} | {} |\n", cells.join(" | ")));
-    }
-    table
-}
-
-fn show(figure: f64) -> String {
-    if figure >= 10.0 { format!("{figure:.0}") } else { format!("{figure:.3}") }
-}
-
-fn with_table(page: &str, table: &str) -> String {
-    let (head, rest) = page.split_once(BEGIN).expect("the page has a place for it");
-    let (_, tail) = rest.split_once(END).expect("the place has an end");
-    format!("{head}{BEGIN}{table}{END}{tail}")
-}
-
-fn read_table(page: &str) -> BTreeMap<String, Vec<f64>> {
-    let (_, rest) = page.split_once(BEGIN).expect("the page has a place for it");
-    let (table, _) = rest.split_once(END).expect("the place has an end");
-    let row = |line: &str| {
-        let mut cells = line.trim_matches('|').split('|').map(str::trim);
-        let backend = cells.next().unwrap_or_default().to_owned();
-        (backend, cells.filter_map(|cell| cell.parse().ok()).collect())
-    };
-    table.lines().skip(2).map(row).collect()
-}
-
-fn differences(
-    measured: &BTreeMap<String, Vec<f64>>,
-    written: &BTreeMap<String, Vec<f64>>,
-) -> Vec<String> {
-    let mut all = Vec::new();
-    for (backend, figures) in measured {
-        let expected = written.get(backend).map_or(&[][..], Vec::as_slice);
-        for (at, (column, figure)) in COLUMNS.iter().zip(figures).enumerate() {
-            let expected = expected.get(at).copied().unwrap_or(f64::NAN);
-            let is_near = (figure - expected).abs() <= TOLERANCE * expected.abs();
-            if !is_near {
-                let figure = show(*figure);
-                all.push(format!("{backend}, {column}: {figure}, not {expected}"));
-            }
-        }
-    }
-    all
 }

@@ -11,7 +11,6 @@ use relq_core::{
     ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
     capabilities::Capabilities,
     error::Operation,
-    limits::MAX_JOBS_PER_CALL,
     operator::{JobState, Page, PeekRequest},
     outcome::{Recovered, Released},
 };
@@ -128,7 +127,8 @@ impl Pattern for Circular {
     async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
         let (mut jobs, mut unseen) = (0, 0);
         let mut parts = PartialEffect::default();
-        for page in leases.chunks(MAX_JOBS_PER_CALL.get() as usize) {
+        let most = self.store.bookkeeping.max_jobs_per_step().get() as usize;
+        for page in leases.chunks(most) {
             let left = self.store.release_worker(page).await;
             let (page_jobs, page_unseen) = parts.then(left)?;
             jobs += page_jobs;
@@ -186,7 +186,8 @@ impl Pattern for Circular {
 impl Circular {
     /// Recovers the jobs of a released worker now, instead of leaving them to a reaper.
     async fn recover_released(&self) -> Result<(), Error> {
-        let (page, mut passed) = (MAX_JOBS_PER_CALL.get(), 0);
+        let mut passed = 0;
+        let page = self.store.bookkeeping.max_jobs_per_step().get();
         loop {
             let left = self.store.recover(Recovery::Left, page, passed).await?;
             passed = left.1;

@@ -1,15 +1,17 @@
-//! The conformance suite, run on this backend for each way in which finished jobs leave
-//! the ring.
+//! The conformance suite, run on this backend in each of its modes, with the rights of the user that its
+//! README names.
 
 use std::process::ExitCode;
 
 use relq_conformance::{
-    Profile, Tests,
+    Tests,
+    acl::Readme,
     own::{Circular, CircularLrem},
 };
 
 fn main() -> ExitCode {
-    let mark = Tests::conformance::<Circular>(Profile::Redis).named("mark");
-    let lrem = Tests::conformance::<CircularLrem>(Profile::Redis).named("lrem");
+    let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+    let mark = Tests::conformance_as::<Circular>(readme.user()).named("mark");
+    let lrem = Tests::conformance_as::<CircularLrem>(readme.user()).named("lrem");
     mark.and(lrem).run()
 }

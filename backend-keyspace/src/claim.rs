@@ -6,7 +6,7 @@ use relq_core::{
 };
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{self, ClaimRound, Failure, Steps, Undeliverable, WaitHint},
+    bookkeeping::{self, ClaimRound, Failure, Undeliverable, WaitHint},
     entry::Entry,
     pattern::WakeConditions,
 };
@@ -239,7 +239,7 @@ impl Keyspace {
         if burials.is_empty() {
             return Ok(());
         }
-        let mut steps = Steps::default();
+        let mut steps = self.store.bookkeeping.steps();
         while let Some(page) = steps.next_page(burials, |burial| burial.lease.len()) {
             let failures: Vec<_> = page.iter().map(Burial::failure).collect();
             let leases = page.iter().map(|burial| burial.lease.clone());

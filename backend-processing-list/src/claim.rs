@@ -1,14 +1,10 @@
 //! Turns ready jobs into deliveries.
 
 use async_trait::async_trait;
-use relq_core::{
-    ClaimRequest, Delivery, Error, error::Operation, limits::MAX_JOBS_PER_CALL,
-};
+use relq_core::{ClaimRequest, Delivery, Error, error::Operation};
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{
-        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Steps, WaitHint,
-    },
+    bookkeeping::{self, Bookkeeping, ClaimPattern, ClaimRound, Failure, WaitHint},
 };
 
 use crate::{
@@ -53,7 +49,7 @@ impl ProcessingListQueue {
                 (session.clone(), Site::Own(session))
             }
         };
-        let max = ask.max.min(MAX_JOBS_PER_CALL).get();
+        let max = ask.max.min(self.store.bookkeeping.max_jobs_per_step()).get();
         let nonce = self.store.conn.environment().random().text(12);
         Asked { session, site, lease: ask.lease, max, nonce, how }
     }
@@ -111,7 +107,7 @@ impl ProcessingListQueue {
     }
 
     async fn bury(&self, failures: &[Failure<'_>]) -> Result<(), Error> {
-        let mut steps = Steps::default();
+        let mut steps = self.store.bookkeeping.steps();
         while let Some(page) = steps.next_page(failures, |failure| failure.lease.len())
         {
             steps.add(page.len(), self.store.fail(Operation::Claim, page).await)?;

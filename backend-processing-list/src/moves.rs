@@ -6,7 +6,7 @@ use std::{
 };
 
 use relq_core::{Error, error::Operation};
-use relq_redis::{Cmd, Reply, WaitingConn, bookkeeping::Steps, command};
+use relq_redis::{Cmd, Reply, WaitingConn, command};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
     task::JoinHandle,
@@ -125,7 +125,7 @@ impl Movers {
         // The job that is put back last is claimed first.
         let leases = claimed.elements.iter().rev().map(|element| element.to_vec());
         let leases: Vec<_> = leases.collect();
-        let mut steps = Steps::default();
+        let mut steps = self.store.bookkeeping.steps();
         while let Some(page) = steps.next_page(&leases, Vec::len) {
             let step = self.store.give_back(Operation::Claim, page).await;
             if let Err(error) = steps.add(page.len(), step) {

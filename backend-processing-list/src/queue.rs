@@ -20,7 +20,6 @@ use relq_core::{
     ReliableQueue, Settlement, WorkerId,
     capabilities::Capabilities,
     error::Operation,
-    limits::MAX_JOBS_PER_CALL,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use relq_redis::{
@@ -36,7 +35,7 @@ use crate::{
     lease::Lease,
     scripts::{From, How, Store, Taken, scripts},
     session::{Nonce, Session, Site},
-    wait::WaitingPattern,
+    wait::{self, WaitingPattern},
 };
 
 /// Keys of the server that one recovery looks at, in search of lists of no session.
@@ -107,11 +106,17 @@ impl ReliableQueue for ProcessingListQueue {
         let clock = self.store.conn.environment().clock();
         let deadline = clock.elapsed() + ask.wait;
         let (mut partial, mut moving) = (PartialEffect::default(), None);
+        let mut was_paused = false;
         loop {
             let mut how = if ask.wait.is_zero() { How::Now } else { How::Waiting };
             let claimed =
                 bookkeeping::claim_now(self, ask, &mut how, &mut partial).await?;
             let (deliveries, hint) = claimed;
+            // A resume leaves one signal for all claims, which begin no move before.
+            if was_paused && !hint.is_paused {
+                wait::wake_another(&self.store).await;
+            }
+            was_paused = hint.is_paused;
             let left = deadline.saturating_sub(clock.elapsed());
             if !deliveries.is_empty() || left.is_zero() {
                 return self.stop_waiting(ask, moving, deliveries, &mut partial).await;
@@ -183,7 +188,8 @@ impl ReliableQueue for ProcessingListQueue {
         let (mut released, mut partial) =
             (Released::default(), PartialEffect::default());
         // The last page first, so that the job held longest is at the front in the end.
-        for page in leases.rchunks(MAX_JOBS_PER_CALL.get() as usize) {
+        let most = self.store.bookkeeping.max_jobs_per_step().get() as usize;
+        for page in leases.rchunks(most) {
             let taken =
                 Taken { leases: page, sessions: &[], from: From::AReleasedWorker };
             let mut has_more = true;
@@ -205,7 +211,7 @@ impl ReliableQueue for ProcessingListQueue {
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_JOBS_PER_CALL).get();
+        let page = page.min(self.store.bookkeeping.max_jobs_per_step()).get();
         let (leases, sessions) = self.suspects(page).await?;
         let taken = Taken { leases: &leases, sessions: &sessions, from: From::TheDead };
         let over = self.store.take_back(Operation::Recover, taken, page);

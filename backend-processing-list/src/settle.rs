@@ -7,13 +7,17 @@ use futures_util::future::join_all;
 use relq_core::{Error, Receipt, error::Operation};
 use relq_redis::{
     PartialEffect,
-    bookkeeping::{Failure, Finish, Settles, Step},
+    bookkeeping::{Failure, Finish, Settles, Step, Steps},
 };
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
 #[async_trait]
 impl Settles for Store {
+    fn steps(&self) -> Steps {
+        self.bookkeeping.steps()
+    }
+
     fn has_side_records(&self, receipt: &Receipt) -> bool {
         Lease::of(receipt).is_some_and(|lease| lease.has_side_records())
     }

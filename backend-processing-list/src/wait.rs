@@ -82,6 +82,13 @@ impl WaitingPattern {
     }
 }
 
+/// Leaves a signal for another waiting claim.
+pub(crate) async fn wake_another(store: &Store) {
+    if let Err(error) = pass_on(store.clone()).await {
+        tracing::debug!(%error, "a resume was not passed on");
+    }
+}
+
 /// The longest sleep between two looks. A worker's registration lasts as long as the
 /// lease of its last look, so the worker must look again before it expires.
 fn patience(asked: &Asked) -> Duration {

@@ -1,16 +1,19 @@
-//! The conformance suite, run on this backend in each of its modes.
+//! The conformance suite, run on this backend in each of its modes, with the rights of the user that its
+//! README names.
 
 use std::process::ExitCode;
 
 use relq_conformance::{
-    Profile, Tests,
+    Tests,
+    acl::Readme,
     own::{ProcessingList, ProcessingListShared},
 };
 
 fn main() -> ExitCode {
+    let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
     let per_worker =
-        Tests::conformance::<ProcessingList>(Profile::Redis).named("per_worker");
+        Tests::conformance_as::<ProcessingList>(readme.user()).named("per_worker");
     let shared =
-        Tests::conformance::<ProcessingListShared>(Profile::Redis).named("shared");
+        Tests::conformance_as::<ProcessingListShared>(readme.user()).named("shared");
     per_worker.and(shared).run()
 }

@@ -25,7 +25,6 @@ use relq_core::{
     Error, NewJob, PushToken,
     batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
     error::Operation,
-    limits::MAX_JOBS_PER_CALL,
 };
 use relq_redis::{PartialEffect, pattern::BatchPattern};
 
@@ -70,7 +69,7 @@ impl BatchPattern for Streams {
         let mut found: Vec<BatchStatus> = Vec::new();
         loop {
             let room = limit.get() - u32::try_from(found.len()).unwrap_or(limit.get());
-            let page = room.min(MAX_JOBS_PER_CALL.get());
+            let page = room.min(self.store.bookkeeping.max_jobs_per_step().get());
             let after = found.last().map(|last| &last.id).or(after);
             let next =
                 self.store.list_batches(Operation::ReadBatch, after, page).await?;
@@ -88,7 +87,8 @@ impl BatchPattern for Streams {
     ) -> Result<Option<BatchStatus>, Error> {
         let mut partial = PartialEffect::default();
         loop {
-            let page = self.store.cancel_batch(batch, MAX_JOBS_PER_CALL.get()).await;
+            let most = self.store.bookkeeping.max_jobs_per_step().get();
+            let page = self.store.cancel_batch(batch, most).await;
             let (has_more, status) = partial.then(page)?;
             if has_more {
                 continue;

@@ -1,9 +1,11 @@
-//! The conformance suite, run on this backend.
+//! The conformance suite, run on this backend, with the rights of the user that its
+//! README names.
 
 use std::process::ExitCode;
 
-use relq_conformance::{Profile, Tests, own::Stream};
+use relq_conformance::{Tests, acl::Readme, own::Stream};
 
 fn main() -> ExitCode {
-    Tests::conformance::<Stream>(Profile::Redis).run()
+    let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+    Tests::conformance_as::<Stream>(readme.user()).run()
 }

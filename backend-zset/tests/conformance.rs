@@ -1,9 +1,11 @@
-//! The conformance suite, run on this backend.
+//! The conformance suite, run on this backend, with the rights of the user that its
+//! README names.
 
 use std::process::ExitCode;
 
-use relq_conformance::{Profile, Tests, own::Zset};
+use relq_conformance::{Tests, acl::Readme, own::Zset};
 
 fn main() -> ExitCode {
-    Tests::conformance::<Zset>(Profile::Redis).run()
+    let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+    Tests::conformance_as::<Zset>(readme.user()).run()
 }

@@ -255,7 +255,7 @@ fn say_summary(summary: &Summary) {
         (*dead, "dead"),
         (*cancelled, "cancelled"),
         (*lost, "with their lease lost"),
-        (*uncertain, "perhaps done (no reply of the store says so)"),
+        (*uncertain, "perhaps settled (the store did not reply)"),
         (*given_back, "given back"),
     ];
     let mut said = format!("{done} done");

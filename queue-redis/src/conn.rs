@@ -315,8 +315,8 @@ impl Conn {
         let written = written.unwrap_or_else(|late| Err(io::Error::from(late).into()));
         written.inspect_err(|failed| {
             let is_answer = failed.kind() == ErrorKind::InvalidClientConfig;
-            if !is_answer && error::condemns_connection(failed) {
-                link.close();
+            if !is_answer {
+                link.heed(failed);
             }
         })
     }
@@ -382,13 +382,10 @@ impl State {
     }
 }
 
-/// The result of a call on that connection, which is closed if the error says that a
-/// new one may work better.
+/// The result of a call on that connection. An error may retire the connection.
 fn judged(link: &Link, answer: Result<Value, RedisError>) -> Result<Value, Failed> {
     answer.map_err(|error| {
-        if error::condemns_connection(&error) {
-            link.close();
-        }
+        link.heed(&error);
         Failed::AfterSend(error)
     })
 }

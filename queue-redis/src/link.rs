@@ -33,6 +33,8 @@ pub(crate) struct Link {
     driver: Arc<Driver>,
     /// Whether the queue's marker is known to exist (R25).
     is_marked: Arc<AtomicBool>,
+    /// Whether new calls go to another connection.
+    is_retired: Arc<AtomicBool>,
 }
 
 /// The task that reads from the socket and writes to it.
@@ -64,8 +66,14 @@ impl Link {
         let (conn, driver) =
             MultiplexedConnection::new_with_config(redis, stream, settings).await?;
         let driver = Driver(tokio::spawn(driver).abort_handle());
-        let (scripts, is_marked) = (KnownScripts::default(), Arc::default());
-        Ok(Self { conn, progress, scripts, driver: Arc::new(driver), is_marked })
+        Ok(Self {
+            conn,
+            progress,
+            scripts: KnownScripts::default(),
+            driver: Arc::new(driver),
+            is_marked: Arc::default(),
+            is_retired: Arc::default(),
+        })
     }
 
     /// Whether the queue's marker is known to exist.
@@ -79,12 +87,20 @@ impl Link {
 
     /// Whether calls can be sent, as far as this client knows.
     pub(crate) fn is_open(&self) -> bool {
-        !self.driver.0.is_finished()
+        !self.driver.0.is_finished() && !self.is_retired.load(Ordering::Acquire)
     }
 
-    /// Closes the connection for all clones.
-    pub(crate) fn close(&self) {
-        self.driver.0.abort();
+    /// Sends no new calls on the connection, if the error says that another one may work
+    /// better. A call that is still waiting for its reply gets it where the server still
+    /// answers; so only a broken connection is closed.
+    pub(crate) fn heed(&self, error: &RedisError) {
+        if !error::condemns_connection(error) {
+            return;
+        }
+        self.is_retired.store(true, Ordering::Release);
+        if error.code().is_none() {
+            self.driver.0.abort();
+        }
     }
 
     /// Sends one command and returns its reply. The command is sent once this future
@@ -113,7 +129,8 @@ impl Link {
     }
 
     /// Calls a script. If the server is not known to have it, the call is sent in one
-    /// write with a command that loads it. All is sent once this future was polled.
+    /// write with a command that loads it. Both are sent when this future is polled for
+    /// the first time.
     pub(crate) async fn run(
         &mut self,
         call: &Call<'_>,
@@ -137,8 +154,11 @@ impl Link {
     ) -> RedisResult<Value> {
         let mut both = redis::pipe();
         both.add_command(call.script().loading()).add_command(call.by_digest().clone());
-        let called = self.ask_all(both, limit).await?.pop();
-        called.unwrap_or(Ok(Value::Nil))
+        let mut answers = self.ask_all(both, limit).await?;
+        answers.pop().unwrap_or_else(|| {
+            let what = "a call got no reply";
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, what).into())
+        })
     }
 
     /// Sends a command and a call of a script directly one after the other, and returns

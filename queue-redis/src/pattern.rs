@@ -275,12 +275,16 @@ pub struct WakeConditions {
     pub next_in: Option<Duration>,
     /// Whether an arrival is a reason to try again.
     pub on_arrival: bool,
+    /// Whether the queue is paused. A claim that waits through a pause passes the signal
+    /// of the resume on to the next one.
+    pub is_paused: bool,
 }
 
 impl From<WaitHint> for WakeConditions {
     /// While the queue is paused, only a signal is a reason to try again.
     fn from(WaitHint { is_paused, due_in }: WaitHint) -> Self {
-        Self { next_in: due_in.filter(|_| !is_paused), on_arrival: !is_paused }
+        let next_in = due_in.filter(|_| !is_paused);
+        Self { next_in, on_arrival: !is_paused, is_paused }
     }
 }
 

@@ -16,7 +16,6 @@ use relq_core::{
     batch::BatchQueue,
     capabilities::Capabilities,
     error::Operation,
-    limits::MAX_JOBS_PER_CALL,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 
@@ -135,7 +134,8 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(MAX_JOBS_PER_CALL).get();
+        let most = self.pattern.bookkeeping().max_jobs_per_step();
+        let page = page.min(most).get();
         self.pattern.bookkeeping().recover(page, self.pattern.recover(page)).await
     }
 

@@ -221,8 +221,8 @@ impl KnownScripts {
         self.digests().contains(script.digest())
     }
 
-    /// Reads the reply to a call of a script. A server that does not have it may have
-    /// lost all scripts.
+    /// Learns from the reply to a call of a script. A server that does not have the
+    /// script was probably told to forget all scripts, so none counts as known then.
     pub(crate) fn heard(&self, script: &Script, reply: &RedisResult<Value>) {
         match reply {
             Ok(_) if self.has(script) => {}

@@ -69,7 +69,8 @@ async fn calls_sent_together_keep_their_order_on_a_server_without_their_scripts(
     let server = Server::start();
     let conn = open(&server.url(), "q").await;
 
-    let (appended, (), counted) = tokio::join!(biased; append(&conn, "a"), append_plain(&conn, "b"), count(&conn));
+    let (first, second) = (append(&conn, "a"), append_plain(&conn, "b"));
+    let (appended, (), counted) = tokio::join!(biased; first, second, count(&conn));
 
     assert_eq!(appended.unwrap().count().unwrap(), 1);
     assert_eq!((elements(&server), counted), (["a", "b"].map(str::to_owned).into(), 2));

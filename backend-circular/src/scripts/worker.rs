@@ -115,6 +115,7 @@ impl Store {
             wake: WakeConditions {
                 next_in: next_in.filter(|_| !is_paused),
                 on_arrival: found == Found::Empty,
+                is_paused,
             },
             is_due: !is_paused && due_in.is_some_and(|due_in| due_in.is_zero()),
             is_changed: found == Found::Jobs,

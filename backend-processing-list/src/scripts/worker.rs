@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use relq_core::{
     ClaimRequest, Error, WorkerId, environment::Timestamp, error::Operation,
-    limits::MAX_JOBS_PER_CALL, outcome::Recovered,
+    outcome::Recovered,
 };
 use relq_redis::{
     Call, Reply,
@@ -240,7 +240,8 @@ impl Store {
 
     /// Takes back a page of a released worker's jobs.
     pub(crate) async fn release(&self, taken: Taken<'_>) -> Result<Recovered, Error> {
-        self.take_back(Operation::ReleaseWorker, taken, MAX_JOBS_PER_CALL.get()).await
+        let page = self.bookkeeping.max_jobs_per_step().get();
+        self.take_back(Operation::ReleaseWorker, taken, page).await
     }
 
     /// The leases and sessions to check: expired leases, the earliest end first, then

@@ -11,8 +11,6 @@
 //! `docs/patterns.md` again.
 
 use std::{
-    collections::BTreeMap,
-    fs,
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     path::Path,
@@ -20,11 +18,11 @@ use std::{
     thread,
 };
 
+use relq_conformance::figures::{Figures, FiguresTable};
+
 use crate::relq::{Store, wait_until};
 
 const PAGE: &str = "../docs/patterns.md";
-const BEGIN: &str = "<!-- start: begin -->\n";
-const END: &str = "<!-- start: end -->";
 
 /// How far bytes may differ from the table: the numbers in the server's INFO have
 /// different lengths.
@@ -109,7 +107,7 @@ fn forward(client: &TcpStream, server: &TcpStream, traffic: &Arc<Mutex<Traffic>>
             counted.lock().unwrap().bytes += bytes.len();
             *has_heard.lock().unwrap() = true;
         });
-        // The server closes the connection after the client has.
+        // The server's side ends last: it closes when the client has closed its side.
         counted.lock().unwrap().open -= 1;
     });
 }
@@ -167,7 +165,7 @@ fn length_of_first(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The figures of a backend, in the order of the columns.
-fn measure(backend: &str) -> Vec<usize> {
+fn measure(backend: &str) -> Vec<f64> {
     let store = Store::on_tcp(backend);
     let counter = Counter::before(&store);
     let first = counter.of(&store, "push x");
@@ -175,14 +173,15 @@ fn measure(backend: &str) -> Vec<usize> {
     let option = "push x --delay 1h";
     let unknown = counter.of(&store, option);
     let known = counter.of(&store, option);
-    vec![
+    let figures = [
         next.commands,
         next.round_trips,
         next.bytes,
         first.round_trips,
         known.round_trips,
         unknown.round_trips,
-    ]
+    ];
+    figures.map(|figure| figure as f64).into()
 }
 
 /// A process that pushes one job sends few commands, in few round trips, whether or not
@@ -190,15 +189,16 @@ fn measure(backend: &str) -> Vec<usize> {
 #[test]
 fn a_push_sends_no_more_than_is_written() {
     let backends = relq::backends().filter(|backend| *backend != "sqlite");
-    let measured: BTreeMap<_, _> =
+    let measured: Figures =
         backends.map(|backend| (backend.to_owned(), measure(backend))).collect();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = fs::read_to_string(&file).unwrap();
-    if std::env::var("COSTS").is_ok_and(|value| value == "write") {
-        fs::write(file, with_table(&page, &table(&measured))).unwrap();
-        return;
-    }
-    assert_eq!(differences(&measured, &read_table(&page)), [""; 0], "{measured:#?}");
+    let table = FiguresTable {
+        page: Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE),
+        name: "start",
+        columns: &COLUMNS,
+        tolerance: |column| if column == "bytes" { TOLERANCE } else { 0.0 },
+        command: "cargo test -p relq-cli --test program start",
+    };
+    table.check(&measured);
 }
 
 /// A push costs at most two round trips more than the LPUSH of a client that does
@@ -214,50 +214,4 @@ fn a_push_needs_two_round_trips_more_than_its_command() {
 
     assert!(next.round_trips <= OF_LPUSH + 2, "{next:?}");
     assert!(first.round_trips <= OF_LPUSH + 3, "{first:?}");
-}
-
-fn table(measured: &BTreeMap<String, Vec<usize>>) -> String {
-    let mut table = format!("| | {} |\n", COLUMNS.join(" | "));
-    table.push_str(&format!("|---|{}\n", "--:|".repeat(COLUMNS.len())));
-    for (backend, figures) in measured {
-        let cells: Vec<_> = figures.iter().map(ToString::to_string).collect();
-        table.push_str(&format!("| {backend} | {} |\n", cells.join(" | ")));
-    }
-    table
-}
-
-fn with_table(page: &str, table: &str) -> String {
-    let (head, rest) = page.split_once(BEGIN).unwrap();
-    let (_, tail) = rest.split_once(END).unwrap();
-    format!("{head}{BEGIN}{table}{END}{tail}")
-}
-
-fn read_table(page: &str) -> BTreeMap<String, Vec<usize>> {
-    let (_, rest) = page.split_once(BEGIN).unwrap();
-    let (table, _) = rest.split_once(END).unwrap();
-    let row = |line: &str| {
-        let mut cells = line.trim_matches('|').split('|').map(str::trim);
-        let backend = cells.next().unwrap_or_default().to_owned();
-        (backend, cells.filter_map(|cell| cell.parse().ok()).collect())
-    };
-    table.lines().skip(2).map(row).collect()
-}
-
-fn differences(
-    measured: &BTreeMap<String, Vec<usize>>,
-    written: &BTreeMap<String, Vec<usize>>,
-) -> Vec<String> {
-    let mut all = Vec::new();
-    for (backend, figures) in measured {
-        let expected = written.get(backend).map_or(&[][..], Vec::as_slice);
-        for (at, (column, figure)) in COLUMNS.iter().zip(figures).enumerate() {
-            let expected = expected.get(at).copied().unwrap_or(0);
-            let most = if *column == "bytes" { TOLERANCE } else { 0.0 };
-            let is_near = figure.abs_diff(expected) as f64 <= most * expected as f64;
-            if !is_near {
-                all.push(format!("{backend}, {column}: {figure}, not {expected}"));
-            }
-        }
-    }
-    all
 }

@@ -1,6 +1,6 @@
 //! A queue's bookkeeping on a connection, and a typed function for each of its scripts.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use bytes::Bytes;
 use relq_core::{
@@ -8,7 +8,7 @@ use relq_core::{
     operator::Redriven, outcome::Recovered,
 };
 
-use super::{BookkeepingKeys, BookkeepingScripts, Step};
+use super::{BookkeepingKeys, BookkeepingScripts, Step, Steps};
 use crate::{Call, Conn, Reply, Script, command, entry::millis};
 
 /// How long a cancelled job's lease is remembered after its end, so that the worker
@@ -68,6 +68,16 @@ impl Bookkeeping {
         script.keys(&keys)
     }
 
+    /// The most jobs that one script handles, if another may handle the rest.
+    pub fn max_jobs_per_step(&self) -> NonZeroU32 {
+        self.conn.environment().max_jobs_per_step()
+    }
+
+    /// The steps of a call that has not begun.
+    pub fn steps(&self) -> Steps {
+        Steps::of(self.max_jobs_per_step())
+    }
+
     /// How long ids are remembered after their job, in the unit that scripts take.
     pub fn memory_ms() -> u64 {
         millis(DEDUPLICATION_WINDOW)
@@ -125,6 +135,7 @@ impl Bookkeeping {
         operation: Operation,
         page: u32,
     ) -> Result<Recovered, Error> {
+        let page = page.min(self.max_jobs_per_step().get());
         let call = self.call(&self.scripts.promote).arg(page);
         let counts = call.run(&self.conn, operation).await?.numbers()?;
         let count = |at: usize| counts.get(at).copied().unwrap_or(0);
@@ -142,6 +153,7 @@ impl Bookkeeping {
     /// # Errors
     /// As `fail`.
     pub async fn forget(&self, page: u32) -> Result<bool, Error> {
+        let page = page.min(self.max_jobs_per_step().get());
         let call = self.call(&self.scripts.forget).arg(page);
         Ok(call.run(&self.conn, Operation::Recover).await?.number()? == 1)
     }

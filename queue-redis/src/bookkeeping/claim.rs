@@ -9,7 +9,7 @@
 //!              nothing: wait, until the claim's time limit
 //! ```
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
@@ -79,20 +79,65 @@ pub trait ClaimPattern: ReliableQueue {
 pub trait WaitingPattern: ClaimPattern {
     /// Waits until there may be something to claim, or until `limit` has passed.
     async fn wait(&self, hint: Self::WaitHint, limit: Duration);
+
+    /// Whether the queue was paused.
+    fn is_paused(hint: &Self::WaitHint) -> bool;
+
+    /// Leaves a signal for another waiting claim.
+    async fn wake_another(&self);
 }
 
-/// Claims without waiting. Promotes due jobs on the way.
+/// Claims without waiting, step by step. Promotes due jobs on the way.
 ///
 /// # Errors
 /// The errors of the commands, as errors of the whole call: `partial` has the effect of
-/// the earlier commands, and `claim_now` adds its own.
+/// the earlier commands, and `claim_now` adds its own. After a step that leased jobs
+/// there is no error: they are returned.
 pub async fn claim_now<P: ClaimPattern>(
     pattern: &P,
     ask: &ClaimRequest,
     state: &mut P::ClaimState,
     partial: &mut PartialEffect,
 ) -> Result<(Vec<Delivery>, P::WaitHint), Error> {
-    let most = ask.max.min(pattern.capabilities().limits.max_jobs_per_call).get();
+    let step = pattern.bookkeeping().max_jobs_per_step();
+    let wanted = ask.max.min(pattern.capabilities().limits.max_jobs_per_call);
+    let first = ask.clone().max(wanted.min(step));
+    let (mut deliveries, hint) = claim_step(pattern, &first, state, partial).await?;
+    let mut is_full = deliveries.len() == first.max.get() as usize;
+    while is_full && let Some(next) = left_to_claim(&deliveries, wanted) {
+        let next = ask.clone().max(next.min(step));
+        match claim_step(pattern, &next, state, partial).await {
+            Ok((more, _)) => {
+                is_full = more.len() == next.max.get() as usize;
+                deliveries.extend(more);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a claim ends with the jobs that it has");
+                break;
+            }
+        }
+    }
+    Ok((deliveries, hint))
+}
+
+/// How many jobs a claim that has these may lease yet. `None` if it has all that it
+/// wants, or payloads of [`ClaimRequest::MAX_BYTES`].
+fn left_to_claim(deliveries: &[Delivery], wanted: NonZeroU32) -> Option<NonZeroU32> {
+    let bytes: usize = deliveries.iter().map(|delivery| delivery.payload.len()).sum();
+    let left = (wanted.get() as usize).checked_sub(deliveries.len())?;
+    let left = u32::try_from(left).ok().and_then(NonZeroU32::new);
+    left.filter(|_| bytes < ClaimRequest::MAX_BYTES)
+}
+
+/// One step of a claim: looks at ready jobs until some are leased, or until there are
+/// none.
+async fn claim_step<P: ClaimPattern>(
+    pattern: &P,
+    ask: &ClaimRequest,
+    state: &mut P::ClaimState,
+    partial: &mut PartialEffect,
+) -> Result<(Vec<Delivery>, P::WaitHint), Error> {
+    let most = ask.max.get();
     loop {
         let round = pattern.look(ask, state, partial).await?;
         let ClaimRound { deliveries, hint, is_due, goes_on } = round;
@@ -131,11 +176,17 @@ pub async fn claim<P: WaitingPattern>(
     pattern.capabilities().check_claim(ask)?;
     let clock = pattern.bookkeeping().conn.environment().clock();
     let deadline = clock.elapsed() + ask.wait;
-    let mut partial = PartialEffect::default();
+    let (mut partial, mut was_paused) = (PartialEffect::default(), false);
     loop {
         let mut state = P::ClaimState::default();
         let claimed = claim_now(pattern, ask, &mut state, &mut partial).await?;
         let (deliveries, hint) = claimed;
+        // A resume leaves one signal. All claims that it concerns must hear of it,
+        // because they do not listen for arrivals yet.
+        if was_paused && !P::is_paused(&hint) {
+            pattern.wake_another().await;
+        }
+        was_paused = P::is_paused(&hint);
         let left = deadline.saturating_sub(clock.elapsed());
         if !deliveries.is_empty() || left.is_zero() {
             return Ok(deliveries);

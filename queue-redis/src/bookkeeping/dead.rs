@@ -10,9 +10,6 @@ use relq_core::{
 use super::Bookkeeping;
 use crate::{PartialEffect, Reply, command};
 
-/// Number of ids of dead letters that are read at once.
-const PAGE: usize = 500;
-
 impl Bookkeeping {
     /// Makes dead jobs ready again, with no attempt counted.
     ///
@@ -66,7 +63,9 @@ impl Bookkeeping {
         which: &'a Selection,
     ) -> Result<DeadIds<'a>, Error> {
         match which {
-            Selection::Only(ids) => Ok(DeadIds::Listed(ids.chunks(PAGE))),
+            Selection::Only(ids) => {
+                Ok(DeadIds::Listed(ids.chunks(self.max_jobs_per_step().get() as usize)))
+            }
             Selection::All => {
                 let time = self.conn.call(operation, &command("TIME")).await?;
                 let seconds = time.list()?.into_iter().next();
@@ -111,7 +110,7 @@ impl DeadIds<'_> {
                     .arg("-inf")
                     .arg(*time_ms)
                     .arg("BYSCORE");
-                cmd.arg("LIMIT").arg(stuck).arg(PAGE);
+                cmd.arg("LIMIT").arg(stuck).arg(bookkeeping.max_jobs_per_step().get());
                 let ids = bookkeeping.conn.call(*operation, &cmd).await;
                 let ids = ids.map_err(|error| partial.whole(error))?.list()?;
                 let ids: Vec<_> =

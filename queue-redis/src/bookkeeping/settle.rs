@@ -76,6 +76,9 @@ impl Kind {
 /// How a pattern carries out dispositions of one kind.
 #[async_trait::async_trait]
 pub trait Settles: Sync {
+    /// The steps of a call that has not begun.
+    fn steps(&self) -> Steps;
+
     /// Whether ending the job touches more than the job itself.
     fn has_side_records(&self, receipt: &Receipt) -> bool;
 
@@ -140,7 +143,7 @@ async fn carry_out(
         positions.reverse();
     }
     let bytes_of = |at: &usize| done[*at].receipt.token().len();
-    let mut steps = Steps::default();
+    let mut steps = on.steps();
     while let Some(page) = steps.next_page(&positions, bytes_of) {
         let step = carry_out_step(on, kind, page.iter().map(|at| &done[*at])).await;
         steps.add(page.len(), step)?;

@@ -1,7 +1,10 @@
-//! Calls that go step by step: a script handles as many jobs of a call as fit into
-//! about [`ClaimRequest::MAX_BYTES`], or a single job, and says how many these were.
-//! The server runs nothing else meanwhile, so a call about many large jobs takes several
-//! scripts.
+//! Calls that go step by step: a script handles at most
+//! [`max_jobs_per_step`](relq_core::environment::Environment::max_jobs_per_step) jobs of
+//! a call, and as many as fit into about [`ClaimRequest::MAX_BYTES`], or a single job. It
+//! says how many these were. The server runs nothing else meanwhile, so a call about many
+//! or large jobs takes several scripts.
+
+use std::num::NonZeroU32;
 
 use relq_core::{ClaimRequest, Error};
 
@@ -38,8 +41,9 @@ impl Step {
 }
 
 /// The steps of one call, and what they have done so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Steps {
+    most: usize,
     handled: usize,
     /// The maximum number of jobs of the next step, if the last one did not handle all
     /// its jobs. The others need not be sent in vain.
@@ -49,6 +53,17 @@ pub struct Steps {
 }
 
 impl Steps {
+    /// No steps so far. Each has at most `most` jobs.
+    pub fn of(most: NonZeroU32) -> Self {
+        Self {
+            most: most.get() as usize,
+            handled: 0,
+            page: None,
+            lost: Vec::new(),
+            partial: PartialEffect::default(),
+        }
+    }
+
     /// The jobs of the next step; `None` when all were handled. `bytes_of` is what a job
     /// takes in the script's arguments.
     pub fn next_page<'a, T>(
@@ -63,7 +78,7 @@ impl Steps {
             bytes += bytes_of(job);
             has_room
         };
-        let most = self.page.unwrap_or(left.len());
+        let most = self.page.unwrap_or(self.most).min(self.most);
         let count = left.iter().take(most).take_while(fits).count();
         Some(&left[..count])
     }
@@ -91,13 +106,15 @@ impl Steps {
 mod tests {
     use super::*;
 
+    const MOST: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
+
     fn step(handled: usize, lost: &[usize]) -> Result<Step, Error> {
         Ok(Step { handled, lost: lost.to_vec() })
     }
 
     #[test]
     fn steps_go_over_all_jobs() {
-        let (jobs, mut steps) = ([1, 2, 3, 4, 5, 6, 7], Steps::default());
+        let (jobs, mut steps) = ([1, 2, 3, 4, 5, 6, 7], Steps::of(MOST));
         let next = |steps: &Steps| steps.next_page(&jobs, |_| 1).map(<[_]>::to_vec);
 
         assert_eq!(next(&steps).unwrap(), jobs);
@@ -111,9 +128,21 @@ mod tests {
     }
 
     #[test]
+    fn step_has_at_most_so_many_jobs() {
+        let (jobs, mut steps) =
+            ([1, 2, 3, 4, 5], Steps::of(NonZeroU32::new(2).unwrap()));
+        let mut pages = Vec::new();
+        while let Some(page) = steps.next_page(&jobs, |_| 1) {
+            pages.push(page.to_vec());
+            steps.add(page.len(), step(page.len(), &[])).unwrap();
+        }
+        assert_eq!(pages, [vec![1, 2], vec![3, 4], vec![5]]);
+    }
+
+    #[test]
     fn step_has_the_bytes_of_one_script_or_one_job() {
         let half = ClaimRequest::MAX_BYTES / 2;
-        let (jobs, mut steps) = ([half, half, half, 3 * half, 1], Steps::default());
+        let (jobs, mut steps) = ([half, half, half, 3 * half, 1], Steps::of(MOST));
         let mut pages = Vec::new();
         while let Some(page) = steps.next_page(&jobs, |bytes| *bytes) {
             pages.push(page.len());

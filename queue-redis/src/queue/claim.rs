@@ -28,13 +28,7 @@ impl<P: Pattern> ClaimPattern for RedisQueue<P> {
         state: &mut P::ClaimState,
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
-        let most = P::capabilities().limits.max_jobs_per_call;
-        if ask.max <= most {
-            return self.pattern.try_claim(ask, state, parts).await;
-        }
-        let mut ask = ask.clone();
-        ask.max = most;
-        self.pattern.try_claim(&ask, state, parts).await
+        self.pattern.try_claim(ask, state, parts).await
     }
 }
 

@@ -1,9 +1,7 @@
 //! Carries out settlements, and gives back the jobs of a released worker.
 
 use async_trait::async_trait;
-use relq_core::{
-    Error, Receipt, error::Operation, limits::MAX_JOBS_PER_CALL, outcome::Released,
-};
+use relq_core::{Error, Receipt, error::Operation, outcome::Released};
 
 use super::{RedisQueue, bookkeeping_with};
 use crate::{
@@ -13,6 +11,10 @@ use crate::{
 
 #[async_trait]
 impl<P: Pattern> Settles for RedisQueue<P> {
+    fn steps(&self) -> Steps {
+        self.pattern.bookkeeping().steps()
+    }
+
     fn has_side_records(&self, receipt: &Receipt) -> bool {
         P::has_side_records(receipt.token())
     }
@@ -54,7 +56,7 @@ pub(super) async fn fail_all(
     operation: Operation,
     failures: &[Failure<'_>],
 ) -> Result<(), Error> {
-    let mut steps = Steps::default();
+    let mut steps = pattern.bookkeeping().steps();
     while let Some(page) = steps.next_page(failures, |failure| failure.lease.len()) {
         steps.add(page.len(), fail(pattern, operation, page).await)?;
     }
@@ -79,9 +81,8 @@ pub(crate) async fn give_back_all<P: Pattern>(
     mut leases: Vec<Vec<u8>>,
 ) -> Result<Released, Error> {
     leases.reverse();
-    let mut steps = Steps::default();
+    let mut steps = pattern.bookkeeping().steps();
     while let Some(page) = steps.next_page(&leases, Vec::len) {
-        let page = &page[..page.len().min(MAX_JOBS_PER_CALL.get() as usize)];
         let step = give_back(pattern, Operation::ReleaseWorker, page).await;
         steps.add(page.len(), step)?;
     }

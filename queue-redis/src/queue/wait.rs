@@ -78,6 +78,16 @@ impl<P: Pattern> WaitingPattern for RedisQueue<P> {
     async fn wait(&self, wake: WakeConditions, limit: Duration) {
         self.notifications.wait(wake, limit).await;
     }
+
+    fn is_paused(wake: &WakeConditions) -> bool {
+        wake.is_paused
+    }
+
+    async fn wake_another(&self) {
+        if let Err(error) = self.pattern.pass_on(Notification::Signal).await {
+            tracing::debug!(%error, "a resume was not passed on");
+        }
+    }
 }
 
 impl<P> fmt::Debug for Notifications<P> {
