@@ -54,7 +54,8 @@
 //!   [`processes`](sweep::processes), the same is done for a backend without a server,
 //!   by killing processes.
 //! - **Random sequences** ([`spec`]) of operations by several actors, with faults. A
-//!   reference model checks every answer.
+//!   reference model checks every answer. In sequences that are not drawn, each option
+//!   of a job meets each other one, each state and each call.
 //! - **Faults of the server** ([`server_faults`](sweep::server_faults)), for a backend
 //!   on Redis, in a separate test: power cuts after any write, promotion of a replica,
 //!   outages, killed connections, forgotten scripts, full memory, and keys of another
@@ -96,14 +97,16 @@
 //! proxy replies to `TIME` from a [`VirtualClock`](proxy::VirtualClock), inside scripts
 //! too, and the actors' clocks and sleeps use the same clock. It stands still until a
 //! case moves it or every actor waits. An embedded store gets a running clock that the
-//! suite can move forward. Keys with a time to live follow the server's own clock: a
-//! backend fails if it needs them for more than cleaning up.
+//! suite can move forward, and stop where times must be equal. Keys with a time to live
+//! follow the server's own clock: a backend fails if it needs them for more than
+//! cleaning up.
 //!
 //! Known bugs of other queues, each with the case that would find it, are listed in
 //! [`hazards`].
 
 pub mod acl;
 mod cases;
+pub mod figures;
 mod harness;
 #[doc = include_str!("../HAZARDS.md")]
 pub mod hazards {}

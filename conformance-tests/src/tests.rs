@@ -5,8 +5,10 @@ use std::{env, fmt, process::ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::{
-    Case, Profile, Scope, Subject, cases,
-    harness::run::{caught, run},
+    Case, Profile, Scope, Subject,
+    acl::{User, in_case},
+    cases,
+    harness::run::{caught, run, run_subject},
     spec,
     sweep::{self, server_faults},
 };
@@ -63,21 +65,15 @@ impl Tests {
     /// random sequences of [`spec`]. A backend on Redis also gets one for each act of
     /// [`sweep`].
     pub fn conformance<S: Subject + Default>(profile: Profile) -> Self {
-        let of_cases = cases().iter().map(|case| Test {
-            ignored: not_concerned(case, profile),
-            ..Test::new(case.id, move || run::<S>(profile, case.id))
-        });
-        let mut tests: Vec<_> = of_cases.collect();
-        let sequences = format!("model::{}", spec::NAME);
-        tests.push(Test::new(&sequences, move || spec::run::<S>(profile)));
-        if profile == Profile::Redis {
-            tests.extend(in_real_time::<S>());
-            tests.push(Test::new("steps::every_script_is_reached", sweep::reach::<S>));
-            tests.extend(sweep::names().map(|act| {
-                Test::new(&format!("steps::{act}"), || sweep::run::<S>(act))
-            }));
-        }
-        Self(tests)
+        of_cases(profile, run::<S>).and(of_sequences::<S>(profile))
+    }
+
+    /// The tests of a backend on Redis. Each case runs with the rights of that user of
+    /// the server and no others, as the [`acl`](mod@crate::acl) tests do.
+    pub fn conformance_as<S: Subject + Default>(user: User) -> Self {
+        let run =
+            move |profile, id: &str| run_subject(in_case::<S>(&user, id), profile, id);
+        of_cases(Profile::Redis, run).and(of_sequences::<S>(Profile::Redis))
     }
 
     /// One test for each fault of the [server](server_faults), for a backend on Redis.
@@ -134,13 +130,43 @@ impl fmt::Debug for Test {
     }
 }
 
-/// The cases that also run in real time, on a server without the proxy.
-fn in_real_time<S: Subject + Default>() -> impl Iterator<Item = Test> {
-    let cases = cases().iter().filter(|case| case.is_in_real_time);
-    cases.map(|case| {
-        let name = format!("bare::{}", case.id);
-        Test::new(&name, || run::<S>(Profile::Bare, case.id))
-    })
+/// One test for each case, and on Redis one for each that also runs in real time, on a
+/// server without the proxy.
+fn of_cases(
+    profile: Profile,
+    run: impl Fn(Profile, &'static str) + Clone + Send + 'static,
+) -> Tests {
+    let test = |name: &str, profile, case: &Case| {
+        let (run, id) = (run.clone(), case.id);
+        Test::new(name, move || run(profile, id))
+    };
+    let each = cases().iter().map(|case| Test {
+        ignored: not_concerned(case, profile),
+        ..test(case.id, profile, case)
+    });
+    let has_both = |case: &&Case| profile == Profile::Redis && case.is_in_real_time;
+    let in_real_time = cases().iter().filter(has_both);
+    let in_real_time = in_real_time
+        .map(|case| test(&format!("bare::{}", case.id), Profile::Bare, case));
+    Tests(each.chain(in_real_time).collect())
+}
+
+/// The sequences of the model, and on Redis the acts.
+fn of_sequences<S: Subject + Default>(profile: Profile) -> Tests {
+    let model = |name| format!("model::{name}");
+    let mut tests = vec![
+        Test::new(&model(spec::NAME), move || spec::run::<S>(profile)),
+        Test::new(&model(spec::CROSSED), move || spec::run_crossed::<S>(profile)),
+    ];
+    if profile == Profile::Redis {
+        tests.push(Test::new("steps::every_script_is_reached", sweep::reach::<S>));
+        tests.extend(
+            sweep::names().map(|act| {
+                Test::new(&format!("steps::{act}"), || sweep::run::<S>(act))
+            }),
+        );
+    }
+    Tests(tests)
 }
 
 /// Why a case is not run on that kind of store.

@@ -6,10 +6,14 @@
 //! fixture.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "mutants/by_pages.rs"]
+mod by_pages;
 #[path = "mutants/careless.rs"]
 mod careless;
 #[path = "mutants/circular.rs"]
 mod circular;
+#[path = "mutants/company.rs"]
+mod company;
 #[path = "mutants/declared.rs"]
 mod declared;
 #[path = "mutants/judge.rs"]

@@ -17,6 +17,31 @@
 //! RELQ_WRITE_ACL=1 cargo test -p MY-PACKAGE --test acl
 //! ```
 //!
+//! The target of the suite runs every case as that user:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use relq_conformance::{Subject, async_trait};
+//! # use relq_core::{Error, Queue, QueueName, environment::Environment};
+//! # #[derive(Default)]
+//! # struct Mine;
+//! # #[async_trait]
+//! # impl Subject for Mine {
+//! #     async fn connect(
+//! #         &self,
+//! #         _: &str,
+//! #         _: &QueueName,
+//! #         _: &Environment,
+//! #     ) -> Result<Arc<dyn Queue>, Error> { panic!("any backend's own") }
+//! # }
+//! use relq_conformance::{Tests, acl::Readme};
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+//!     Tests::conformance_as::<Mine>(readme.user()).run()
+//! }
+//! ```
+//!
 //! The parts can also be used one by one:
 //!
 //! ```no_run
@@ -51,6 +76,7 @@ mod watch;
 pub use readme::Readme;
 pub use refusals::{allowed_beside, foreign_keys_reached, trespass};
 pub use restricted::Restricted;
+pub(crate) use trial::in_case;
 pub use trial::{Trial, denied};
 pub use user::User;
 
@@ -82,8 +108,8 @@ macro_rules! acl {
             $crate::acl::Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"))
         }
 
-        /// Every case passes with the README's user, and the user's commands are
-        /// exactly those that the server runs meanwhile.
+        /// A [trial]($crate::acl::Trial) passes with the README's user, and the user's
+        /// commands are exactly those that the server runs meanwhile.
         #[test]
         fn the_readmes_user_has_the_commands_that_are_run_and_no_others() {
             readme().judge_commands(|user| {

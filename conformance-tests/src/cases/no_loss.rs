@@ -236,10 +236,10 @@ async fn a_call_of_too_many_bytes_is_refused(store: &Store) {
         *actor.limits();
     let largest = Bytes::from(vec![0xa5; max_payload.min(max_bytes_per_push)]);
     let needed = max_bytes_per_push / largest.len() + 1;
-    assert!(
-        needed <= max_jobs_per_call.get() as usize,
-        "no call can have more than max_bytes_per_push = {max_bytes_per_push} bytes"
-    );
+    if needed > max_jobs_per_call.get() as usize {
+        // The other limits allow no call of so many bytes.
+        return;
+    }
 
     let refused = actor.push(&vec![NewJob::new(largest); needed], None).await;
 

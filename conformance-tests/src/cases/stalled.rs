@@ -4,116 +4,34 @@
 
 use std::{
     future::{Future, poll_fn},
-    num::NonZeroU32,
     pin::Pin,
     task::Poll,
     thread,
     time::Duration,
 };
 
-use relq_core::{
-    Disposition, NewJob, Settlement,
-    batch::{BatchId, BatchQueue, Change, NewBatch},
-    operator::{JobState, PeekRequest, Selection},
-};
 use tokio::{runtime::Builder, sync::oneshot, time::timeout};
 
 use crate::{
     cases::case,
-    harness::store::{Actor, HELD, Store},
+    harness::{
+        calls::{Known, calls},
+        store::{Actor, HELD, Store},
+    },
 };
 
 /// The longest time that a call takes on a machine that is busy with other cases, if
 /// nothing blocks it.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-type Call<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
-
-fn call<'a, T>(answer: impl Future<Output = T> + Send + 'a) -> Call<'a> {
-    Box::pin(async move { drop(answer.await) })
-}
-
-async fn poll_once(call: &mut Call<'_>) {
+async fn poll_once(call: &mut (impl Future + Unpin + ?Sized)) {
+    let mut call = Pin::new(call);
     let _is_ready = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
 }
 
-/// Every call of the traits, by its name. None of them waits for a job.
-fn calls(actor: &Actor) -> Vec<(&'static str, Call<'_>)> {
-    let mut calls = calls_of_workers(actor);
-    calls.extend(calls_of_operators(actor));
-    if let Some(batches) = actor.batch_queue() {
-        calls.extend(calls_of_batches(batches));
-    }
-    calls
-}
-
-fn calls_of_workers(actor: &Actor) -> Vec<(&'static str, Call<'_>)> {
-    vec![
-        ("push", call(actor.store_one("plain"))),
-        ("push of an option", call(actor.store_one(NewJob::new("late").delay(HELD)))),
-        ("claim", call(actor.take(1))),
-        ("settle", call(settle_one(actor))),
-        (
-            "settle_and_claim",
-            call(async move { actor.settle_and_claim(&[], &actor.ask(1)).await }),
-        ),
-        ("extend", call(actor.extend(actor.worker(), &[], HELD))),
-        ("release_worker", call(actor.release_worker(actor.worker()))),
-        ("recover", call(actor.recover(NonZeroU32::MIN))),
-        ("open_another", call(actor.open_another())),
-    ]
-}
-
-/// Settles the job that it claims, or nothing if no job is ready.
-async fn settle_one(actor: &Actor) {
-    let held = actor.take(1).await;
-    let done = |held: &relq_core::Delivery| {
-        Settlement::new(held.receipt.clone(), Disposition::Done)
-    };
-    let done: Vec<_> = held.iter().map(done).collect();
-    actor.settle(&done).await.expect("the settlement is answered");
-}
-
-fn calls_of_operators(actor: &Actor) -> Vec<(&'static str, Call<'_>)> {
-    let page = || PeekRequest::new(JobState::Ready, NonZeroU32::MIN);
-    vec![
-        ("stats", call(actor.stats())),
-        ("peek", call(async move { actor.peek(&page()).await })),
-        ("redrive", call(actor.redrive(&Selection::All))),
-        ("purge_dead", call(actor.purge_dead(&Selection::All))),
-        ("cancel", call(async move { cancel_one(actor).await })),
-        ("pause", call(actor.pause())),
-        ("resume", call(actor.resume())),
-        ("audit", call(actor.audit())),
-        ("purge", call(actor.purge())),
-    ]
-}
-
-async fn cancel_one(actor: &Actor) {
-    let id = actor.store_one("cancelled").await;
-    actor.cancel(&id).await.expect("the cancellation is answered");
-}
-
-fn calls_of_batches(batches: &dyn BatchQueue) -> Vec<(&'static str, Call<'_>)> {
-    let id = || BatchId::new("stalled").expect("a valid id");
-    vec![
-        ("create", call(async move { batches.create(&NewBatch::new(id())).await })),
-        ("add", call(async move { batches.add(&id(), &["piece".into()], None).await })),
-        ("alter", call(async move { batches.alter(&id(), &Change::default()).await })),
-        ("batch", call(async move { batches.batch(&id()).await })),
-        ("list_batches", call(batches.list_batches(None, NonZeroU32::MIN))),
-        ("seal", call(async move { batches.seal(&id()).await })),
-        ("cancel_batch", call(async move { batches.cancel_batch(&id()).await })),
-        (
-            "wait_batch",
-            call(async move { batches.wait_batch(&id(), Duration::ZERO).await }),
-        ),
-    ]
-}
-
 /// Checks that every call returns while `stalled` is not polled.
-async fn expect_all_answered(actor: &Actor, stalled: &str) {
-    for (name, call) in calls(actor) {
+async fn expect_all_answered(actor: &Actor, known: &Known, stalled: &str) {
+    for (name, call) in calls(actor, known) {
         let answered = timeout(AT_ONCE, call).await;
         assert!(answered.is_ok(), "{name} waits for {stalled}");
     }
@@ -124,18 +42,19 @@ case!(a_stalled_call_holds_up_no_other: R21 R22);
 /// even if it is the actor's first call. The same holds for all calls at once.
 async fn a_stalled_call_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
-    for at in 0..calls(&actor).len() {
+    let known = Known::prepare(&actor).await;
+    for at in 0..calls(&actor, &known).len() {
         let fresh = store.actor("fresh").await;
-        let (name, mut stalled) = calls(&fresh).swap_remove(at);
+        let (name, mut stalled) = calls(&fresh, &known).swap_remove(at);
         poll_once(&mut stalled).await;
-        expect_all_answered(&fresh, &format!("a stalled {name}")).await;
+        expect_all_answered(&fresh, &known, &format!("a stalled {name}")).await;
     }
 
-    let mut all = calls(&actor);
+    let mut all = calls(&actor, &known);
     for (_, stalled) in &mut all {
         poll_once(stalled).await;
     }
-    expect_all_answered(&actor, "stalled calls").await;
+    expect_all_answered(&actor, &known, "stalled calls").await;
 }
 
 case!(a_stalled_waiter_holds_up_no_other: R21 R22);
@@ -143,13 +62,15 @@ case!(a_stalled_waiter_holds_up_no_other: R21 R22);
 /// actor.
 async fn a_stalled_waiter_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
-    let mut stalled = call(actor.take_waiting(1, HELD));
+    let known = Known::prepare(&actor).await;
+    actor.purge().await.expect("purged");
+    let mut stalled = Box::pin(actor.take_waiting(1, HELD));
     for _ in 0..3 {
         poll_once(&mut stalled).await;
         store.settled().await;
     }
 
-    expect_all_answered(&actor, "a stalled waiter").await;
+    expect_all_answered(&actor, &known, "a stalled waiter").await;
 }
 
 case!(a_stalled_reconnect_holds_up_no_other: R21 R22 @ redis);
@@ -157,7 +78,8 @@ case!(a_stalled_reconnect_holds_up_no_other: R21 R22 @ redis);
 /// polled again does not block other calls.
 async fn a_stalled_reconnect_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
-    for (name, mut stalled) in calls(&actor) {
+    let known = Known::prepare(&actor).await;
+    for (name, mut stalled) in calls(&actor, &known) {
         store.tell(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]).await;
         store.settled().await;
         poll_once(&mut stalled).await;
@@ -167,7 +89,7 @@ async fn a_stalled_reconnect_holds_up_no_other(store: &Store) {
         assert!(other.is_ok(), "stats waits for a {name} that connects");
         assert!(matches!(other, Ok(Ok(_))), "stats beside a stalled {name}: {other:?}");
     }
-    expect_all_answered(&actor, "nothing").await;
+    expect_all_answered(&actor, &known, "nothing").await;
 }
 
 case!(a_stalled_runtime_holds_up_no_other: R21);
@@ -177,11 +99,12 @@ async fn a_stalled_runtime_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
     let (begun, has_begun) = oneshot::channel();
     let (over, is_over) = std::sync::mpsc::channel::<()>();
-    let other = actor.clone();
+    let known = Known::prepare(&actor).await;
+    let (other, known_there) = (actor.clone(), known.clone());
     let runtime = thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("the system gives a runtime");
-        let mut stalled = calls(&other);
+        let mut stalled = calls(&other, &known_there);
         runtime.block_on(async {
             other.stats().await.expect("the stats are answered");
             for (_, stalled) in &mut stalled {
@@ -194,7 +117,7 @@ async fn a_stalled_runtime_holds_up_no_other(store: &Store) {
     });
     has_begun.await.expect("the runtime began its calls");
 
-    expect_all_answered(&actor, "another runtime").await;
+    expect_all_answered(&actor, &known, "another runtime").await;
 
     drop(over);
     runtime.join().expect("the other runtime ends well");

@@ -3,18 +3,16 @@
 use std::time::Duration;
 
 use relq_core::{Delivery, Disposition, NewJob, operator::Selection};
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
     cases::case,
     harness::{
         checks::{dead, expect_exactly, numbered, payloads, retry_after},
-        store::{Actor, HELD, Store, WOKEN},
+        store::{HELD, Store, WOKEN},
+        waiter::{WAIT, Waiter},
     },
 };
-
-/// Longer than any wake-up takes. A claim that is not woken waits this long.
-const WAIT: Duration = Duration::from_secs(30);
 
 /// How long a job of these cases is delayed.
 const DELAY: Duration = Duration::from_millis(300);
@@ -22,37 +20,7 @@ const DELAY: Duration = Duration::from_millis(300);
 /// Times are cut to milliseconds, and a real clock is read at different moments.
 const ROUNDING: Duration = Duration::from_millis(5);
 
-struct Waiter {
-    claim: JoinHandle<Vec<Delivery>>,
-    lateness: Duration,
-}
-
 impl Waiter {
-    /// Starts a claim that waits. Time does not pass for it yet.
-    async fn start(store: &Store, actor: &Actor, max: u32) -> Self {
-        let (actor, lateness) = (actor.clone(), actor.capabilities().lateness);
-        let claim = tokio::spawn(async move { actor.take_waiting(max, WAIT).await });
-        store.settled().await;
-        Self { claim, lateness }
-    }
-
-    /// Returns the jobs; the claim must have been woken, and not have polled by itself.
-    async fn woken(self, store: &Store) -> Vec<Delivery> {
-        let limit = store.wake_limit(self.lateness);
-        let (taken, took) = store.within(limit, self.claim).await;
-        let taken = taken.expect("the claim ends");
-        assert!(took < limit, "it was not woken, and polled after {took:?}");
-        assert_ne!(taken, [], "it was not woken");
-        taken
-    }
-
-    /// Returns the jobs, which the claim may have found by polling by itself.
-    async fn looked_again(self, store: &Store) -> Vec<Delivery> {
-        let limit = self.lateness + WOKEN;
-        let (taken, _) = store.within(limit, self.claim).await;
-        taken.expect("the claim ends")
-    }
-
     /// Returns the jobs once a job pushed at `pushed` with the delay `DELAY` fell due.
     async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
         let limit = DELAY + self.lateness + WOKEN;

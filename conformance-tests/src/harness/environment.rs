@@ -1,15 +1,23 @@
-//! Reproducible randomness.
+//! The environment of reproducible runs.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use relq_core::environment::Randomness;
+use relq_core::environment::{Environment, Randomness};
+
+use crate::proxy::VirtualClock;
+
+/// An environment in which everything depends on the clock and the seed.
+pub(crate) fn seeded(clock: &VirtualClock, seed: u64) -> Environment {
+    let random = Arc::new(SeededRandomness::new(seed));
+    Environment::new(Arc::new(clock.clone()), random)
+}
 
 /// A pseudo-random sequence of bytes that depends only on the seed (SplitMix64).
 #[derive(Debug)]
-pub(crate) struct SeededRandomness(Mutex<u64>);
+struct SeededRandomness(Mutex<u64>);
 
 impl SeededRandomness {
-    pub(crate) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self(Mutex::new(seed))
     }
 

@@ -1,5 +1,6 @@
 //! The common base of cases, scenarios and sequences: stores, actors, clocks, checks.
 
+pub(crate) mod calls;
 pub(crate) mod checks;
 pub(crate) mod clock;
 pub(crate) mod environment;
@@ -11,3 +12,4 @@ pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod store;
 pub(crate) mod store_site;
+pub(crate) mod waiter;

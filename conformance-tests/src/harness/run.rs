@@ -21,7 +21,12 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// When the backend breaks a promise, when the case hangs, or when no case has that
 /// id.
 pub fn run<S: Subject + Default>(profile: Profile, id: &str) {
-    run_on(LIMIT, S::default(), profile, id);
+    run_subject(S::default(), profile, id);
+}
+
+/// Like [`run`], with this subject.
+pub(crate) fn run_subject(subject: impl Subject, profile: Profile, id: &str) {
+    run_on(LIMIT, subject, profile, id);
 }
 
 /// Runs the case of that id on this subject, and returns the message with which a test

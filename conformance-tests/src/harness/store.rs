@@ -8,7 +8,7 @@ use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Queue, QueueName, Stats,
     WorkerId,
     capabilities::Capabilities,
-    environment::{Environment, OsRandomness},
+    environment::{Clock, Environment, OsRandomness},
     operator::{JobState, JobView, PeekRequest},
     outcome::{Extended, Pushed, Recovered, Settled},
 };
@@ -20,6 +20,7 @@ use crate::{
         room::{Rooms, in_database, size},
         store_site::StoreSite,
     },
+    proxy::{Fault, FaultProxy},
     spec::class::Class,
 };
 
@@ -42,8 +43,15 @@ pub(crate) const PAST_LIFE: Duration = Duration::from_millis(1030);
 /// on a machine that is busy with other cases.
 pub(crate) const WOKEN: Duration = Duration::from_secs(3);
 
+/// The most jobs of a step of an actor that goes in small steps.
+pub(crate) const STEP: NonZeroU32 = NonZeroU32::new(7).expect("not zero");
+
 /// The default queue of a case.
 const QUEUE: &str = "jobs";
+
+fn on_clock(clock: Arc<dyn Clock>) -> Environment {
+    Environment::new(clock, Arc::new(OsRandomness))
+}
 
 /// A private store for one case.
 pub(crate) struct Store {
@@ -74,20 +82,27 @@ impl Store {
 
     /// Opens an actor of that name on another queue.
     pub(crate) async fn actor_on(&self, name: &str, queue: &str) -> Actor {
-        let right = Environment::new(self.site.clock(), Arc::new(OsRandomness));
+        let right = on_clock(self.site.clock());
         self.connect(name, queue, &right).await
+    }
+
+    /// Opens an actor of that name whose backend takes steps of at most [`STEP`] jobs, so
+    /// that few jobs take several steps.
+    pub(crate) async fn actor_in_steps(&self, name: &str) -> Actor {
+        let right = on_clock(self.site.clock()).with_max_jobs_per_step(STEP);
+        self.connect(name, QUEUE, &right).await
     }
 
     /// Opens an actor whose wall clock is wrong.
     pub(crate) async fn actor_with_clock(&self, name: &str, skew: Skew) -> Actor {
         let clock = Arc::new(WrongClock::new(self.site.clock(), skew));
-        let wrong = Environment::new(clock, Arc::new(OsRandomness));
+        let wrong = on_clock(clock);
         self.connect(name, QUEUE, &wrong).await
     }
 
     /// Opens an actor of that name on the case's queue, or returns the backend's error.
     pub(crate) async fn try_actor(&self, name: &str) -> Result<Actor, Error> {
-        let right = Environment::new(self.site.clock(), Arc::new(OsRandomness));
+        let right = on_clock(self.site.clock());
         self.try_connect(name, QUEUE, &right).await
     }
 
@@ -197,6 +212,37 @@ impl Store {
         };
         let labels = proxy.steps().into_iter().map(|step| step.label());
         labels.filter_map(|it| it.split(' ').next().map(str::to_owned)).collect()
+    }
+
+    /// Lets the server refuse the actor's next commands, as many as `steps`, with this
+    /// error. Returns how many it has sent so far.
+    pub(crate) fn refuse(&self, actor: &str, steps: u32, error: &str) -> u32 {
+        for step in 1..=steps {
+            self.inject(actor, step, Fault::Error(error.to_owned()));
+        }
+        self.steps_of(actor)
+    }
+
+    /// Plans a fault for one of the actor's next commands, counted from 1.
+    pub(crate) fn inject(&self, actor: &str, command: u32, fault: Fault) {
+        self.proxy().plan(actor, self.steps_of(actor) + command, fault);
+    }
+
+    /// How many commands the actor has sent.
+    pub(crate) fn steps_of(&self, actor: &str) -> u32 {
+        self.proxy().actor(actor).expect("the system gives a socket").steps()
+    }
+
+    /// Forgets the faults that were planned and have not fired.
+    pub(crate) async fn heal(&self) {
+        self.proxy().heal().await.expect("the proxy heals");
+    }
+
+    fn proxy(&self) -> &FaultProxy {
+        match &*self.site {
+            StoreSite::Proxied { proxy, .. } => proxy,
+            _ => panic!("only a server behind the proxy refuses at will"),
+        }
     }
 
     /// Checks what each case leaves behind: every job is in exactly one place (R23),
@@ -312,7 +358,6 @@ impl Actor {
         let mut taken = Vec::new();
         let mut in_vain = 0;
         loop {
-            self.site.tick();
             taken.extend(self.claim(&ask).await.expect("the claim is answered"));
             let rest = u32::try_from(wanted.saturating_sub(taken.len()));
             let Some(rest) = rest.ok().and_then(NonZeroU32::new) else { return taken };

@@ -103,14 +103,6 @@ impl StoreSite {
         }
     }
 
-    /// Advances the clock by the least time between two commands of one client: no
-    /// server runs both in the same microsecond.
-    pub(crate) fn tick(&self) {
-        if let Self::Proxied { clock, .. } = self {
-            clock.advance(Duration::from_micros(1));
-        }
-    }
-
     /// Lets time pass while `call` waits, up to `limit`. Returns the call's result and
     /// how long it took by the store's clock.
     ///

@@ -33,6 +33,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     elapsed: Duration,
+    /// The time of the last script.
+    last_script: Option<Duration>,
     last_sleeper: u64,
     sleepers: BTreeMap<(Duration, u64), Waker>,
 }
@@ -89,9 +91,19 @@ impl VirtualClock {
 
     /// The reply to `TIME`: seconds and microseconds.
     pub(crate) fn time(&self) -> [String; 2] {
-        let since_start = Duration::from_millis(START.unix_ms().unsigned_abs());
-        let now = since_start.saturating_add(self.elapsed());
-        [now.as_secs().to_string(), now.subsec_micros().to_string()]
+        reply(self.elapsed())
+    }
+
+    /// The reply to `TIME` in the next script. No server runs two scripts in the same
+    /// microsecond, so it is later than in the last one, by one microsecond at least. It
+    /// stays within a millisecond of the clock.
+    pub(crate) fn time_of_next_script(&self) -> [String; 2] {
+        let mut state = self.state();
+        let next = state.last_script.map(|last| last + Duration::from_micros(1));
+        let end = state.elapsed + Duration::from_micros(999);
+        let script = next.unwrap_or_default().clamp(state.elapsed, end);
+        state.last_script = Some(script);
+        reply(script)
     }
 
     pub(crate) fn sleep_until(&self, end: Duration) -> Sleep {
@@ -113,6 +125,13 @@ impl fmt::Debug for VirtualClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "VirtualClock({:?})", self.elapsed())
     }
+}
+
+/// Seconds and microseconds of the clock's time, in the form of a server's reply.
+fn reply(elapsed: Duration) -> [String; 2] {
+    let since_start = Duration::from_millis(START.unix_ms().unsigned_abs());
+    let now = since_start.saturating_add(elapsed);
+    [now.as_secs().to_string(), now.subsec_micros().to_string()]
 }
 
 impl Clock for VirtualClock {

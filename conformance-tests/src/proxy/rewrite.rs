@@ -134,9 +134,9 @@ fn queued(
 /// A request with the proxy's time added if it runs a script.
 fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     let mut scripts = shared.scripts();
-    let time = shared.clock.time();
     match kind {
         Kind::Eval => {
+            let time = shared.clock.time_of_next_script();
             let (_, shimmed) = scripts.learn(request.arg(1).unwrap_or_default());
             if is_well_formed(request) {
                 return request.with_arg_and(1, &shimmed, &time);
@@ -144,6 +144,7 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
         }
         Kind::EvalSha if is_well_formed(request) => {
             if let Some(shimmed) = scripts.shimmed(request.arg(1).unwrap_or_default()) {
+                let time = shared.clock.time_of_next_script();
                 return request.with_arg_and(1, shimmed.as_bytes(), &time);
             }
         }

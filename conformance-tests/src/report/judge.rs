@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use relq_core::capabilities::Capabilities;
@@ -115,7 +116,10 @@ impl Task {
                     }
                 }
             }
-            Self::Model => self.played(caught(|| spec::judge(S::default(), profile))),
+            Self::Model => {
+                let subject: Arc<dyn Subject> = Arc::new(S::default());
+                self.played(caught(|| spec::judge(&subject, profile)))
+            }
         }
     }
 

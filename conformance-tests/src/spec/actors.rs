@@ -12,10 +12,13 @@ use relq_core::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::operation::{How, InjectedFault, Who};
+use super::{
+    operation::{How, InjectedFault, Who},
+    sequence::Steps,
+};
 use crate::{
     Room, Subject,
-    harness::environment::SeededRandomness,
+    harness::environment::seeded,
     proxy::{Behind, Endpoint, Fault, FaultProxy, VirtualClock, When},
     server::Server,
     sweep::BoxFuture,
@@ -77,6 +80,7 @@ impl Actors {
         site: &Site,
         subject: Arc<dyn Subject>,
         queue: QueueName,
+        steps: Steps,
     ) -> Result<Self, String> {
         let clock = VirtualClock::new();
         let (proxy, endpoint) = match site {
@@ -92,8 +96,7 @@ impl Actors {
                 (None, directory.display().to_string())
             }
         };
-        let random = Arc::new(SeededRandomness::new(1));
-        let environment = Environment::new(Arc::new(clock.clone()), random);
+        let environment = seeded(&clock, 1).with_max_jobs_per_step(steps.max_jobs());
         let mut actors = Self {
             subject,
             proxy,

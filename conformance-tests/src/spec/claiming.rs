@@ -3,13 +3,14 @@
 use relq_core::Delivery;
 
 use super::{
+    claim_order::Taken,
+    ready_order::{LAST, Ready},
+};
+use super::{
     possible_state::{JobLocation, Lease, Ms, PossibleState},
     pushing::ms,
     reference::{CheckResult, Job, Knowledge, ObservedLease, Reference},
-};
-use crate::spec::{
-    class::Class,
-    ready_order::{LAST, Ready},
+    sequence::Steps,
 };
 
 /// A worker's request and its limit.
@@ -19,12 +20,6 @@ pub(crate) struct Asked {
     pub(crate) run: usize,
     pub(crate) max: usize,
     pub(crate) lease: Ms,
-}
-
-/// A delivered job, and the positions from which it may have come.
-struct Taken {
-    job: usize,
-    places: Vec<Ready>,
 }
 
 impl Reference {
@@ -46,7 +41,7 @@ impl Reference {
 
     /// A claim whose answer arrived although a fault hit it. The jobs that it had
     /// leased before the fault are delivered, and it takes no more. Expired jobs that
-    /// it found may still be leased.
+    /// it found may still be leased, and so may jobs of a later step whose reply was lost.
     pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,
@@ -58,7 +53,10 @@ impl Reference {
         } else if answer.is_empty() {
             self.nothing_was_left()?;
         }
-        self.maybe_claimed_expired(asked);
+        match self.steps {
+            Steps::Usual => self.maybe_claimed_expired(asked),
+            Steps::OfOneJob => self.maybe_claimed(asked),
+        }
         Ok(())
     }
 
@@ -249,7 +247,7 @@ impl Reference {
 
     /// The possible places among the ready jobs, if the job is at a ready location: one
     /// for each possible rank of its batch.
-    fn ready(
+    pub(super) fn ready(
         &self,
         job: &Job,
         possible: &PossibleState,
@@ -293,139 +291,5 @@ impl Reference {
             is_up && possible.may_be_expired(now)
         };
         self.jobs.iter().any(|job| job.possible_states.iter().any(is_expired))
-    }
-
-    /// R13, R15 within one answer: the jobs come in order.
-    fn answer_is_in_order(&self, taken: &[Taken]) -> CheckResult {
-        for (index, late) in taken.iter().enumerate() {
-            for early in &taken[..index] {
-                if late.is_surely_before(early, &self.class) {
-                    return Err(format!(
-                        "FIFO, R13, R15: before {}: {}",
-                        self.jobs[late.job].tell(),
-                        self.jobs[early.job].tell(),
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// R13, R15, B4: no job that was ready and came earlier in the order was left
-    /// behind.
-    fn nobody_was_passed(&mut self, taken: &[Taken]) -> CheckResult {
-        let (now, withheld) = (self.now, self.withheld());
-        let batch_of = |one: &Taken| self.jobs[one.job].batch;
-        let batches: Vec<_> = taken.iter().map(batch_of).collect();
-        for at in self.not_in(taken) {
-            let job = &self.jobs[at];
-            let is_passed = |possible: &PossibleState| {
-                let places = self.ready(job, possible, possible.location);
-                let may_wait = self.may_wait(at, &withheld)(possible);
-                let left = Taken { job: at, places };
-                let mut passing = taken.iter().zip(&batches).filter(|(_, batch)| {
-                    // Within one batch no slot is missing.
-                    !may_wait || **batch == job.batch
-                });
-                !possible.may_be_expired(now)
-                    && passing.any(|(one, _)| left.is_surely_before(one, &self.class))
-            };
-            let passed: Vec<_> = job.possible_states.iter().map(is_passed).collect();
-            let passed: Vec<_> = job
-                .possible_states
-                .iter()
-                .zip(passed)
-                .filter_map(|(possible, is_passed)| is_passed.then_some(*possible))
-                .collect();
-            self.keep(at, "FIFO, R13, R15, B4: passed by another", |possible| {
-                !passed.contains(possible)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// R9: where a claim may find less than there is, the number of claims that pass
-    /// over a job is limited by the class.
-    fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> CheckResult {
-        taken.iter().for_each(|one| self.jobs[one.job].passed_over = 0);
-        if taken.len() == asked.max || self.paused.contains(&true) {
-            return Ok(());
-        }
-        let most = self.class.patience(self.unfinished());
-        let is_ready = |possible: &PossibleState| {
-            matches!(possible.location, JobLocation::Ready(_))
-        };
-        for at in self.not_in(taken) {
-            let job = &mut self.jobs[at];
-            if !job.possible_states.iter().all(is_ready) {
-                continue;
-            }
-            job.passed_over += 1;
-            if job.passed_over > most {
-                return Err(format!("R9: passed over {most} times: {}", job.tell()));
-            }
-        }
-        Ok(())
-    }
-
-    fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> CheckResult {
-        let withheld = self.withheld();
-        for at in self.not_in(taken) {
-            let may_wait = self.may_wait(at, &withheld);
-            self.keep(
-                at,
-                "DRAIN, R1: ready, and left by a claim with room",
-                |possible| {
-                    may_wait(possible)
-                        || !matches!(possible.location, JobLocation::Ready(_))
-                },
-            )?;
-        }
-        Ok(())
-    }
-
-    /// An empty answer: no job was ready or due, and expired jobs are buried.
-    fn nothing_was_left(&mut self) -> CheckResult {
-        if self.paused.contains(&true) {
-            return Ok(());
-        }
-        let (now, withheld) = (self.now, self.withheld());
-        for at in 0..self.jobs.len() {
-            let may_wait = self.may_wait(at, &withheld);
-            self.keep(at, "LOST, R1: ready, and a claim finds nothing", |possible| {
-                match possible.location {
-                    _ if may_wait(possible) => true,
-                    JobLocation::Ready(_) => false,
-                    JobLocation::Scheduled { due } => due > now,
-                    _ => true,
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Whether the batch of the job may withhold it from a claim.
-    fn may_wait(
-        &self,
-        at: usize,
-        withheld: &[u8],
-    ) -> impl Fn(&PossibleState) -> bool + use<> {
-        let may_be = self.jobs[at].batch.is_some_and(|it| withheld.contains(&it));
-        move |possible| may_be && !possible.is_detached
-    }
-
-    fn not_in(&self, taken: &[Taken]) -> Vec<usize> {
-        let is_left = |at: &usize| taken.iter().all(|one| one.job != *at);
-        (0..self.jobs.len()).filter(is_left).collect()
-    }
-}
-
-impl Taken {
-    fn is_surely_before(&self, other: &Self, class: &Class) -> bool {
-        let is_before =
-            |one: &Ready| other.places.iter().all(|it| class.is_first(one, it));
-        !self.places.is_empty()
-            && !other.places.is_empty()
-            && self.places.iter().all(is_before)
     }
 }

@@ -34,6 +34,9 @@ const BATCH_PRIORITIES: [BatchPriority; 3] =
 /// A job's own lease.
 const OWN_LEASE: Duration = ms(7_000);
 
+/// The number of an id or a key of the greatest length, and of many headers.
+const LONGEST: u8 = 9;
+
 /// The steps by which time advances: hardly at all, past the short delays, past the
 /// short leases and expiries, past all of them, and past the window in which ids are
 /// remembered.
@@ -80,7 +83,8 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
         job = job.priority(chosen(&ends, number));
     }
     if let Some(number) = chosen_if('i') {
-        job = job.id(JobId::new(format!("client-{number}")).expect("a valid id"));
+        let id = named("client", number, JobId::MAX_BYTES);
+        job = job.id(JobId::new(id).expect("a valid id"));
     }
     if let Some(number) = chosen_if('k') {
         job = job.unique(key(number));
@@ -94,8 +98,10 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     if draft.option('o') > 0 {
         job = job.lease(OWN_LEASE);
     }
-    if draft.option('h') > 0 {
-        job = job.header("name", "value");
+    if let Some(number) = chosen_if('h') {
+        job = headers(number)
+            .into_iter()
+            .fold(job, |job, (name, value)| job.header(name, value));
     }
     class.fit(job)
 }
@@ -117,5 +123,24 @@ pub(crate) fn batch(draft: BatchDraft) -> (BatchPriority, Option<NonZeroU32>) {
 }
 
 fn key(number: u8) -> UniqueKey {
-    UniqueKey::new(format!("key-{number}")).expect("a valid key")
+    UniqueKey::new(named("key", number, UniqueKey::MAX_BYTES)).expect("a valid key")
+}
+
+/// A name with that number. The longest has as many bytes as a name may have.
+fn named(word: &str, number: u8, max_bytes: usize) -> String {
+    let width = if number == LONGEST { max_bytes - word.len() - 1 } else { 1 };
+    format!("{word}-{number:0>width$}")
+}
+
+/// One header, or many long ones with empty and odd values among them.
+fn headers(number: u8) -> Vec<(String, String)> {
+    if number != LONGEST {
+        return vec![("name".to_owned(), "value".to_owned())];
+    }
+    let odd = ["", " ", "\r\n$5\r\n", "\"}],{", "\u{0}", "7"];
+    let long = (0..30).map(|at| (format!("{at:0>100}"), "v".repeat(at * 10)));
+    odd.into_iter()
+        .map(|text| (format!("odd {text}"), text.to_owned()))
+        .chain(long)
+        .collect()
 }

@@ -15,16 +15,16 @@
 //! was lost adds the states that it may have caused. If no possible state of a job is
 //! left, the backend has broken a rule. The effects of one such call on several jobs are
 //! linked: its jobs were stored together (R5), and settlements of one kind were applied
-//! together (R8). Without a fault a job has one possible state,
-//! and the reference predicts every answer exactly. The only exceptions are those that
-//! the contract leaves open: whether a due job is already ready, whether a settlement
+//! together (R8). Without a fault a job has one possible state, and the reference
+//! predicts every answer exactly. The only exceptions are those that the contract leaves
+//! open: whether a due job is already ready, whether a settlement
 //! after the end of its lease counts, when an expired job is buried, and the order of
 //! jobs that returned in two calls.
 //!
 //! **Batches.** Where a backend has batches, sequences also create, fill, change, seal
 //! and cancel them. The reference keeps the possible states of each batch, derives from
 //! the states of its pieces when it completes, and reads every status after each
-//! operation (`batching.rs`).
+//! operation (`batching.rs`, `batch_checks.rs`).
 //!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
@@ -43,15 +43,21 @@
 //! (`operation.rs` describes the format). `PROPTEST_CASES` sets the number of
 //! sequences, and `PROPTEST_RNG_SEED` the seed.
 //!
-//! Each run begins with the sequences that once found a bug (`pinned.rs`).
+//! Each run begins with the sequences that once found a bug (`pinned.rs`). A run of its
+//! own lets each option of a job meet each other one, each state and each call
+//! (`crossed.rs`): every pair, or every triple with `RELQ_CROSSED=3`, by hand.
 
 mod actors;
+mod batch_checks;
 mod batching;
+mod claim_order;
 mod claiming;
 pub(crate) mod class;
 #[cfg(test)]
 #[path = "tests/classes.rs"]
 mod classes;
+mod covering;
+mod crossed;
 mod draft;
 pub(crate) mod line;
 mod operating;
@@ -64,14 +70,18 @@ mod reference;
 mod returning;
 mod run;
 mod runner;
+pub(crate) mod sequence;
 mod settling;
 mod stats;
 mod strategy;
 
-pub use run::{Summary, judge, run};
+pub use run::{Summary, judge, judge_crossed, judge_random, run, run_crossed};
 
-/// The name of the model's test.
+/// The name of the test of random sequences.
 pub(crate) const NAME: &str = "every_sequence_goes_by_the_rules";
+
+/// The name of the test of the sequences in which options meet.
+pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 
 /// The rules that the model checks: all except those whose operations it does not draw.
 pub(crate) const RULES: &[&str] = &[

@@ -40,6 +40,23 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "many jobs were settled one by one (a mutant)",
     },
     Pinned {
+        line: "steps of one job; p push je1 t1; b claim 1 l2; p push j; - advance 3; \
+               r recover 1; b turn 0D 1 l1",
+        found: "a claim that came with a settlement found nothing, because it buried as \
+                many expired jobs as a step has (relq, before 0.1)",
+    },
+    Pinned {
+        line: "steps of one job; p create 1 p0s0; p push j; p add 1 j; \
+               a claim 2 l1 !cut-after2",
+        found: "the model took a piece for waiting that a later step of a claim had \
+                leased, whose answer was lost",
+    },
+    Pinned {
+        line: "steps of one job; p create 3 p0s0; p create 1 p0s0; p add 1 j; p add 3 j",
+        found: "a settlement ended the last pieces of more batches than a step has jobs, \
+                and completed one of them (relq, before 0.1)",
+    },
+    Pinned {
         line: "p create 1 p0s0; p add 1 j,j; a claim 2 l1; a settle 1D; a settle 1D; \
                p seal 1; a settle 0R0",
         found: "an acknowledgement of a piece was counted although it was refused (a \

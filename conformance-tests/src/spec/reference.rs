@@ -9,6 +9,7 @@ use super::{
     batching::Batch,
     possible_state::{End, JobLocation, Lease, Ms, PossibleState},
     pushing::PushCall,
+    sequence::Steps,
 };
 use crate::spec::{
     class::Class,
@@ -35,7 +36,7 @@ pub(crate) struct Job {
     pub(crate) id: Option<JobId>,
     /// The batch whose piece the job is.
     pub(crate) batch: Option<u8>,
-    /// Whether that batch was cancelled.
+    /// Whether that batch was cancelled: certainly, perhaps, or `None` if it was not.
     pub(crate) cancelled: Option<Knowledge>,
     /// The jobs of one call are stored together or not at all (R5).
     pub(crate) call: u32,
@@ -77,12 +78,13 @@ pub(crate) struct Reference {
     /// The possible answers to whether claims are paused.
     pub(crate) paused: Vec<bool>,
     pub(crate) class: Class,
+    pub(crate) steps: Steps,
     /// Counts the calls that link the possible states of several jobs.
     pub(crate) links: u32,
 }
 
 impl Reference {
-    pub(crate) fn new(class: Class) -> Self {
+    pub(crate) fn new(class: Class, steps: Steps) -> Self {
         Self {
             now: 0,
             step: 0,
@@ -92,6 +94,7 @@ impl Reference {
             batches: BTreeMap::new(),
             paused: vec![false],
             class,
+            steps,
             links: 0,
         }
     }

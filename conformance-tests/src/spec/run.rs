@@ -8,9 +8,10 @@ use tempfile::TempDir;
 
 use super::{
     actors::{Actors, Site},
-    operation::Operation,
+    crossed,
     pinned::{PINNED, Pinned},
     runner::{RunCounts, Verbosity, run_sequence},
+    sequence::{Sequence, Steps},
     strategy::{Batches, Faults, sequences},
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
@@ -24,6 +25,10 @@ const SEED: u64 = 1;
 
 /// The maximum number of attempts to simplify the operations of a failed sequence.
 const SHRINKS: u32 = 1000;
+
+/// The number of options, states and calls that meet in all combinations, unless
+/// `RELQ_CROSSED` sets another. Three take some minutes for each backend.
+const CROSSED: usize = 2;
 
 /// The environment variable with a replay line.
 const REPLAY: &str = "RELQ_REPLAY";
@@ -39,32 +44,79 @@ pub struct Summary {
     pub faults_fired: u64,
 }
 
-/// Compares a backend with the reference model. [`Tests`](crate::Tests) calls this.
+/// Compares a backend with the reference model by random sequences, and by those that
+/// once found a bug. [`Tests`](crate::Tests) calls this.
 ///
 /// # Panics
 /// When a sequence breaks a rule. The message says what is wrong, and has the replay
 /// line of the shortest failing sequence that was found.
 pub fn run<S: Subject + Default>(profile: Profile) {
-    let judged = judge(S::default(), profile);
+    expect_ok(judge_random(Arc::new(S::default()), profile));
+}
+
+/// Compares a backend with the reference model by the sequences in which options, states
+/// and calls meet. [`Tests`](crate::Tests) calls this.
+///
+/// # Panics
+/// As [`run`] does.
+pub fn run_crossed<S: Subject + Default>(profile: Profile) {
+    expect_ok(judge_crossed(Arc::new(S::default()), profile));
+}
+
+fn expect_ok(judged: Result<Summary, String>) {
     match judged {
         Ok(summary) => println!("{summary:?}"),
         Err(wrong) => panic!("{wrong}"),
     }
 }
 
-/// Compares a backend with the reference model, and returns the size of the run.
+/// Compares a backend with the reference model by all its sequences, and returns the
+/// size of the run.
 ///
 /// # Errors
 /// The broken rule, and the replay line that repeats the failure.
-pub fn judge(subject: impl Subject, profile: Profile) -> Result<Summary, String> {
-    let model_run = ModelRun::open(profile, Arc::new(subject))?;
+pub fn judge(subject: &Arc<dyn Subject>, profile: Profile) -> Result<Summary, String> {
+    let random = judge_random(Arc::clone(subject), profile)?;
+    let crossed = judge_crossed(Arc::clone(subject), profile)?;
+    Ok(Summary {
+        sequences: crossed.sequences + random.sequences,
+        operations: crossed.operations + random.operations,
+        faults_fired: crossed.faults_fired + random.faults_fired,
+    })
+}
+
+/// Compares a backend with the reference model by random sequences, after those that once
+/// found a bug.
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_random(
+    subject: Arc<dyn Subject>,
+    profile: Profile,
+) -> Result<Summary, String> {
+    let model_run = ModelRun::open(profile, subject)?;
     if let Some(line) = env::var_os(REPLAY) {
         let line = line.into_string().map_err(|_| format!("{REPLAY} is not UTF-8"))?;
-        model_run.run_sequence(&parse(&line)?, Verbosity::All)?;
+        model_run.run_sequence(&line.parse()?, Verbosity::All)?;
         return Ok(model_run.summary.get());
     }
     PINNED.iter().try_for_each(|pinned| model_run.run_pinned(pinned))?;
     model_run.run_all()
+}
+
+/// Compares a backend with the reference model by the sequences in which options, states
+/// and calls meet.
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_crossed(
+    subject: Arc<dyn Subject>,
+    profile: Profile,
+) -> Result<Summary, String> {
+    let model_run = ModelRun::open(profile, subject)?;
+    let crossed = crossed::sequences(strength()?);
+    crossed.iter().try_for_each(|sequence| model_run.run_crossed(sequence))?;
+    Ok(model_run.summary.get())
 }
 
 /// The store for the sequences. Each sequence runs on its own queue.
@@ -91,14 +143,23 @@ impl ModelRun {
         let wrong = |wrong| {
             format!("found before ({found}): {wrong}\nreplay: {REPLAY}='{line}'")
         };
-        self.run_sequence(&parse(line)?, Verbosity::Nothing).map_err(wrong)
+        self.run_sequence(&line.parse()?, Verbosity::Nothing).map_err(wrong)
+    }
+
+    fn run_crossed(&self, sequence: &Sequence) -> Result<(), String> {
+        let ran = self.run_sequence(sequence, Verbosity::Nothing);
+        ran.map_err(|wrong| {
+            let (wrong, sequence) = self.shorten(wrong, sequence.clone());
+            format!("{wrong}\nreplay: {REPLAY}='{sequence}'")
+        })
     }
 
     /// Asks the backend whether it has batches.
     fn batches(&self) -> Result<Batches, String> {
         let queue = QueueName::new("model-0").map_err(|error| error.to_string())?;
+        let subject = Arc::clone(&self.subject);
         let setting = async {
-            let actors = Actors::set(&self.site, Arc::clone(&self.subject), queue);
+            let actors = Actors::set(&self.site, subject, queue, Steps::Usual);
             let actors = actors.await?;
             let has_batches = actors.capabilities().supports(Capability::Batches);
             actors.take_down();
@@ -122,26 +183,22 @@ impl ModelRun {
             Ok(()) => Ok(self.summary.get()),
             Err(TestError::Fail(wrong, sequence)) => {
                 let (wrong, sequence) = self.shorten(wrong.to_string(), sequence);
-                Err(format!("{wrong}\nreplay: {REPLAY}='{}'", tell(&sequence)))
+                Err(format!("{wrong}\nreplay: {REPLAY}='{sequence}'"))
             }
             Err(TestError::Abort(reason)) => Err(reason.to_string()),
         }
     }
 
     /// Removes operations that are not needed for the failure, once the rest is simple.
-    fn shorten(
-        &self,
-        mut wrong: String,
-        mut sequence: Vec<Operation>,
-    ) -> (String, Vec<Operation>) {
-        let mut at = sequence.len();
+    fn shorten(&self, mut wrong: String, mut sequence: Sequence) -> (String, Sequence) {
+        let mut at = sequence.operations.len();
         while at > 0 {
             at -= 1;
             let mut shorter = sequence.clone();
-            shorter.remove(at);
+            shorter.operations.remove(at);
             if let Err(still_wrong) = self.run_sequence(&shorter, Verbosity::Nothing) {
                 (wrong, sequence) = (still_wrong, shorter);
-                at = sequence.len();
+                at = sequence.operations.len();
             }
         }
         (wrong, sequence)
@@ -149,7 +206,7 @@ impl ModelRun {
 
     fn run_sequence(
         &self,
-        sequence: &[Operation],
+        sequence: &Sequence,
         verbosity: Verbosity,
     ) -> Result<(), String> {
         let mut summary = self.summary.get();
@@ -175,6 +232,16 @@ impl ModelRun {
     }
 }
 
+/// The strength of the crossed sequences.
+fn strength() -> Result<usize, String> {
+    match env::var("RELQ_CROSSED") {
+        Ok(number) => {
+            number.parse().map_err(|_| "RELQ_CROSSED is no number".to_owned())
+        }
+        Err(_) => Ok(CROSSED),
+    }
+}
+
 fn config() -> Config {
     let mut config = Config { failure_persistence: None, ..Config::default() };
     if env::var_os("PROPTEST_CASES").is_none() {
@@ -187,14 +254,6 @@ fn config() -> Config {
     config
 }
 
-fn tell(sequence: &[Operation]) -> String {
-    sequence.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-fn parse(line: &str) -> Result<Vec<Operation>, String> {
-    line.split(';').map(|one| one.trim().parse()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,8 +264,8 @@ mod tests {
         let mut runner = TestRunner::new(config());
 
         let read = runner.run(&sequences(Faults::Some, Batches::Some), |sequence| {
-            let observed = tell(&sequence);
-            if parse(&observed) == Ok(sequence) {
+            let observed = sequence.to_string();
+            if observed.parse() == Ok(sequence) {
                 return Ok(());
             }
             Err(TestCaseError::fail(observed))
@@ -219,7 +278,7 @@ mod tests {
     #[test]
     fn each_pinned_line_can_be_read() {
         for Pinned { line, .. } in PINNED {
-            let read = parse(line).map(|sequence| tell(&sequence));
+            let read = line.parse().map(|sequence: Sequence| sequence.to_string());
 
             assert_eq!(read.as_deref(), Ok(*line));
         }
@@ -227,6 +286,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert_eq!(parse("p dance"), Err("`p dance` is not an operation".to_owned()));
+        assert_eq!(
+            "p dance".parse::<Sequence>(),
+            Err("`p dance` is not an operation".to_owned())
+        );
     }
 }

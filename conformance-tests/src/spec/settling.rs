@@ -6,6 +6,7 @@ use super::{
     operation::DispositionKind,
     possible_state::{End, JobLocation, Lease, Link, Ms, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference, WINDOW},
+    sequence::Steps,
 };
 
 /// A settlement of one of the receipts that were given out.
@@ -36,9 +37,11 @@ impl Reference {
     }
 
     /// A settlement whose answer was lost. Settlements of one part of it happened
-    /// together or not at all (R8). Of leases that have expired, each may count or not.
+    /// together or not at all (R8), if one step handled them. Of leases that have
+    /// expired, each may count or not.
     pub(crate) fn maybe_settled(&mut self, sent: &[SentSettlement]) {
         let (now, first) = (self.now, self.links);
+        let is_one_by_one = self.steps == Steps::OfOneJob;
         let mut parts = Vec::new();
         for (position, one) in sent.iter().enumerate() {
             let (class, back) = (self.class.clone(), (self.step, position));
@@ -48,7 +51,7 @@ impl Reference {
                 let Some(lease) = held else { return vec![*possible] };
                 let done =
                     carried_out(job, possible, *one, lease.back(&class, back), now);
-                if lease.until <= now {
+                if lease.until <= now || is_one_by_one {
                     return done.into_iter().chain([*possible]).collect();
                 }
                 let part =

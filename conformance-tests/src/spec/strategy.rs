@@ -2,9 +2,12 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use super::operation::{
-    Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
-    InjectedFault, Operation, STATES, Who,
+use super::{
+    operation::{
+        Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
+        InjectedFault, Operation, STATES, Who,
+    },
+    sequence::{Sequence, Steps},
 };
 
 /// The length of the longest sequence. Short sequences find fewer bugs.
@@ -28,10 +31,13 @@ pub(crate) enum Batches {
 }
 
 /// Sequences without faults and, where faults are possible, sequences with them.
-pub(crate) fn sequences(
-    faults: Faults,
-    batches: Batches,
-) -> BoxedStrategy<Vec<Operation>> {
+pub(crate) fn sequences(faults: Faults, batches: Batches) -> BoxedStrategy<Sequence> {
+    let steps = prop_oneof![Just(Steps::Usual), Just(Steps::OfOneJob)];
+    let sequence = |(steps, operations)| Sequence { steps, operations };
+    (steps, operations(faults, batches)).prop_map(sequence).boxed()
+}
+
+fn operations(faults: Faults, batches: Batches) -> BoxedStrategy<Vec<Operation>> {
     let calm = vec(operation(batches, Just(None).boxed()), 1..=LONGEST).boxed();
     match faults {
         Faults::None => calm,

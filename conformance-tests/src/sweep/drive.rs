@@ -2,9 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use relq_core::{
-    QueueName, WorkerId, capabilities::Capability, environment::Environment,
-};
+use relq_core::{QueueName, WorkerId, capabilities::Capability};
 
 use super::{
     Check, Tally,
@@ -19,7 +17,7 @@ use super::{
 };
 use crate::{
     Subject,
-    harness::{environment::SeededRandomness, runtime::Panics},
+    harness::{environment::seeded, runtime::Panics},
     proxy::{Address, Endpoint, Fate, FaultProxy, StepRecord, VirtualClock},
 };
 
@@ -69,8 +67,7 @@ pub(super) async fn actors(
     let proxy = FaultProxy::start(server, clock.clone())?;
     subject.prepare(&proxy).await?;
     let endpoint = proxy.actor("hand")?;
-    let random = Arc::new(SeededRandomness::new(1));
-    let environment = Environment::new(Arc::new(clock.clone()), random);
+    let environment = seeded(&clock, 1);
     let opened = subject.connect(endpoint.url(), &queue(), &environment).await;
     let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
     let healthy = HealthyActor { queue, worker: worker("hand") };

@@ -17,6 +17,13 @@ const ASKS_TIME: &str = "return redis.call('TIME')";
 const WITH_FLAGS: &str =
     "#!lua flags=allow-oom,no-writes\n-- Tell the time.\nreturn redis.pcall('time')";
 
+/// The time in a script that runs after others at the time `told`: each is a microsecond
+/// later than the last.
+fn after_scripts(others: u8, told: &str) -> String {
+    let begin = told.trim_end_matches("0\r\n");
+    format!("{begin}{others}\r\n")
+}
+
 /// Loads a script; returns its digest.
 async fn load(client: &mut Client, source: &str) -> String {
     assert_eq!(client.line(&["SCRIPT", "LOAD", source]).await, "$40");
@@ -44,8 +51,9 @@ async fn a_script_reads_the_proxys_clock_however_it_is_called() {
         fixture.clock.advance(A_WHILE);
 
         client.ask(&["EVALSHA", &digest, "0"], LATER).await;
-        client.ask(&["EVALSHA_RO", &digest.to_uppercase(), "0"], LATER).await;
-        client.ask(&["EVAL_RO", source, "1", "key", "arg"], LATER).await;
+        let (second, third) = (after_scripts(1, LATER), after_scripts(2, LATER));
+        client.ask(&["EVALSHA_RO", &digest.to_uppercase(), "0"], &second).await;
+        client.ask(&["EVAL_RO", source, "1", "key", "arg"], &third).await;
     }
 }
 
@@ -85,8 +93,8 @@ async fn a_flushed_script_is_unknown_until_it_is_sent_again() {
 
     client.ask(&["EVALSHA", &digest, "0"], UNKNOWN).await;
     client.ask(&["SCRIPT", "EXISTS", &digest], "*1\r\n:0\r\n").await;
-    client.ask(&["EVAL", ASKS_TIME, "0"], NOW).await;
-    client.ask(&["EVALSHA", &digest, "0"], NOW).await;
+    client.ask(&["EVAL", ASKS_TIME, "0"], &after_scripts(2, NOW)).await;
+    client.ask(&["EVALSHA", &digest, "0"], &after_scripts(3, NOW)).await;
 }
 
 #[tokio::test]
@@ -156,8 +164,8 @@ async fn scripts_are_recorded_by_what_they_say_they_do() {
     fixture.proxy.name_script(ASKS_TIME, "ask");
 
     client.ask(&["EVALSHA", &digest, "0"], NOW).await;
-    client.ask(&["EVAL", WITH_FLAGS, "0"], NOW).await;
-    client.ask(&["EVAL", ASKS_TIME, "0"], NOW).await;
+    client.ask(&["EVAL", WITH_FLAGS, "0"], &after_scripts(1, NOW)).await;
+    client.ask(&["EVAL", ASKS_TIME, "0"], &after_scripts(2, NOW)).await;
 
     let labels: Vec<_> = fixture.proxy.steps().iter().map(StepRecord::label).collect();
     let own = format!("Tell the time. [{}]", &digest[..8]);

@@ -124,9 +124,18 @@ pub(crate) fn inject(mutant: Mutant, act: &str) -> Vec<String> {
     failures.into_iter().map(|words| mutated.said(words)).collect()
 }
 
-/// Returns the message of the reference model if it catches the mutant.
+/// Returns the message of the reference model if it catches the mutant by a random
+/// sequence.
 pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
     let mutated = Mutated::new(mutant);
-    let judged = spec::judge(mutated.clone(), Profile::Redis);
+    let judged = spec::judge_random(Arc::new(mutated.clone()), Profile::Redis);
+    judged.map(drop).map_err(|words| mutated.said(words))
+}
+
+/// Returns the message of the reference model if it catches the mutant by a pair of
+/// options.
+pub(crate) fn compare_pairs(mutant: Mutant) -> Result<(), String> {
+    let mutated = Mutated::new(mutant);
+    let judged = spec::judge_crossed(Arc::new(mutated.clone()), Profile::Redis);
     judged.map(drop).map_err(|words| mutated.said(words))
 }

@@ -10,6 +10,12 @@ mod careless;
 mod changed;
 #[path = "list/classes.rs"]
 mod classes;
+#[path = "list/company.rs"]
+mod company;
+#[path = "list/crossed.rs"]
+mod crossed;
+#[path = "list/joints.rs"]
+mod joints;
 #[path = "list/lost.rs"]
 mod lost;
 #[path = "list/misreported.rs"]
@@ -32,6 +38,9 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         twice::TWICE,
         changed::CHANGED,
         returned::RETURNED,
+        joints::JOINTS,
+        company::COMPANY,
+        crossed::CROSSED,
         owner::OWNER,
         misreported::TOLD,
         classes::CLASSES,

@@ -52,6 +52,9 @@ pub(crate) enum CaughtBy {
     Act(&'static str, Check),
     /// The reference model must fail with this text in its message.
     Model(&'static str),
+    /// The reference model must fail in the sequences in which options meet, with this
+    /// text in its message.
+    Pairs(&'static str),
 }
 
 /// The unchanged backend.
@@ -97,6 +100,7 @@ impl fmt::Display for CaughtBy {
             Self::Case(id, _) => write!(f, "`{id}`"),
             Self::Act(act, check) => write!(f, "{check} in `steps::{act}`"),
             Self::Model(_) => f.write_str("the model"),
+            Self::Pairs(_) => f.write_str("the model's pairs of options"),
         }
     }
 }

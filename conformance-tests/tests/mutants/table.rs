@@ -17,7 +17,7 @@ use relq_conformance::{
 use relq_core::capabilities::Capability;
 
 use crate::{
-    judge::{compare, inject, judge},
+    judge::{compare, compare_pairs, inject, judge},
     list::MUTANTS,
     mutant::{CaughtBy, HEALTHY, Mutant},
     traps::TRAPS,
@@ -37,6 +37,8 @@ pub(crate) struct Judged {
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
     /// The results of the model.
     sequences: BTreeMap<Who, Option<String>>,
+    /// The results of the model for pairs of options.
+    pairs: BTreeMap<Who, Option<String>>,
 }
 
 /// One mutant to judge by one check.
@@ -44,6 +46,7 @@ enum Task {
     Act(&'static str, Who),
     Case(&'static str, Who),
     Sequences(Who),
+    Pairs(Who),
 }
 
 /// The results, which all tests share.
@@ -55,6 +58,7 @@ impl Judged {
             cases: BTreeMap::new(),
             acts: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            pairs: BTreeMap::new(),
         });
         let tasks = tasks();
         in_parallel(tasks.len(), |at| match tasks[at] {
@@ -69,6 +73,10 @@ impl Judged {
             Task::Sequences(who) => {
                 let words = compare(backend(who)).err();
                 judged.lock().unwrap().sequences.insert(who, words);
+            }
+            Task::Pairs(who) => {
+                let words = compare_pairs(backend(who)).err();
+                judged.lock().unwrap().pairs.insert(who, words);
             }
         });
         judged.into_inner().unwrap()
@@ -86,6 +94,9 @@ impl Judged {
             CaughtBy::Model(words) => {
                 self.sequences[&who].as_ref().is_some_and(|w| w.contains(words))
             }
+            CaughtBy::Pairs(words) => {
+                self.pairs[&who].as_ref().is_some_and(|w| w.contains(words))
+            }
         }
     }
 
@@ -95,6 +106,7 @@ impl Judged {
             CaughtBy::Case(case, _) => format!("{:?}", self.cases[&(*case, who)]),
             CaughtBy::Act(act, _) => format!("{:?}", self.acts[&(*act, who)]),
             CaughtBy::Model(_) => format!("{:?}", self.sequences[&who]),
+            CaughtBy::Pairs(_) => format!("{:?}", self.pairs[&who]),
         }
     }
 
@@ -126,7 +138,8 @@ fn tasks() -> Vec<Task> {
     });
     let sequences = everybody().filter(|who| names_the_model(*who));
     let sequences = sequences.map(Task::Sequences).chain(for_the_model_alone());
-    sequences.chain(acts).chain(cases).collect()
+    let pairs = everybody().filter(|who| names_the_pairs(*who)).map(Task::Pairs);
+    sequences.chain(pairs).chain(acts).chain(cases).collect()
 }
 
 /// An option that zset, the base of these mutants, does not support.
@@ -176,6 +189,13 @@ fn names(who: Who, act: &str) -> bool {
 /// Whether the mutant is compared with the model. The healthy backend always is.
 fn names_the_model(who: Who) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
+    who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
+}
+
+/// Whether the mutant is compared with the model by pairs of options. The healthy
+/// backend always is.
+fn names_the_pairs(who: Who) -> bool {
+    let names = |by: &CaughtBy| matches!(by, CaughtBy::Pairs(_));
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
@@ -230,7 +250,7 @@ fn the_healthy_backend_passes_each_of_these_checks() {
         JUDGED.cases[&(case, None)].as_ref().map(|words| format!("{case}: {words}"))
     });
     let acts = acts().into_iter().flat_map(|act| &JUDGED.acts[&(act, None)]).cloned();
-    let sequences = JUDGED.sequences[&None].iter().cloned();
+    let sequences = JUDGED.sequences[&None].iter().chain(&JUDGED.pairs[&None]).cloned();
     let caught: Vec<_> = cases.chain(acts).chain(sequences).collect();
 
     assert_eq!(caught, [""; 0]);

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use crate::{
     circular,
-    judge::{compare, inject, judge},
+    judge::{compare, compare_pairs, inject, judge},
     mutant::{CaughtBy, Mutant},
     stream,
     table::in_parallel,
@@ -20,6 +20,7 @@ fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
     match by {
         CaughtBy::Case(case, _) => judge(mutant, case).err(),
         CaughtBy::Model(_) => compare(mutant).err(),
+        CaughtBy::Pairs(_) => compare_pairs(mutant).err(),
         CaughtBy::Act(act, _) => Some(inject(mutant, act))
             .filter(|all| !all.is_empty())
             .map(|all| all.join("\n")),
@@ -34,9 +35,9 @@ fn wrong(mutant: &Mutant, by: &CaughtBy) -> Option<String> {
     }
     let words = said(by, *mutant).unwrap_or_default();
     let is_caught = match by {
-        CaughtBy::Case(_, expected) | CaughtBy::Model(expected) => {
-            words.contains(expected)
-        }
+        CaughtBy::Case(_, expected)
+        | CaughtBy::Model(expected)
+        | CaughtBy::Pairs(expected) => words.contains(expected),
         CaughtBy::Act(_, check) => check.is_in(&words),
     };
     (!is_caught).then(|| format!("{mutant:?} by {by}: {words:?}"))

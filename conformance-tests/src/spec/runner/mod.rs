@@ -19,6 +19,7 @@ use super::{
     operation::{Act, InjectedFault, Operation, Who},
     pushing::{PushCall, ms},
     reference::{CheckResult, Knowledge, Reference, WINDOW},
+    sequence::{Sequence, Steps},
     settling::SentSettlement,
 };
 use crate::{Subject, spec::class::Class};
@@ -79,23 +80,24 @@ pub(crate) async fn run_sequence(
     site: &Site,
     subject: Arc<dyn Subject>,
     queue: QueueName,
-    sequence: &[Operation],
+    sequence: &Sequence,
     verbosity: Verbosity,
 ) -> Result<RunCounts, String> {
-    let actors = Actors::set(site, subject, queue).await?;
-    let mut runner = Runner::on(actors, verbosity);
-    let ran = runner.all(sequence).await;
+    let Sequence { steps, operations } = sequence;
+    let actors = Actors::set(site, subject, queue, *steps).await?;
+    let mut runner = Runner::on(actors, *steps, verbosity);
+    let ran = runner.all(operations).await;
     let faults_fired = runner.actors.faults_fired;
     runner.actors.take_down();
-    ran.map(|()| RunCounts { operations: sequence.len() as u64, faults_fired })
+    ran.map(|()| RunCounts { operations: operations.len() as u64, faults_fired })
 }
 
 impl Runner {
-    fn on(actors: Actors, verbosity: Verbosity) -> Self {
+    fn on(actors: Actors, steps: Steps, verbosity: Verbosity) -> Self {
         let class = Class::of(actors.capabilities());
         Self {
             actors,
-            reference: Reference::new(class),
+            reference: Reference::new(class, steps),
             observed: BTreeMap::new(),
             runs: BTreeMap::new(),
             run: 0,

@@ -14,6 +14,7 @@ use super::{
     operation::DispositionKind,
     pushing::PushCall,
     reference::{CheckResult, Reference},
+    sequence::Steps,
     settling::SentSettlement,
 };
 use crate::spec::class::declared;
@@ -28,8 +29,10 @@ struct Runner {
 
 impl Runner {
     fn of(change: impl FnOnce(&mut Capabilities)) -> Self {
-        let mut runner =
-            Self { reference: Reference::new(declared(change)), leases: 0 };
+        let mut runner = Self {
+            reference: Reference::new(declared(change), Steps::Usual),
+            leases: 0,
+        };
         runner.push(&["a", "b", "c"]);
         runner
     }

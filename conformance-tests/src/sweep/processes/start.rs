@@ -9,17 +9,15 @@ use std::{
 
 use bytes::Bytes;
 use relq_core::{
-    Delivery, Error, Queue, QueueName, WorkerId,
-    capabilities::Capability,
-    environment::{Clock as _, Environment},
-    error::RetryAdvice,
+    Delivery, Error, Queue, QueueName, WorkerId, capabilities::Capability,
+    environment::Clock as _, error::RetryAdvice,
 };
 use tempfile::TempDir;
 
 use super::{Embedded, Watch};
 use crate::{
     Need,
-    harness::environment::SeededRandomness,
+    harness::environment::seeded,
     proxy::VirtualClock,
     sweep::{
         ELSEWHERE, End, Found, HealthyActor, Knowledge, Part, Promise, SCENARIOS,
@@ -215,8 +213,7 @@ async fn open_on(
     seed: Seed,
     watch: Option<Watch>,
 ) -> Result<Arc<dyn Queue>, Error> {
-    let random = Arc::new(SeededRandomness::new(seed as u64));
-    let environment = Environment::new(Arc::new(site.clock.clone()), random);
+    let environment = seeded(site.clock, seed as u64);
     let queue = QueueName::new(site.queue).expect("the name is valid");
     (subject.open)(store(site.folder), queue, environment, watch).await
 }

@@ -44,6 +44,13 @@ pub(super) async fn no_request_is_long_over_large_jobs(fixture: &FaultFixture) {
 /// Handles large jobs in every way.
 async fn handle_large_jobs(queue: &dyn Queue, log: &mut CostLog<'_>) {
     push(queue).await;
+    retry_and_release(queue, log).await;
+    bury_and_redrive(queue, log).await;
+    recover_and_end(queue, log).await;
+    remove(queue, log).await;
+}
+
+async fn retry_and_release(queue: &dyn Queue, log: &mut CostLog<'_>) {
     log.during_peek("peek of ready jobs", queue, JobState::Ready).await;
     let held = log.during("claim", take(queue, JOBS)).await;
     log.during_peek("peek of leased jobs", queue, JobState::Leased).await;
@@ -61,7 +68,9 @@ async fn handle_large_jobs(queue: &dyn Queue, log: &mut CostLog<'_>) {
     })
     .await;
     log.during("recovery of released jobs", recover_all(queue)).await;
+}
 
+async fn bury_and_redrive(queue: &dyn Queue, log: &mut CostLog<'_>) {
     let held = take(queue, JOBS).await;
     let dead = || Disposition::Dead { error: "never".into() };
     let buried: Vec<_> =
@@ -73,7 +82,9 @@ async fn handle_large_jobs(queue: &dyn Queue, log: &mut CostLog<'_>) {
         assert_eq!(redriven.moved, JOBS as u64);
     })
     .await;
+}
 
+async fn recover_and_end(queue: &dyn Queue, log: &mut CostLog<'_>) {
     let short = Duration::from_millis(50);
     claim_all(queue, short).await;
     log.during("recovery", async {
@@ -91,6 +102,9 @@ async fn handle_large_jobs(queue: &dyn Queue, log: &mut CostLog<'_>) {
         .map(|one| Settlement::new(one.receipt.clone(), Disposition::Done))
         .collect();
     log.during("end of jobs with side records", settle(queue, &done)).await;
+}
+
+async fn remove(queue: &dyn Queue, log: &mut CostLog<'_>) {
     push(queue).await;
     for one in take(queue, JOBS).await {
         queue.bury(&one.receipt, "never").await.expect("buried");

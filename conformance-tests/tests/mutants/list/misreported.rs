@@ -100,7 +100,13 @@ pub(super) const TOLD: &[Mutant] = &[
     Mutant {
         name: "nobody hears of a resume",
         patches: &[patch("resume", "\nnotify(keys)", "")],
-        caught_by: &[Case("waiting::a_resume_wakes", "it was not woken")],
+        caught_by: &[
+            Case("waiting::a_resume_wakes", "it was not woken"),
+            Case(
+                "company::waiters_share_the_jobs_of_a_resumed_queue",
+                "one was not woken",
+            ),
+        ],
         ..NARROW
     },
     Mutant {

@@ -1,6 +1,9 @@
 //! Mutants with small bugs in returned jobs, keys and ids, which few cases catch.
 
-use crate::mutant::{CaughtBy::Case, Mutant, NARROW, patch};
+use crate::mutant::{
+    CaughtBy::{Case, Model},
+    Mutant, NARROW, patch,
+};
 
 pub(super) const RETURNED: &[Mutant] = &[
     Mutant {
@@ -112,6 +115,19 @@ pub(super) const RETURNED: &[Mutant] = &[
             "idempotence::a_token_is_stored_once",
             "too many (+) or missing (-)",
         )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a ranked job given back goes to the back",
+        patches: &[patch(
+            "give_back",
+            "job.attempt - 1)), 'front')",
+            "job.attempt - 1)), job.priority == NORMAL and 'front' or 'back')",
+        )],
+        caught_by: &[
+            Case("equals::equal_priorities_keep_the_order", "left: ["),
+            Model("FIFO, R13, R15: before job"),
+        ],
         ..NARROW
     },
 ];

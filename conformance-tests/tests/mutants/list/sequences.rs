@@ -25,14 +25,4 @@ pub(super) const SEQUENCES: &[Mutant] = &[
         caught_by: &[Model("R17: must not be delivered now")],
         ..NARROW
     },
-    Mutant {
-        name: "a ranked job given back goes to the back",
-        patches: &[patch(
-            "give_back",
-            "job.attempt - 1)), 'front')",
-            "job.attempt - 1)), job.priority == NORMAL and 'front' or 'back')",
-        )],
-        caught_by: &[Model("FIFO, R13, R15: before job")],
-        ..NARROW
-    },
 ];

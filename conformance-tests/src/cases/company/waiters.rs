@@ -1,0 +1,267 @@
+//! Two and three claims that wait while one, two or three jobs arrive, by each way in
+//! which a job becomes ready.
+
+use std::{thread, time::Duration};
+
+use relq_core::{
+    Delivery, Disposition, NewJob, capabilities::Capability, operator::Selection,
+};
+use tokio::{runtime::Builder, task::JoinSet};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, expect_exactly, numbered, payloads, retry_after, settle_all},
+        store::{Actor, BRIEF, Store, WOKEN},
+        waiter::WAIT,
+    },
+};
+
+/// A way in which several jobs become ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    PushOfAll,
+    PushOfEach,
+    UrgentPush,
+    GiveBack,
+    Release,
+    Recovery,
+    DelayOfAll,
+    RetryOfEach,
+    Resume,
+    Redrive,
+}
+use Source::{
+    DelayOfAll, GiveBack, PushOfAll, PushOfEach, Recovery, Redrive, Release, Resume,
+    RetryOfEach, UrgentPush,
+};
+
+impl Source {
+    /// Does what has to be done before any claim waits. Returns the jobs that are held.
+    async fn prepare(self, other: &Actor, count: usize) -> Vec<Delivery> {
+        let max = u32::try_from(count).expect("a small number");
+        match self {
+            PushOfAll | PushOfEach | UrgentPush | DelayOfAll => Vec::new(),
+            Resume => {
+                other.pause().await.expect("paused");
+                other.store(numbered(count)).await;
+                Vec::new()
+            }
+            Recovery => {
+                other.store(numbered(count)).await;
+                other.take_briefly(max).await
+            }
+            GiveBack | Release | RetryOfEach | Redrive => {
+                other.store(numbered(count)).await;
+                let held = other.take(max).await;
+                if self == Redrive {
+                    settle_all(other, &held, &dead("no")).await;
+                }
+                held
+            }
+        }
+    }
+
+    /// Makes the jobs ready, or lets them become due.
+    async fn arrive(
+        self,
+        store: &Store,
+        other: &Actor,
+        held: &[Delivery],
+        count: usize,
+    ) {
+        let late = |job| NewJob::new(job).delay(BRIEF);
+        match self {
+            PushOfAll => drop(other.store(numbered(count)).await),
+            PushOfEach => {
+                for job in numbered(count) {
+                    other.store_one(job).await;
+                }
+            }
+            UrgentPush => {
+                let urgent =
+                    |job| NewJob::new(job).priority(other.class().most_urgent());
+                other.store(numbered(count).into_iter().map(urgent)).await;
+            }
+            DelayOfAll => {
+                other.store(numbered(count).into_iter().map(late)).await;
+            }
+            RetryOfEach => {
+                for one in held {
+                    other.say(one, retry_after(BRIEF)).await;
+                }
+            }
+            GiveBack => {
+                settle_all(other, held, &Disposition::GiveBack).await;
+            }
+            Release => {
+                other.release_worker(other.worker()).await.expect("released");
+            }
+            Recovery => {
+                store.outlast_brief_leases().await;
+                other.recover_all().await;
+            }
+            Resume => other.resume().await.expect("resumed"),
+            Redrive => {
+                other.redrive(&Selection::All).await.expect("redriven");
+            }
+        }
+    }
+}
+
+/// Claims of one job each that wait, on connections of their own.
+struct Waiters(JoinSet<Vec<Delivery>>);
+
+impl Waiters {
+    async fn start(store: &Store, count: usize) -> Self {
+        let mut waiters = JoinSet::new();
+        for number in 0..count {
+            let actor = store.actor(&format!("waiter-{number}")).await;
+            waiters.spawn(async move { actor.take_waiting(1, WAIT).await });
+            store.settled().await;
+        }
+        Self(waiters)
+    }
+
+    /// The jobs of the first claims that end, as many as `count`, before the limit.
+    async fn served(
+        &mut self,
+        store: &Store,
+        count: usize,
+        limit: Duration,
+        what: &str,
+    ) -> Vec<Delivery> {
+        let mut got = Vec::new();
+        let all = async {
+            for _ in 0..count {
+                let served = self.0.join_next().await.expect("a claim waits");
+                let jobs = served.expect("the claim ends");
+                assert_eq!(jobs.len(), 1, "{what}: a claim ended with no job");
+                got.extend(jobs);
+            }
+        };
+        let ((), took) = store.within(limit, all).await;
+        assert!(took < limit, "{what}: one was not woken, and polled after {took:?}");
+        got
+    }
+}
+
+/// Lets jobs arrive for waiting claims. As many claims as there are jobs are served, and
+/// the others go on waiting.
+async fn arrive_for_waiters(store: &Store, source: Source) {
+    let other = store.actor("other").await;
+    let lateness = other.capabilities().lateness;
+    let woken = store.wake_limit(lateness);
+    let limit = match source {
+        DelayOfAll | RetryOfEach => BRIEF + lateness + WOKEN,
+        _ => woken,
+    };
+    for claims in 2..=3 {
+        for jobs in 1..=3 {
+            let what = format!("{source:?} of {jobs} jobs for {claims} claims");
+            let held = source.prepare(&other, jobs).await;
+            let mut waiters = Waiters::start(store, claims).await;
+
+            source.arrive(store, &other, &held, jobs).await;
+
+            let mut got = waiters.served(store, claims.min(jobs), limit, &what).await;
+            store.settled().await;
+            assert!(
+                waiters.0.try_join_next().is_none(),
+                "{what}: one ended for nothing"
+            );
+            let rest = other.take(3).await;
+            got.extend(rest);
+            expect_exactly(payloads(&got), numbered(jobs));
+            settle_all(&other, &got, &Disposition::Done).await;
+            let others = claims.saturating_sub(jobs);
+            other.store(numbered(others)).await;
+            let last = waiters.served(store, others, woken, &what).await;
+            settle_all(&other, &last, &Disposition::Done).await;
+        }
+    }
+}
+
+case!(waiters_share_pushed_jobs: R21 => BlockingWait);
+/// Jobs that are pushed, in one call or each by its own, are taken by waiting claims, one
+/// each.
+async fn waiters_share_pushed_jobs(store: &Store) {
+    for source in [PushOfAll, PushOfEach, UrgentPush] {
+        arrive_for_waiters(store, source).await;
+    }
+}
+
+case!(waiters_share_returned_jobs: R9 R21 R24 => BlockingWait);
+/// So are jobs that are given back, released, recovered and redriven.
+async fn waiters_share_returned_jobs(store: &Store) {
+    for source in [GiveBack, Release, Redrive] {
+        arrive_for_waiters(store, source).await;
+    }
+}
+
+case!(waiters_share_recovered_jobs: R9 R21 => BlockingWait JobLease);
+/// So are jobs whose lease expired.
+async fn waiters_share_recovered_jobs(store: &Store) {
+    arrive_for_waiters(store, Recovery).await;
+}
+
+case!(waiters_share_due_jobs: R14 R21 => BlockingWait);
+/// So are jobs that fall due, those of a failed attempt and delayed ones.
+async fn waiters_share_due_jobs(store: &Store) {
+    arrive_for_waiters(store, RetryOfEach).await;
+    let actor = store.actor("other").await;
+    if actor.capabilities().supports(Capability::Delay) {
+        arrive_for_waiters(store, DelayOfAll).await;
+    }
+}
+
+case!(waiters_share_the_jobs_of_a_resumed_queue: R21 => BlockingWait);
+/// So are jobs of a paused queue that is resumed.
+async fn waiters_share_the_jobs_of_a_resumed_queue(store: &Store) {
+    arrive_for_waiters(store, Resume).await;
+}
+
+case!(a_frozen_waiter_holds_up_no_other: R21 => BlockingWait);
+/// One process of three that wait stands still, whichever it is. When as many jobs arrive
+/// as there are processes, the others get theirs.
+async fn a_frozen_waiter_holds_up_no_other(store: &Store) {
+    let other = store.actor("other").await;
+    for frozen in 0..3 {
+        let mut live = Waiters(JoinSet::new());
+        let mut stopped = None;
+        for number in 0..3 {
+            let name = format!("waiter-{number}");
+            if number == frozen {
+                stopped = Some(thread::scope(|scope| {
+                    let begin = scope.spawn(|| wait_and_freeze(store, &name));
+                    begin.join().expect("the claim begins to wait")
+                }));
+                continue;
+            }
+            let actor = store.actor(&name).await;
+            live.0.spawn(async move { actor.take_waiting(1, WAIT).await });
+            store.settled().await;
+        }
+
+        other.store(numbered(3)).await;
+
+        let what = format!("three jobs, and waiter {frozen} of three is frozen");
+        let limit = other.capabilities().lateness + WOKEN;
+        let got = live.served(store, 2, limit, &what).await;
+        settle_all(&other, &got, &Disposition::Done).await;
+        stopped.expect("one is frozen").shutdown_background();
+        other.purge().await.expect("purged");
+    }
+}
+
+/// Begins a claim that waits on a runtime that does not run any more afterwards.
+fn wait_and_freeze(store: &Store, name: &str) -> tokio::runtime::Runtime {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("the system gives a runtime");
+    runtime.block_on(async {
+        let actor = store.actor(name).await;
+        tokio::spawn(async move { actor.take_waiting(1, WAIT).await });
+        store.settled().await;
+    });
+    runtime
+}

@@ -1,0 +1,196 @@
+//! Jobs that are equal in everything but their identity, and more of them than ten, so
+//! that the order of numbers and the order of texts differ.
+//!
+//! The clock stands still, so that their times are equal too: of their pushes, when they
+//! are due, when their leases end, when they die. Their payloads are equal, so only their
+//! ids say which is which.
+
+use relq_core::{
+    Delivery, Disposition, JobId, NewJob, Priority,
+    capabilities::Order,
+    operator::{JobState, JobView, Selection},
+    outcome::Settled,
+};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, drain, expect_exactly, retry_after, retry_now, settle_all},
+        store::{Actor, BRIEF, PAST_BRIEF, Store},
+    },
+};
+
+/// More than ten.
+const COUNT: usize = 12;
+
+/// Positions at the beginning, in the middle, where the numbers get a second digit, and
+/// at the end.
+const CHOSEN: [usize; 5] = [0, 1, 5, 10, COUNT - 1];
+
+fn equal_jobs() -> [NewJob; COUNT] {
+    std::array::from_fn(|_| NewJob::new("equal"))
+}
+
+/// Claims all jobs of these ids.
+async fn take_all(actor: &Actor, jobs: &[JobId]) -> Vec<Delivery> {
+    let taken = actor.take(u32::try_from(jobs.len()).expect("few")).await;
+    assert_served(actor, &taken, jobs);
+    taken
+}
+
+/// Asserts that these jobs were delivered, in this order if the backend promises one.
+fn assert_served(actor: &Actor, taken: &[Delivery], jobs: &[JobId]) {
+    let ids: Vec<_> = taken.iter().map(|one| one.job().clone()).collect();
+    if actor.capabilities().order == Order::Fifo {
+        assert_eq!(ids, jobs);
+    } else {
+        expect_exactly(ids, jobs.to_vec());
+    }
+}
+
+/// Divides the values at the chosen positions from the others.
+fn divided<T: Clone>(all: &[T]) -> (Vec<T>, Vec<T>) {
+    let numbered = all.iter().cloned().enumerate();
+    let (chosen, others): (Vec<_>, Vec<_>) =
+        numbered.partition(|(at, _)| CHOSEN.contains(at));
+    let values =
+        |some: Vec<(usize, T)>| some.into_iter().map(|(_, value)| value).collect();
+    (values(chosen), values(others))
+}
+
+fn ids_of(views: Vec<JobView>) -> Vec<JobId> {
+    views.into_iter().filter_map(|view| view.id).collect()
+}
+
+case!(settlements_end_the_job_that_they_name: R7 R8);
+/// Each disposition applies to the named ones of equal jobs, and to no other.
+async fn settlements_end_the_job_that_they_name(store: &Store) {
+    let actor = store.actor("worker").await;
+    store.stop_clock();
+    let all = [
+        Disposition::Done,
+        Disposition::Discard,
+        Disposition::GiveBack,
+        retry_now(),
+        dead("never"),
+    ];
+    for disposition in all {
+        let jobs = actor.store(equal_jobs()).await;
+        let mut held = take_all(&actor, &jobs).await;
+        held.sort_by_key(|one| jobs.iter().position(|job| job == one.job()));
+        let (chosen, others) = divided(&held);
+
+        let settled = settle_all(&actor, &chosen, &disposition).await;
+
+        assert_eq!(settled, [Settled::Applied; CHOSEN.len()]);
+        let leased = ids_of(actor.list(JobState::Leased, 100).await);
+        expect_exactly(leased, others.iter().map(|one| one.job().clone()));
+        let settled = settle_all(&actor, &others, &Disposition::Done).await;
+        assert_eq!(settled, [Settled::Applied; COUNT - CHOSEN.len()]);
+        actor.recover_all().await;
+        let named: Vec<_> = chosen.iter().map(|one| one.job().clone()).collect();
+        match disposition {
+            Disposition::Done | Disposition::Discard => {
+                assert_eq!(drain(&actor).await, []);
+            }
+            Disposition::Dead { .. } => {
+                expect_exactly(ids_of(actor.list(JobState::Dead, 100).await), named);
+            }
+            Disposition::GiveBack | Disposition::Retry { .. } => {
+                assert_served(&actor, &drain(&actor).await, &named);
+            }
+        }
+        actor.purge().await.expect("purged");
+    }
+}
+
+case!(equal_ends_of_leases_keep_the_order: R9 R13);
+/// Jobs whose leases end at the same time come back in their order.
+async fn equal_ends_of_leases_keep_the_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    store.stop_clock();
+    let jobs = actor.store(equal_jobs()).await;
+    let taken = actor.take_briefly(u32::try_from(COUNT).expect("few")).await;
+    assert_eq!(taken.len(), COUNT);
+    let claimed: Vec<_> = taken.iter().map(|one| one.job().clone()).collect();
+    expect_exactly(claimed.clone(), jobs);
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_served(&actor, &drain(&actor).await, &claimed);
+}
+
+case!(equal_due_times_keep_the_order: R13 R14 => Delay);
+/// Jobs that are due at the same time are ready in the order in which they were
+/// scheduled: by a push of each, by one push of all, or by a retry.
+async fn equal_due_times_keep_the_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    store.stop_clock();
+    let mut jobs = Vec::new();
+    for job in equal_jobs() {
+        jobs.push(actor.store_one(job.delay(BRIEF)).await);
+    }
+    jobs.extend(actor.store(equal_jobs().map(|job| job.delay(BRIEF))).await);
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let held = take_all(&actor, &jobs).await;
+
+    let claimed: Vec<_> = held.iter().map(|one| one.job().clone()).collect();
+    settle_all(&actor, &held, &retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    assert_served(&actor, &drain(&actor).await, &claimed);
+}
+
+case!(equal_priorities_keep_the_order: R13 R15 => Order Priority Fifo);
+/// Jobs of equal priority, whichever it is, are served in the order of their pushes.
+async fn equal_priorities_keep_the_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    store.stop_clock();
+    let levels: [Priority; 2] =
+        [actor.class().least_urgent(), actor.class().most_urgent()];
+    for level in levels {
+        let mut jobs = Vec::new();
+        for job in equal_jobs() {
+            jobs.push(actor.store_one(job.priority(level)).await);
+        }
+        jobs.extend(actor.store(equal_jobs().map(|job| job.priority(level))).await);
+
+        let held = take_all(&actor, &jobs).await;
+        settle_all(&actor, &held, &Disposition::GiveBack).await;
+        take_all(&actor, &jobs).await;
+        actor.release_worker(actor.worker()).await.expect("released");
+        let held = take_all(&actor, &jobs).await;
+        settle_all(&actor, &held, &Disposition::Done).await;
+    }
+}
+
+case!(equal_dead_letters_are_told_apart: R23);
+/// Of jobs that died at the same time, a redrive, a purge and a cancel touch those that
+/// they name.
+async fn equal_dead_letters_are_told_apart(store: &Store) {
+    let actor = store.actor("worker").await;
+    store.stop_clock();
+    let jobs = actor.store(equal_jobs()).await;
+    let held = take_all(&actor, &jobs).await;
+    settle_all(&actor, &held, &dead("never")).await;
+    let (chosen, others) = divided(&jobs);
+
+    let redriven = actor.redrive(&Selection::Only(chosen.clone())).await;
+
+    assert_eq!(redriven.expect("answered").moved, CHOSEN.len() as u64);
+    expect_exactly(ids_of(actor.list(JobState::Dead, 3).await), others.clone());
+    expect_exactly(ids_of(actor.list(JobState::Ready, 3).await), chosen.clone());
+    actor.cancel(&chosen[1]).await.expect("answered");
+    let purged = actor.purge_dead(&Selection::Only(vec![others[2].clone()])).await;
+    assert_eq!(purged.expect("answered"), 1);
+    let without = |all: &[JobId], gone: &JobId| {
+        all.iter().filter(|job| *job != gone).cloned().collect::<Vec<_>>()
+    };
+    let left = drain(&actor).await.into_iter().map(|one| one.job().clone());
+    expect_exactly(left, without(&chosen, &chosen[1]));
+    let dead = ids_of(actor.list(JobState::Dead, 3).await);
+    expect_exactly(dead, without(&others, &others[2]));
+}

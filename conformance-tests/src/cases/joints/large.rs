@@ -1,0 +1,114 @@
+//! Steps that end early because their payloads are large.
+
+use bytes::Bytes;
+use relq_core::{
+    ClaimRequest, Disposition, NewJob,
+    capabilities::Capability,
+    operator::{JobState, Selection},
+};
+
+use super::{PAGE, assert_in_order};
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, expect_exactly, listed, payloads, retry_now, settle_all},
+        store::{Actor, BRIEF, PAST_BRIEF, Store},
+    },
+};
+
+/// Payloads of which two and a half fit into a step, each with its own number.
+fn large() -> Vec<Bytes> {
+    let payload = |number| {
+        let mut payload = vec![b'x'; ClaimRequest::MAX_BYTES * 2 / 5];
+        payload[0] = number;
+        Bytes::from(payload)
+    };
+    (0..u8::try_from(PAGE).expect("few")).map(payload).collect()
+}
+
+/// The numbers of the payloads: a message of megabytes helps nobody.
+fn numbers(payloads: Vec<Bytes>) -> Vec<Bytes> {
+    payloads.into_iter().map(|payload| payload.slice(..1)).collect()
+}
+
+/// Claims all jobs, and gives back none.
+async fn take_numbers(actor: &Actor) -> (Vec<relq_core::Delivery>, Vec<Bytes>) {
+    let mut taken = Vec::new();
+    // A claim returns as many jobs as fit into its reply.
+    while taken.len() < PAGE {
+        let more = actor.take(u32::try_from(PAGE).expect("few")).await;
+        assert!(!more.is_empty(), "{} of {PAGE} jobs are claimed", taken.len());
+        taken.extend(more);
+    }
+    let seen = numbers(payloads(&taken));
+    (taken, seen)
+}
+
+case!(large_jobs_keep_their_order_in_every_call: R7 R9 R13 R23 R24);
+/// Jobs of which few fit into a step are moved completely and in their order by every
+/// call.
+async fn large_jobs_keep_their_order_in_every_call(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let wanted = numbers(large());
+    for payload in large() {
+        actor.store_one(payload).await;
+    }
+
+    let (held, seen) = take_numbers(&actor).await;
+    assert_in_order(&actor, seen, &wanted);
+    settle_all(&actor, &held, &Disposition::GiveBack).await;
+    let (held, seen) = take_numbers(&actor).await;
+    assert_in_order(&actor, seen, &wanted);
+    settle_all(&actor, &held, &retry_now()).await;
+    actor.recover_all().await;
+    let (_, seen) = take_numbers(&actor).await;
+    assert_in_order(&actor, seen, &wanted);
+    let released = actor.release_worker(actor.worker()).await.expect("released");
+    assert_eq!(released.jobs, PAGE as u64);
+    let seen = numbers(listed(&actor.list(JobState::Ready, 1000).await));
+    assert_in_order(&actor, seen, &wanted);
+
+    let (held, _) = take_numbers(&actor).await;
+    settle_all(&actor, &held, &dead("never")).await;
+    let seen = numbers(listed(&actor.list(JobState::Dead, 1000).await));
+    expect_exactly(seen, wanted.clone());
+    let redriven = actor.redrive(&Selection::All).await.expect("redriven");
+    assert_eq!(redriven.moved, PAGE as u64);
+    let (held, seen) = take_numbers(&actor).await;
+    expect_exactly(seen, wanted);
+    settle_all(&actor, &held, &dead("never")).await;
+    let purged = actor.purge_dead(&Selection::All).await.expect("purged");
+    assert_eq!(purged, PAGE as u64);
+    assert_eq!(actor.figures().await.dead, 0);
+}
+
+case!(large_jobs_are_recovered_in_their_order: R9 R13 => JobLease);
+/// Large jobs whose leases expired, or that are due, become ready completely and in their
+/// order.
+async fn large_jobs_are_recovered_in_their_order(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let wanted = numbers(large());
+    for payload in large() {
+        actor.store_one(payload).await;
+    }
+    for _ in 0..PAGE {
+        actor.take_one_briefly().await;
+    }
+    store.outlast_brief_leases().await;
+
+    assert_eq!(actor.recover_all().await.requeued as usize, PAGE);
+
+    let (held, seen) = take_numbers(&actor).await;
+    assert_in_order(&actor, seen, &wanted);
+    settle_all(&actor, &held, &Disposition::Done).await;
+    if actor.capabilities().supports(Capability::Delay) {
+        for payload in large() {
+            actor.store_one(NewJob::new(payload).delay(BRIEF)).await;
+        }
+        store.advance(PAST_BRIEF).await;
+        actor.recover_all().await;
+        let (held, seen) = take_numbers(&actor).await;
+        assert_in_order(&actor, seen, &wanted);
+        settle_all(&actor, &held, &Disposition::Done).await;
+    }
+}

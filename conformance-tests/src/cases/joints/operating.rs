@@ -1,0 +1,191 @@
+//! The calls of operators.
+
+use bytes::Bytes;
+use relq_core::{
+    Disposition, JobId, NewJob,
+    capabilities::Capability,
+    operator::{Cancelled, JobState, Redriven, Selection},
+};
+
+use super::{COUNTS, PAGE, assert_in_order, beside_joints, take_all, without};
+use crate::{
+    cases::case,
+    harness::{
+        checks::{
+            dead, drain, expect_exactly, id, key, listed, numbered, payloads,
+            settle_all,
+        },
+        store::{Actor, BRIEF, PAST_BRIEF, Store},
+    },
+};
+
+/// Buries numbered jobs, one after the other. Returns their ids.
+async fn bury(actor: &Actor, count: usize) -> Vec<JobId> {
+    let jobs = actor.store(numbered(count)).await;
+    for held in take_all(actor, count).await {
+        actor.say(&held, dead("never")).await;
+    }
+    jobs
+}
+
+/// The ids at these positions, and unknown ids beside the joints of such a list.
+fn selected(jobs: &[JobId], positions: &[usize]) -> Selection {
+    let mut ids = Vec::new();
+    for at in positions {
+        ids.extend([jobs[*at].clone(), id("unknown")]);
+    }
+    ids.extend(positions.iter().map(|at| jobs[*at].clone()));
+    Selection::Only(ids)
+}
+
+case!(a_redrive_of_several_steps_moves_all: R23);
+/// A redrive makes all dead jobs ready, each once.
+async fn a_redrive_of_several_steps_moves_all(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        bury(&actor, count).await;
+
+        let redriven = actor.redrive(&Selection::All).await.expect("answered");
+
+        assert_eq!(redriven, Redriven { moved: count as u64, duplicates: 0 });
+        expect_exactly(payloads(&drain(&actor).await), numbered(count));
+        assert_eq!(actor.figures().await.dead, 0);
+    }
+}
+
+case!(a_redrive_passes_stuck_jobs_at_every_joint: R16 R23 => Unique);
+/// Dead jobs whose unique key another job holds stay dead wherever they are among the
+/// others, also if they fill a step, and the others are moved.
+async fn a_redrive_passes_stuck_jobs_at_every_joint(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        redrive_beside_stuck(&actor, count, &beside_joints(count)).await;
+        redrive_beside_stuck(&actor, count, &(0..PAGE.min(count)).collect::<Vec<_>>())
+            .await;
+    }
+}
+
+/// Redrives `count` jobs, of which those at these positions are stuck.
+async fn redrive_beside_stuck(actor: &Actor, count: usize, stuck: &[usize]) {
+    let with_key = |at: usize, payload: Bytes| match stuck.contains(&at) {
+        true => NewJob::new(payload).unique(key(&format!("key {at}"))),
+        false => NewJob::new(payload),
+    };
+    let jobs = numbered(count).into_iter().enumerate();
+    actor.store(jobs.map(|(at, payload)| with_key(at, payload))).await;
+    for held in take_all(actor, count).await {
+        actor.say(&held, dead("never")).await;
+    }
+    actor.store(stuck.iter().map(|at| with_key(*at, Bytes::from("holder")))).await;
+
+    let redriven = actor.redrive(&Selection::All).await.expect("answered");
+
+    let (moved, duplicates) = ((count - stuck.len()) as u64, stuck.len() as u64);
+    assert_eq!(redriven, Redriven { moved, duplicates });
+    let mut wanted = without(&numbered(count), stuck);
+    wanted.extend(stuck.iter().map(|_| Bytes::from("holder")));
+    expect_exactly(payloads(&drain(actor).await), wanted);
+    assert_eq!(actor.figures().await.dead, duplicates);
+    actor.purge().await.expect("purged");
+}
+
+case!(selections_of_several_steps_are_exact: R23);
+/// A redrive and a purge of listed dead jobs touch these jobs and no others, wherever
+/// unknown and repeated ids are in the list.
+async fn selections_of_several_steps_are_exact(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let positions = beside_joints(count);
+        let others = without(&numbered(count), &positions);
+        let chosen = positions.len() as u64;
+
+        let jobs = bury(&actor, count).await;
+        let redriven = actor.redrive(&selected(&jobs, &positions)).await;
+        assert_eq!(
+            redriven.expect("answered"),
+            Redriven { moved: chosen, duplicates: 0 }
+        );
+        assert_eq!(drain(&actor).await.len(), positions.len());
+        expect_exactly(listed(&actor.list(JobState::Dead, 1000).await), others.clone());
+        actor.purge().await.expect("purged");
+
+        let jobs = bury(&actor, count).await;
+        let purged = actor.purge_dead(&selected(&jobs, &positions)).await;
+        assert_eq!(purged.expect("answered"), chosen);
+        expect_exactly(listed(&actor.list(JobState::Dead, 1000).await), others);
+        let purged = actor.purge_dead(&Selection::All).await.expect("answered");
+        assert_eq!(purged, (count - positions.len()) as u64);
+        assert_eq!(actor.figures().await.dead, 0);
+    }
+}
+
+case!(a_purge_of_several_steps_leaves_nothing: R23);
+/// A purge removes and counts all jobs in all states.
+async fn a_purge_of_several_steps_leaves_nothing(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let is_delayable = actor.capabilities().supports(Capability::Delay);
+    for count in COUNTS {
+        let mut stored = 3 * count as u64;
+        bury(&actor, count).await;
+        actor.store(numbered(count)).await;
+        let held = take_all(&actor, count).await;
+        actor.store(numbered(count)).await;
+        if is_delayable {
+            let delayed = numbered(count).into_iter();
+            actor.store(delayed.map(|one| NewJob::new(one).delay(BRIEF))).await;
+            stored += count as u64;
+        }
+
+        let purged = actor.purge().await.expect("purged");
+
+        assert_eq!(purged, stored);
+        let stats = actor.figures().await;
+        assert_eq!(stats.unfinished() + stats.dead, 0);
+        settle_all(&actor, &held, &Disposition::Done).await;
+        store.advance(PAST_BRIEF).await;
+        assert_eq!(drain(&actor).await, []);
+    }
+}
+
+case!(a_cancel_finds_the_job_at_every_joint: R23);
+/// A ready job is cancelled wherever it is among the others, and it alone.
+async fn a_cancel_finds_the_job_at_every_joint(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let jobs = actor.store(numbered(count)).await;
+        let positions = beside_joints(count);
+        for at in &positions {
+            let cancelled = actor.cancel(&jobs[*at]).await.expect("answered");
+            assert!(
+                matches!(cancelled, Cancelled::Removed(JobState::Ready)),
+                "job {at}: {cancelled:?}"
+            );
+        }
+        let others = without(&numbered(count), &positions);
+        assert_in_order(&actor, payloads(&drain(&actor).await), &others);
+    }
+}
+
+case!(pages_of_every_size_show_each_job_once: R23);
+/// A list of the jobs in a state shows each once, by pages of any size: in the order in
+/// which ready jobs are served.
+async fn pages_of_every_size_show_each_job_once(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        bury(&actor, count).await;
+        actor.store(numbered(count)).await;
+        take_all(&actor, count).await;
+        actor.store(numbered(count)).await;
+        for limit in [1, PAGE - 1, PAGE, PAGE + 1, count] {
+            let limit = u32::try_from(limit).expect("few");
+            for state in [JobState::Dead, JobState::Leased, JobState::Ready] {
+                let seen = listed(&actor.list(state, limit).await);
+                match state {
+                    JobState::Ready => assert_in_order(&actor, seen, &numbered(count)),
+                    _ => expect_exactly(seen, numbered(count)),
+                }
+            }
+        }
+        actor.purge().await.expect("purged");
+    }
+}

@@ -1,0 +1,244 @@
+//! The calls of workers and reapers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use relq_core::{
+    Delivery, Disposition, NewJob,
+    operator::JobState,
+    outcome::{Extended, Settled},
+};
+
+use super::{COUNTS, assert_in_order, beside_joints, take_all, without};
+use crate::{
+    cases::case,
+    harness::{
+        checks::{
+            dead, drain, expect_exactly, listed, numbered, payloads, retry_now,
+            settle_all,
+        },
+        store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+    },
+};
+
+case!(a_claim_of_several_steps_is_in_order: R6 R13);
+/// A claim returns all jobs, in their order and on their first attempt.
+async fn a_claim_of_several_steps_is_in_order(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        actor.store(numbered(count)).await;
+
+        let taken = take_all(&actor, count).await;
+
+        assert!(taken.iter().all(|one| one.attempt() == 1), "{taken:?}");
+        assert_in_order(&actor, payloads(&taken), &numbered(count));
+        settle_all(&actor, &taken, &Disposition::Done).await;
+    }
+}
+
+/// Settles `count` jobs in one call after the leases beside the joints were lost, and
+/// checks that the answers say which. Returns the payloads of the others, which are in
+/// the order in which the jobs were pushed.
+async fn settle_beside_lost(
+    actor: &Actor,
+    count: usize,
+    disposition: &Disposition,
+) -> Vec<Bytes> {
+    actor.store(numbered(count)).await;
+    let mut held = take_all(actor, count).await;
+    held.sort_by_key(|one| number_of(&one.payload));
+    let lost = beside_joints(count);
+    for at in &lost {
+        actor.finish(&held[*at]).await;
+    }
+
+    let answers = settle_all(actor, &held, disposition).await;
+
+    let expected = (0..count).map(|at| match lost.contains(&at) {
+        true => Settled::LeaseLost,
+        false => Settled::Applied,
+    });
+    assert_eq!(answers, expected.collect::<Vec<_>>(), "{count} jobs: {disposition:?}");
+    without(&numbered(count), &lost)
+}
+
+fn number_of(payload: &Bytes) -> usize {
+    let text = String::from_utf8_lossy(payload);
+    let number = text.rsplit(' ').next().and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("{text:?} is the payload of another case"))
+}
+
+case!(ends_of_several_steps_apply_to_their_jobs: R7);
+/// Jobs that are done or discarded are gone, and lost leases are reported for the right
+/// jobs.
+async fn ends_of_several_steps_apply_to_their_jobs(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let mut ended = 0;
+    for count in COUNTS {
+        for disposition in [Disposition::Done, Disposition::Discard] {
+            settle_beside_lost(&actor, count, &disposition).await;
+            ended += count as u64;
+
+            let stats = actor.figures().await;
+            assert_eq!(stats.unfinished() + stats.dead, 0);
+            assert_eq!(stats.finished + stats.discarded, ended);
+        }
+    }
+}
+
+case!(retries_of_several_steps_apply_to_their_jobs: R7 R11);
+/// Jobs that are retried at once are ready in their order, on their second attempt.
+async fn retries_of_several_steps_apply_to_their_jobs(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let others = settle_beside_lost(&actor, count, &retry_now()).await;
+
+        actor.recover_all().await;
+        let again = drain(&actor).await;
+        assert!(again.iter().all(|one| one.attempt() == 2), "{again:?}");
+        assert_in_order(&actor, payloads(&again), &others);
+    }
+}
+
+case!(burials_of_several_steps_apply_to_their_jobs: R3 R7);
+/// Jobs that are buried are dead letters, in their order.
+async fn burials_of_several_steps_apply_to_their_jobs(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let others = settle_beside_lost(&actor, count, &dead("never")).await;
+
+        expect_exactly(listed(&actor.list(JobState::Dead, 1000).await), others);
+        actor.purge().await.expect("purged");
+    }
+}
+
+case!(returns_of_several_steps_keep_the_order: R7 R24);
+/// Jobs that are given back are ready in their order, before others, and uncounted.
+async fn returns_of_several_steps_keep_the_order(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let mut others =
+            settle_beside_lost(&actor, count, &Disposition::GiveBack).await;
+        actor.store_one("later").await;
+        others.push("later".into());
+
+        let again = drain(&actor).await;
+        assert!(again.iter().all(|one| one.attempt() == 1), "{again:?}");
+        assert_in_order(&actor, payloads(&again), &others);
+    }
+}
+
+case!(a_release_of_several_steps_keeps_the_order: R24);
+/// A released worker's jobs are ready in their order, before others, and uncounted. Those
+/// of another worker beside the joints are not touched.
+async fn a_release_of_several_steps_keeps_the_order(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let other = actor.acting_as("other");
+    for count in COUNTS {
+        let foreign = beside_joints(count);
+        actor.store(numbered(count)).await;
+        let mut kept = Vec::new();
+        for at in 0..count {
+            let holder = if foreign.contains(&at) { &other } else { &actor };
+            kept.extend(
+                holder.take(1).await.into_iter().filter(|_| foreign.contains(&at)),
+            );
+        }
+        actor.store_one("later").await;
+
+        let released = actor.release_worker(actor.worker()).await.expect("released");
+
+        assert_eq!(released.jobs, (count - foreign.len()) as u64);
+        let of_other = payloads(&kept);
+        for one in &kept {
+            other.finish(one).await;
+        }
+        actor.recover_all().await;
+        let again = drain(&actor).await;
+        assert!(again.iter().all(|one| one.attempt() == 1), "{again:?}");
+        let mut wanted = numbered(count);
+        wanted.retain(|payload| !of_other.contains(payload));
+        wanted.push("later".into());
+        assert_in_order(&actor, payloads(&again), &wanted);
+    }
+}
+
+case!(a_recovery_of_several_steps_keeps_the_order: R9 R11 => JobLease);
+/// Jobs whose lease expired are ready in the order in which they were claimed, on their
+/// second attempt. Live leases beside the joints are kept.
+async fn a_recovery_of_several_steps_keeps_the_order(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let live = beside_joints(count);
+        actor.store(numbered(count)).await;
+        let mut kept: Vec<Delivery> = Vec::new();
+        for at in 0..count {
+            let taken = match live.contains(&at) {
+                true => actor.take_one().await,
+                false => actor.take_one_briefly().await,
+            };
+            kept.extend(live.contains(&at).then_some(taken));
+        }
+        store.outlast_brief_leases().await;
+
+        let recovered = actor.recover_all().await;
+
+        assert_eq!(recovered.requeued as usize, count - live.len());
+        let mut wanted = numbered(count);
+        let of_live = payloads(&kept);
+        wanted.retain(|payload| !of_live.contains(payload));
+        settle_all(&actor, &kept, &Disposition::Done).await;
+        let again = drain(&actor).await;
+        assert!(again.iter().all(|one| one.attempt() == 2), "{again:?}");
+        assert_in_order(&actor, payloads(&again), &wanted);
+    }
+}
+
+case!(a_promotion_of_several_steps_keeps_the_order: R13 R14 => Delay);
+/// Jobs that are due at the same time become ready in the order of their pushes.
+async fn a_promotion_of_several_steps_keeps_the_order(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        store.stop_clock();
+        let delayed =
+            numbered(count).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+        actor.store(delayed).await;
+        store.advance(PAST_BRIEF).await;
+        actor.store_one("later").await;
+
+        actor.recover_all().await;
+
+        let got = payloads(&drain(&actor).await);
+        let (later, due): (Vec<_>, Vec<_>) =
+            got.into_iter().partition(|payload| payload == "later");
+        assert_eq!(later.len(), 1);
+        assert_in_order(&actor, due, &numbered(count));
+    }
+}
+
+case!(a_heartbeat_of_several_steps_answers_for_its_jobs: R6 R8 => JobLease);
+/// A heartbeat about many jobs extends those that are held, and reports lost ones
+/// beside the joints.
+async fn a_heartbeat_of_several_steps_answers_for_its_jobs(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        actor.store(numbered(count)).await;
+        let held = actor.take_briefly(u32::try_from(count).expect("few")).await;
+        assert_eq!(held.len(), count);
+        let lost = beside_joints(count);
+        for at in &lost {
+            actor.finish(&held[*at]).await;
+        }
+        let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
+
+        let answers = actor.extend(actor.worker(), &receipts, HELD).await;
+
+        let answers = answers.expect("answered");
+        let is_lost = |answer: &Extended| *answer == Extended::LeaseLost;
+        let said = answers.iter().enumerate().filter(|(_, answer)| is_lost(answer));
+        assert_eq!(said.map(|(at, _)| at).collect::<Vec<_>>(), lost);
+        store.advance(PAST_BRIEF + Duration::from_millis(1)).await;
+        assert_eq!(actor.recover_all().await.requeued, 0, "{count} jobs were extended");
+        settle_all(&actor, &held, &Disposition::Done).await;
+    }
+}

@@ -1,0 +1,134 @@
+//! Every call of the traits, by its name.
+
+use std::{future::Future, num::NonZeroU32, pin::Pin, time::Duration};
+
+use relq_core::{
+    Delivery, Disposition, Error, JobId, NewJob, Settlement,
+    batch::{BatchId, BatchQueue, Change, NewBatch},
+    operator::{JobState, PeekRequest, Selection},
+};
+
+use super::{
+    checks::dead,
+    store::{Actor, HELD},
+};
+
+/// A call that was not polled yet.
+pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
+/// Jobs for the calls about a job.
+#[derive(Clone)]
+pub(crate) struct Known {
+    held: Delivery,
+    ready: JobId,
+    batch: BatchId,
+}
+
+impl Known {
+    /// Stores a job that `actor` holds, a dead one, a ready one, and an open batch of one
+    /// piece if the backend has batches.
+    pub(crate) async fn prepare(actor: &Actor) -> Self {
+        actor.store(["held", "buried"]).await;
+        let mut taken = actor.take(2).await;
+        let (buried, held) = (taken.pop(), taken.pop());
+        actor.say(&buried.expect("two jobs"), dead("the suite says so")).await;
+        let ready = actor.store_one("ready").await;
+        let batch = BatchId::new("open").expect("a valid id");
+        if let Some(batches) = actor.batch_queue() {
+            batches.create(&NewBatch::new(batch.clone())).await.expect("answered");
+            batches.add(&batch, &["piece".into()], None).await.expect("answered");
+        }
+        Self { held: held.expect("two jobs"), ready, batch }
+    }
+
+    fn done(&self) -> [Settlement; 1] {
+        [Settlement::new(self.held.receipt.clone(), Disposition::Done)]
+    }
+}
+
+/// Every call of the traits, by its name. None of them waits for a job. A settlement
+/// with a claim fails if both fail.
+pub(crate) fn calls<'a>(
+    actor: &'a Actor,
+    known: &'a Known,
+) -> Vec<(&'static str, Call<'a>)> {
+    let mut calls = of_workers(actor, known);
+    calls.extend(of_operators(actor, known));
+    if let Some(batches) = actor.batch_queue() {
+        calls.extend(of_batches(batches, &known.batch));
+    }
+    calls
+}
+
+fn call<'a, T>(answer: impl Future<Output = Result<T, Error>> + Send + 'a) -> Call<'a> {
+    Box::pin(async move { answer.await.map(drop) })
+}
+
+fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call<'a>)> {
+    let push = |job: NewJob| call(async move { actor.push(&[job], None).await });
+    let late = NewJob::new("late").delay(HELD);
+    vec![
+        ("push", push("plain".into())),
+        ("push of an option", push(actor.class().fit(late))),
+        ("claim", call(async move { actor.claim(&actor.ask(1)).await })),
+        ("settle", call(async move { actor.settle(&known.done()).await })),
+        (
+            "settle_and_claim",
+            call(async move {
+                let answer = actor.settle_and_claim(&known.done(), &actor.ask(1)).await;
+                answer.settled.map(drop).or(answer.claimed.map(drop))
+            }),
+        ),
+        (
+            "extend",
+            call(async move {
+                let held = [known.held.receipt.clone()];
+                actor.extend(actor.worker(), &held, HELD).await
+            }),
+        ),
+        ("release_worker", call(actor.release_worker(actor.worker()))),
+        ("recover", call(actor.recover(NonZeroU32::MIN))),
+        ("open_another", call(actor.open_another())),
+    ]
+}
+
+fn of_operators<'a>(
+    actor: &'a Actor,
+    known: &'a Known,
+) -> Vec<(&'static str, Call<'a>)> {
+    let peek = |state| {
+        let page = PeekRequest::new(state, NonZeroU32::MIN);
+        call(async move { actor.peek(&page).await })
+    };
+    vec![
+        ("stats", call(actor.stats())),
+        ("peek of scheduled jobs", peek(JobState::Scheduled)),
+        ("peek of ready jobs", peek(JobState::Ready)),
+        ("peek of leased jobs", peek(JobState::Leased)),
+        ("peek of dead jobs", peek(JobState::Dead)),
+        ("redrive", call(actor.redrive(&Selection::All))),
+        ("purge_dead", call(actor.purge_dead(&Selection::All))),
+        ("cancel", call(actor.cancel(&known.ready))),
+        ("pause", call(actor.pause())),
+        ("resume", call(actor.resume())),
+        ("audit", call(actor.audit())),
+        ("purge", call(actor.purge())),
+    ]
+}
+
+fn of_batches<'a>(
+    batches: &'a dyn BatchQueue,
+    open: &'a BatchId,
+) -> Vec<(&'static str, Call<'a>)> {
+    let new = NewBatch::new(BatchId::new("new").expect("a valid id"));
+    vec![
+        ("create", call(async move { batches.create(&new).await })),
+        ("add", call(async move { batches.add(open, &["piece".into()], None).await })),
+        ("alter", call(async move { batches.alter(open, &Change::default()).await })),
+        ("batch", call(batches.batch(open))),
+        ("list_batches", call(batches.list_batches(None, NonZeroU32::MIN))),
+        ("wait_batch", call(batches.wait_batch(open, Duration::ZERO))),
+        ("seal", call(batches.seal(open))),
+        ("cancel_batch", call(batches.cancel_batch(open))),
+    ]
+}

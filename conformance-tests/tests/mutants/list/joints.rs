@@ -1,0 +1,65 @@
+//! Mutants with a bug at the joint between two steps of a call.
+
+use std::sync::Arc;
+
+use crate::{
+    by_pages::{
+        FirstStepExtended, LastStepFirst, PagesWithAGap, PositionsOfAStep,
+        PurgeEveryOtherPage, RedriveUntilStuck,
+    },
+    mutant::{CaughtBy::Case, Mutant, NARROW},
+};
+
+pub(super) const JOINTS: &[Mutant] = &[
+    Mutant {
+        name: "a redrive ends at a page of stuck jobs",
+        overrides: Some(|| Arc::new(RedriveUntilStuck)),
+        caught_by: &[Case(
+            "joints::a_redrive_passes_stuck_jobs_at_every_joint",
+            "left: Redriven { moved: 0",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a purge of dead jobs skips every other page",
+        overrides: Some(|| Arc::new(PurgeEveryOtherPage)),
+        caught_by: &[Case("joints::selections_of_several_steps_are_exact", "left: 7")],
+        ..NARROW
+    },
+    Mutant {
+        name: "lost leases are reported by their place in a step",
+        overrides: Some(|| Arc::new(PositionsOfAStep)),
+        caught_by: &[Case(
+            "joints::ends_of_several_steps_apply_to_their_jobs",
+            "8 jobs: Done",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "the last step of a return is at the front",
+        overrides: Some(|| Arc::new(LastStepFirst)),
+        caught_by: &[Case(
+            "joints::returns_of_several_steps_keep_the_order",
+            "left: [",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a page ends before the first job of the next",
+        overrides: Some(|| Arc::new(PagesWithAGap)),
+        caught_by: &[Case(
+            "joints::pages_of_every_size_show_each_job_once",
+            "too many (+) or missing (-)",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a heartbeat extends the leases of its first step",
+        overrides: Some(|| Arc::new(FirstStepExtended)),
+        caught_by: &[Case(
+            "joints::a_heartbeat_of_several_steps_answers_for_its_jobs",
+            "left: [",
+        )],
+        ..NARROW
+    },
+];
