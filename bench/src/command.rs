@@ -19,6 +19,7 @@ use crate::{
     plan::Plan,
     results::Results,
     server::{Durability, Server},
+    server_time,
     store::Store,
     tally, text,
 };
@@ -57,6 +58,15 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with = "jobs")]
     quick: bool,
 
+    /// Measure the longest time of one command for each operation on private Redis
+    /// servers, with many jobs and with jobs of 1 and 16 MiB
+    ///
+    /// Prints milliseconds of the server, and in brackets the mebibytes of this
+    /// process's memory. The exit code is 1 if a command took more than 5 ms and no
+    /// payload was larger than 1 MiB.
+    #[arg(long, conflicts_with_all = ["jobs", "payload", "out", "url"])]
+    server_time: bool,
+
     /// Print one JSON value per line instead of tables
     #[arg(long)]
     json: bool,
@@ -84,7 +94,10 @@ impl Bench {
         }
         let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
         let runtime = Runtime::new().map_err(cannot)?;
-        let outcome = runtime.block_on(Box::pin(self.compare()));
+        let outcome = match self.server_time {
+            true => runtime.block_on(Box::pin(self.compare_server_times())),
+            false => runtime.block_on(Box::pin(self.compare())),
+        };
         runtime.shutdown_background();
         outcome
     }
@@ -101,6 +114,26 @@ impl Bench {
             }
         }
         self.show(&measuring.results())
+    }
+
+    async fn compare_server_times(self) -> CommandResult {
+        let backends = self.backends()?;
+        let interrupts = Interrupts::listen()?;
+        let report = tokio::select! {
+            report = Box::pin(server_time::compare(&backends, self.quick)) => report?,
+            () = interrupts.first() => {
+                return Err(Failure::Failed("stopped by a signal".into()));
+            }
+        };
+        let mut out = Output::new();
+        let text = if self.json { report.json_lines()? } else { report.tables() };
+        out.text(&text)?;
+        out.flush()?;
+        let excesses = report.excesses();
+        for excess in &excesses {
+            say(&format!("relq-bench: too long: {excess} ms"));
+        }
+        if excesses.is_empty() { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn plan(&self) -> CommandResult<Plan> {

@@ -18,6 +18,7 @@ mod raw_sqlite;
 mod results;
 mod sample;
 mod server;
+mod server_time;
 mod spent;
 mod tally;
 mod text;
