@@ -2,12 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-use relq_conformance::server::Server;
+use relq_conformance::server::{Server, free_port};
 
 /// The id of one short case.
 const CASE: &str = "no_loss::every_byte_arrives";
@@ -53,8 +52,7 @@ fn a_socket_with_a_password_and_a_database() {
 /// certificate.
 #[test]
 fn a_port_in_tls() {
-    let port =
-        TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let _server = Server::start_with(&[
         "--tls-port",

@@ -4,12 +4,11 @@
 
 use std::{
     fs,
-    net::TcpListener,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use relq_conformance::server::Server;
+use relq_conformance::server::{Server, free_port};
 use relq_core::{
     Error,
     error::{Effect, Operation, RetryAdvice},
@@ -74,10 +73,6 @@ impl Drop for Node {
         self.child.kill().ok();
         self.child.wait().ok();
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 async fn answer(conn: &Conn, words: &[&str]) -> Result<String, Error> {

@@ -2,9 +2,7 @@
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::net::TcpListener;
-
-use relq_conformance::server::Server;
+use relq_conformance::server::{Server, free_port};
 use relq_core::{Error, error::Effect};
 use relq_redis::{Conn, RedisConfig};
 
@@ -19,8 +17,7 @@ fn file(name: &str) -> String {
 /// R21: a certificate of an unknown authority is an error that says so, not a panic.
 #[tokio::test]
 async fn a_certificate_of_nobodys_is_refused() {
-    let port =
-        TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let (certificate, key) = (file("certificate"), file("key"));
     let _server = Server::start_with(&[
         "--tls-port",

@@ -56,9 +56,7 @@ impl Store {
     /// A store that uses TLS, with the certificate in this file.
     #[cfg(feature = "tls")]
     pub(crate) fn redis_in_tls(certificate: &str, key: &str) -> Self {
-        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = relq_conformance::server::free_port();
         let mut options = vec!["--tls-port".to_owned(), port.to_string()];
         options.extend(["--tls-cert-file", certificate].map(str::to_owned));
         options.extend(["--tls-key-file", key].map(str::to_owned));

@@ -18,7 +18,9 @@ mod guard;
 mod process;
 mod talk;
 
-use std::{net::TcpListener, path::PathBuf, sync::OnceLock, time::Duration};
+use std::{
+    net::TcpListener, ops::Range, path::PathBuf, sync::OnceLock, time::Duration,
+};
 
 use crate::proxy::Address;
 #[cfg(feature = "containers")]
@@ -27,8 +29,13 @@ use given::Given;
 pub use given::GivenServer;
 use process::Process;
 
-/// How long a server may take to answer its first PING.
-const START_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take to answer its first PING. Longer than any start that
+/// succeeds, also on a machine that starts many containers at once.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Ports below those that Linux and macOS choose for outgoing connections. A port of
+/// theirs could be taken between its choice and the start of the server.
+const PORTS: Range<u16> = 20_000..32_000;
 
 /// A server that ends when this is dropped.
 #[derive(Debug)]
@@ -227,7 +234,12 @@ fn own_options() -> impl Iterator<Item = &'static str> {
     ["--save", "", "--enable-debug-command", "yes", "--loglevel", "warning"].into_iter()
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
+/// A port of 127.0.0.1 for a server that is about to start.
+///
+/// # Panics
+/// When no port is free.
+pub fn free_port() -> u16 {
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut drawn = std::iter::repeat_with(|| rand::random_range(PORTS)).take(1000);
+    drawn.find(is_free).expect("a free port")
 }

@@ -14,28 +14,41 @@ use crate::proxy::{Address, Upstream};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long one PING may take. A server that is starting may leave a connection without
+/// an answer, for example behind the forwarded port of a container; the next connection
+/// is answered.
+const PING_LIMIT: Duration = Duration::from_secs(1);
+
 /// Sends one command of plain words and returns the raw reply.
 pub(super) fn ask(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
+    ask_within(ANSWER_LIMIT, to, args)
+}
+
+fn ask_within(limit: Duration, to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
     match to {
         Address::Unix(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+            stream.set_read_timeout(Some(limit))?;
             exchange(stream, args, |stream| stream.shutdown(Shutdown::Write))
         }
         Address::Tcp(address) => {
-            let stream = TcpStream::connect(address)?;
-            stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+            let stream = TcpStream::connect_timeout(address, limit)?;
+            stream.set_read_timeout(Some(limit))?;
             exchange(stream, args, |stream| stream.shutdown(Shutdown::Write))
         }
-        Address::Guarded(_) => ask_with_a_greeting(to, args),
+        Address::Guarded(_) => ask_with_a_greeting(limit, to, args),
     }
 }
 
 /// Runs on a thread and a runtime of its own, so that any caller may use it.
-fn ask_with_a_greeting(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
+fn ask_with_a_greeting(
+    limit: Duration,
+    to: &Address,
+    args: &[&[u8]],
+) -> io::Result<Vec<u8>> {
     let asking = async {
         let asked = async { Upstream::open(to).await?.ask(args).await };
-        let answer = timeout(ANSWER_LIMIT, asked).await;
+        let answer = timeout(limit, asked).await;
         answer.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     };
     let answer = thread::scope(|scope| {
@@ -50,7 +63,7 @@ fn ask_with_a_greeting(to: &Address, args: &[&[u8]]) -> io::Result<Vec<u8>> {
 
 /// A server with a password is ready when it asks for the password.
 pub(super) fn is_ready(server: &Address) -> bool {
-    let answer = ask(server, &[b"PING"]).unwrap_or_default();
+    let answer = ask_within(PING_LIMIT, server, &[b"PING"]).unwrap_or_default();
     answer == b"+PONG\r\n" || answer.starts_with(b"-NOAUTH")
 }
 
