@@ -5,8 +5,8 @@
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many at most
 --
--- Ends earlier when the entries are large. Returns {how many were made ready, how many were buried, 1 if there is more else 0,
--- ms until the next lease expires or -1}.
+-- Ends earlier when the entries are large. Returns {how many were made ready, how many
+-- were buried, 1 if there is more else 0, ms until the next lease expires or -1}.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()

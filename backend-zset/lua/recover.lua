@@ -5,8 +5,8 @@
 -- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
 -- ARGV[1] maximum number of jobs
 --
--- Ends earlier when the entries are large. Returns {made ready, buried, 1 if there is more else 0, ms until the next lease
--- ends or -1}.
+-- Ends earlier when the entries are large. Returns {made ready, buried, 1 if there is
+-- more else 0, ms until the next lease ends or -1}.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()
@@ -28,6 +28,10 @@ while handled < #overdue and has_room(step) do
   if job then
     local outcome = recover_job(keys, job, entry, now_ms)
     counts[outcome] = counts[outcome] + 1
+  elseif entry ~= '' then
+    -- Another client damaged the entry. The next claim makes its bytes a dead letter.
+    append(keys, {entry})
+    counts.requeued = counts.requeued + 1
   end
   drop_leased(keys, overdue[handled])
   count_job(step, entry)

@@ -258,6 +258,34 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
     assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
 }
 
+/// R1, R3: an entry that another client damaged while its job was leased is not dropped
+/// when the lease ends. It becomes a dead letter, as one that was damaged before.
+#[tokio::test]
+async fn a_leased_entry_that_was_damaged_is_not_dropped() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push_one("x".into()).await.unwrap();
+    let short =
+        ClaimRequest::new(WorkerId::new("w").unwrap(), Duration::from_millis(1));
+    queue.claim_one(&short).await.unwrap().unwrap();
+    let held = server.command(&[b"HKEYS", b"{q}:held"]);
+    let lease = String::from_utf8(held).unwrap().lines().nth(2).unwrap().to_owned();
+    let damaged = b"\xf5RQ\x01broken";
+    server.command(&[b"HSET", b"{q}:held", lease.as_bytes(), damaged]);
+
+    let start = Instant::now();
+    while queue.recover(many(10)).await.unwrap().requeued == 0 {
+        assert!(start.elapsed() < LONG, "the lease does not end");
+    }
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+
+    let dead = operator::PeekRequest::new(operator::JobState::Dead, many(10));
+    let page = queue.peek(&dead).await.unwrap();
+    let payloads: Vec<_> = page.jobs.iter().map(|job| &job.payload[..]).collect();
+    assert_eq!(payloads, [damaged]);
+    assert_sound(&queue).await;
+}
+
 /// R13, R21: the first call of a new connection settles before it claims, also on a
 /// server that has only the script of the claim. A job that is given back is at the
 /// front again.

@@ -56,6 +56,9 @@
 //! - **Random sequences** ([`spec`]) of operations by several actors, with faults. A
 //!   reference model checks every answer. In sequences that are not drawn, each option
 //!   of a job meets each other one, each state and each call.
+//! - **Every order of the commands** of two or three actors ([`explore`]), for a backend
+//!   on Redis, with time that passes and a death at any command. `conformance explore`
+//!   does this, and draws a run that breaks a rule.
 //! - **Faults of the server** ([`server_faults`](sweep::server_faults)), for a backend
 //!   on Redis, in a separate test: power cuts after any write, promotion of a replica,
 //!   outages, killed connections, forgotten scripts, full memory, and keys of another
@@ -74,7 +77,8 @@
 //! backend without a change. A script that no act reaches is a failure (COVERAGE), and
 //! so is a fault that did not fire (FAULT-FIRED). Acts that wait and whole workers do
 //! not send the same commands in each run: every command gets a fault, but not every
-//! order of commands. Only one fault fires in a run. The cases are examples, not
+//! order of commands. Only one fault fires in a run. Every order of commands is tried in
+//! the scenes of [`explore`], and in no other test. The cases are examples, not
 //! proofs. No run is larger than a few thousand jobs.
 //!
 //! No case passes by not running. If a case or act needs an option that the backend
@@ -106,6 +110,7 @@
 
 pub mod acl;
 mod cases;
+pub mod explore;
 pub mod figures;
 mod harness;
 #[doc = include_str!("../HAZARDS.md")]

@@ -109,7 +109,15 @@ impl PushBatcher {
 impl Pushes {
     async fn push(self: &Arc<Self>, link: Link, elements: Elements) -> Sent {
         match self.begin(link, elements) {
-            Begun::Alone(sending) => sending.await,
+            Begun::Alone(sending) => {
+                let sent = sending.await;
+                let runtime = Handle::current();
+                // The reply also woke the task that sends the waiting pushes.
+                if state_of(&mut self.states(), runtime.id()).is_served {
+                    free_woken_task(&runtime);
+                }
+                sent
+            }
             Begun::Waiting(answer) => {
                 answer.await.unwrap_or_else(|_| Err(Failed::unheard()))
             }
@@ -130,10 +138,7 @@ impl Pushes {
         drop(states);
         if let Some(serving) = serving {
             runtime.spawn(serving.run());
-            // Tokio keeps the task that was spawned last for the current thread, and
-            // the caller may keep this thread busy from here on. Spawning an empty task
-            // lets another thread take the task before it.
-            runtime.spawn(async {});
+            free_woken_task(&runtime);
         }
         Begun::Waiting(answer)
     }
@@ -160,6 +165,13 @@ impl Pushes {
     fn states(&self) -> MutexGuard<'_, Vec<(runtime::Id, State)>> {
         self.by_runtime.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets another thread run the task that this thread spawned or woke last. Tokio keeps
+/// that task for this thread, and the caller may keep the thread busy from here on. An
+/// empty task takes its place.
+fn free_woken_task(runtime: &Handle) {
+    runtime.spawn(async {});
 }
 
 fn state_of(

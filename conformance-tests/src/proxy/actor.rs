@@ -1,6 +1,6 @@
 //! The proxy's view of one actor: alive or dead, its connections, its steps.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
@@ -25,6 +25,8 @@ pub(crate) struct Actor {
     held: watch::Sender<usize>,
     connections: AtomicU32,
     steps: AtomicU32,
+    /// A digest of all bytes that it was sent.
+    replies: AtomicU64,
 }
 
 impl Actor {
@@ -36,6 +38,7 @@ impl Actor {
             held: watch::Sender::new(0),
             connections: AtomicU32::new(0),
             steps: AtomicU32::new(0),
+            replies: AtomicU64::new(0),
         }
     }
 
@@ -71,6 +74,25 @@ impl Actor {
 
     pub(crate) fn steps(&self) -> u32 {
         self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Adds bytes to the digest of what the actor was sent (FNV-1a).
+    pub(crate) fn is_sent(&self, bytes: &[u8]) {
+        const PRIME: u64 = 0x0100_0000_01b3;
+        let mut digest = self.replies.load(Ordering::Relaxed);
+        for byte in bytes {
+            digest = (digest ^ u64::from(*byte)).wrapping_mul(PRIME);
+        }
+        self.replies.store(digest, Ordering::Relaxed);
+    }
+
+    pub(crate) fn replies(&self) -> u64 {
+        self.replies.load(Ordering::Relaxed)
+    }
+
+    /// Begins the digest of what the actor is sent anew.
+    pub(crate) fn forget_replies(&self) {
+        self.replies.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn opens(&self) -> Counted<'_> {

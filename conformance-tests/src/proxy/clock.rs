@@ -35,6 +35,8 @@ struct State {
     elapsed: Duration,
     /// The time of the last script.
     last_script: Option<Duration>,
+    /// Whether scripts see the same time, as other commands do.
+    is_still_in_scripts: bool,
     last_sleeper: u64,
     sleepers: BTreeMap<(Duration, u64), Waker>,
 }
@@ -94,11 +96,20 @@ impl VirtualClock {
         reply(self.elapsed())
     }
 
+    /// From now on the time also stands still between two scripts. Then the data of two
+    /// runs are equal if the same scripts ran in another order.
+    pub(crate) fn hold_still_in_scripts(&self) {
+        self.state().is_still_in_scripts = true;
+    }
+
     /// The reply to `TIME` in the next script. No server runs two scripts in the same
     /// microsecond, so it is later than in the last one, by one microsecond at least. It
     /// stays within a millisecond of the clock.
     pub(crate) fn time_of_next_script(&self) -> [String; 2] {
         let mut state = self.state();
+        if state.is_still_in_scripts {
+            return reply(state.elapsed);
+        }
         let next = state.last_script.map(|last| last + Duration::from_micros(1));
         let end = state.elapsed + Duration::from_micros(999);
         let script = next.unwrap_or_default().clamp(state.elapsed, end);

@@ -75,7 +75,7 @@ impl Connection {
         life: &mut watch::Receiver<Life>,
     ) -> End {
         let Upstream { replies, writer: server } = &mut self.upstream;
-        let outbound = Outbound::new(replies, &mut self.client, &self.wire);
+        let outbound = Outbound::new(replies, &mut self.client, &self.wire, actor);
         let (requests, session) = (&mut self.requests, &mut self.session);
         let wire = &self.wire;
         let inbound =

@@ -96,6 +96,15 @@ impl Endpoint {
         self.actor.held().await;
     }
 
+    /// A digest of all replies since [`Endpoint::forget_replies`].
+    pub(crate) fn replies(&self) -> u64 {
+        self.actor.replies()
+    }
+
+    pub(crate) fn forget_replies(&self) {
+        self.actor.forget_replies();
+    }
+
     /// The number of the actor's steps so far. The next step has the next number.
     pub fn steps(&self) -> u32 {
         self.actor.steps()

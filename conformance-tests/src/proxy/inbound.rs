@@ -120,8 +120,9 @@ impl Inbound<'_> {
         let step = self.describe(kind, &request);
         let can_wait = matches!(kind, Kind::Blocking(_));
         if self.shared.ledger.is_parking() {
-            // Earlier requests must not wait together with this one.
-            self.server.flush().await?;
+            // Earlier requests must not wait together with this one, and no step of
+            // another actor may pass while the server has not run them.
+            self.hand_on_what_came_before().await?;
         }
         match self.shared.ledger.arrives(step, can_wait).await {
             None => self.go_through(kind, &request).await,

@@ -57,7 +57,7 @@ impl Inbound<'_> {
 
     /// Completes once the client has all replies to its earlier requests. Then the same
     /// fault leaves the client with the same knowledge in each run.
-    async fn hand_on_what_came_before(&mut self) -> Result<(), Ended> {
+    pub(super) async fn hand_on_what_came_before(&mut self) -> Result<(), Ended> {
         let (told, reached) = oneshot::channel();
         self.wire.expect(Reply::Mark(told));
         self.server.flush().await?;

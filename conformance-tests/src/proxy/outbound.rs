@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::oneshot;
 
 use super::{
+    actor::Actor,
     frame::Malformed,
     reply::{Announcement, ReplyParser, is_error},
     stream::{Reader, Writer},
@@ -70,6 +71,7 @@ pub(crate) struct Outbound<'a> {
     pub(crate) replies: &'a mut Replies,
     pub(crate) client: &'a mut Writer,
     pub(crate) wire: &'a Wire,
+    pub(crate) actor: &'a Actor,
     /// In RESP2, only a client with subscriptions gets announcements.
     is_subscribed: bool,
 }
@@ -79,8 +81,9 @@ impl<'a> Outbound<'a> {
         replies: &'a mut Replies,
         client: &'a mut Writer,
         wire: &'a Wire,
+        actor: &'a Actor,
     ) -> Self {
-        Self { replies, client, wire, is_subscribed: false }
+        Self { replies, client, wire, actor, is_subscribed: false }
     }
 
     /// Passes replies on until one side ends.
@@ -151,6 +154,7 @@ impl<'a> Outbound<'a> {
         if self.wire.is_muted() {
             return Ok(());
         }
+        self.actor.is_sent(&reply);
         self.client.send(&[reply]).await
     }
 

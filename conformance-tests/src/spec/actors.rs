@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::{
     operation::{How, InjectedFault, Who},
     sequence::Steps,
+    tape::WORKERS,
 };
 use crate::{
     Room, Subject,
@@ -26,6 +27,9 @@ use crate::{
 
 /// The time limit for every call, with any fault (R21).
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// The fault at a call whose actor died: it may have happened.
+const DEATH: InjectedFault = InjectedFault { how: How::After, step: 1 };
 
 /// The location of the store: one server for all sequences, with a queue for each, or
 /// one directory for each sequence.
@@ -46,6 +50,8 @@ pub(crate) struct Actors {
     actors: BTreeMap<Who, Actor>,
     born: u32,
     pub(crate) faults_fired: u64,
+    /// Whether the actor of the next call dies before it gets an answer.
+    pub(crate) next_is_lost: bool,
 }
 
 struct Actor {
@@ -107,9 +113,35 @@ impl Actors {
             actors: BTreeMap::new(),
             born: 0,
             faults_fired: 0,
+            next_is_lost: false,
         };
         actors.actor(Who::Nobody).await?;
         Ok(actors)
+    }
+
+    /// Actors whose calls get recorded replies from `queue`.
+    pub(super) fn of_recorded(
+        subject: Arc<dyn Subject>,
+        name: QueueName,
+        queue: &Arc<dyn Queue>,
+    ) -> Self {
+        let clock = VirtualClock::new();
+        let actor = |(who, _)| {
+            let queue = Arc::clone(queue);
+            (who, Actor { queue, name: format!("{who:?}"), endpoint: None })
+        };
+        Self {
+            subject,
+            proxy: None,
+            endpoint: String::new(),
+            environment: seeded(&clock, 1),
+            clock,
+            queue: name,
+            actors: WORKERS.into_iter().map(actor).collect(),
+            born: 0,
+            faults_fired: 0,
+            next_is_lost: false,
+        }
     }
 
     /// The actor that no fault hits.
@@ -153,6 +185,9 @@ impl Actors {
         let (queue, name) = (actor.queue.clone(), actor.name.clone());
         let endpoint = actor.endpoint.clone();
         let (Some(proxy), Some(endpoint)) = (&self.proxy, endpoint) else {
+            if std::mem::take(&mut self.next_is_lost) {
+                return Ok(Ended { answer: None, fault: Some(DEATH) });
+            }
             let answer = timeout(LIMIT, act(queue)).await;
             let answer = Some(answer.map_err(|_| hangs(who))?);
             return Ok(Ended { answer, fault: None });

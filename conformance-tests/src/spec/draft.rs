@@ -6,12 +6,12 @@ use std::{
 };
 
 use relq_core::{
-    JobId, NewJob,
+    Disposition, JobId, NewJob,
     batch::BatchPriority,
     unique::{OnDuplicate, UniqueKey},
 };
 
-use super::operation::{BatchDraft, Draft};
+use super::operation::{BatchDraft, DispositionKind, Draft};
 use crate::spec::class::Class;
 
 const fn ms(ms: u64) -> Duration {
@@ -56,6 +56,21 @@ pub(crate) fn lease(number: u8, class: &Class) -> Duration {
 /// The delay of a retry.
 pub(crate) fn delay(number: u8) -> Duration {
     chosen(&DELAYS, number)
+}
+
+/// What a worker says of a job, and the delay of a retry.
+pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
+    let error = || "it failed".to_owned();
+    match kind {
+        DispositionKind::Done => (Disposition::Done, Duration::ZERO),
+        DispositionKind::Discard => (Disposition::Discard, Duration::ZERO),
+        DispositionKind::Bury => (Disposition::Dead { error: error() }, Duration::ZERO),
+        DispositionKind::GiveBack => (Disposition::GiveBack, Duration::ZERO),
+        DispositionKind::Retry(number) => {
+            let after = delay(number);
+            (Disposition::Retry { after, error: error() }, after)
+        }
+    }
 }
 
 /// The length of a time step.

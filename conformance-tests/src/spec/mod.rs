@@ -58,10 +58,10 @@ pub(crate) mod class;
 mod classes;
 mod covering;
 mod crossed;
-mod draft;
+pub(crate) mod draft;
 pub(crate) mod line;
 mod operating;
-mod operation;
+pub(crate) mod operation;
 mod pinned;
 mod possible_state;
 mod pushing;
@@ -74,6 +74,7 @@ pub(crate) mod sequence;
 mod settling;
 mod stats;
 mod strategy;
+pub(crate) mod tape;
 
 pub use run::{Summary, judge, judge_crossed, judge_random, run, run_crossed};
 

@@ -11,6 +11,8 @@ const NO_KEYS_OF_ITS_OWN: &str = "zset has no keys of one lease or job: the serv
      processing-list try it";
 const UNREADABLE: &str = "of use where an entry cannot be read, which no case puts \
                           there: `src/server_faults/foreign.rs` does";
+const DAMAGED: &str = "of use where another client damaged a leased entry, which no case does: \
+     relq-zset's `a_leased_entry_that_was_damaged_is_not_dropped` does";
 const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the notification that \
                          follows wakes who waits";
 
@@ -101,6 +103,8 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ),
     ("zset/finish_with_side_records: without `check_side_records(keys)`", ANOTHER_TYPE),
     ("zset/recover: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("zset/recover: `==` for `~=` in `elseif entry ~= '' then`", DAMAGED),
+    ("zset/recover: without `append(keys, {entry})`", DAMAGED),
 ];
 
 const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`";

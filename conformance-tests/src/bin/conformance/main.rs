@@ -1,6 +1,7 @@
 //! `conformance`: tests relq's own backends from the command line.
 
 mod backend;
+mod explore;
 mod report;
 mod soak;
 
@@ -24,6 +25,7 @@ struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     Report(report::Args),
+    Explore(explore::Args),
     Soak(soak::Args),
     SoakBatches(soak::BatchArgs),
     #[command(hide = true)]
@@ -53,6 +55,7 @@ fn run(command: Command) -> SuiteResult<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
     match command {
         Command::Report(args) => args.run(),
+        Command::Explore(args) => args.run(),
         Command::Soak(args) => runtime.block_on(Box::pin(args.run())),
         Command::SoakBatches(args) => runtime.block_on(Box::pin(args.run())),
         Command::SoakBatchWorker(args) => runtime.block_on(args.run()).map(|()| true),

@@ -8,7 +8,7 @@ mod worker;
 use std::{collections::BTreeMap, sync::Arc};
 
 use relq_core::{
-    JobId, NewJob, PushToken, QueueName, batch::Added, capabilities::Capability,
+    JobId, NewJob, PushToken, Queue, QueueName, batch::Added, capabilities::Capability,
 };
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
     reference::{CheckResult, Knowledge, Reference, WINDOW},
     sequence::{Sequence, Steps},
     settling::SentSettlement,
+    tape::WORKERS,
 };
 use crate::{Subject, spec::class::Class};
 
@@ -57,6 +58,11 @@ pub(crate) struct Runner {
     pub(super) run: usize,
     late: Vec<CallEffect>,
     pub(super) payloads: usize,
+    /// Whether the replies are recorded. Then the name of a token does not depend on the
+    /// order of the calls.
+    is_recorded: bool,
+    /// How many jobs `cancel` and `redrive-one` count back from, if not from all.
+    pub(super) fixed_jobs: Option<usize>,
     pub(super) verbosity: Verbosity,
 }
 
@@ -103,8 +109,24 @@ impl Runner {
             run: 0,
             late: Vec::new(),
             payloads: 0,
+            is_recorded: false,
+            fixed_jobs: None,
             verbosity,
         }
+    }
+
+    /// A runner whose calls get recorded replies.
+    pub(super) fn of_recorded(
+        subject: Arc<dyn Subject>,
+        name: QueueName,
+        queue: &Arc<dyn Queue>,
+    ) -> Self {
+        let actors = Actors::of_recorded(subject, name, queue);
+        let mut runner = Self::on(actors, Steps::Usual, Verbosity::Nothing);
+        runner.runs = WORKERS.into();
+        runner.run = WORKERS.len();
+        runner.is_recorded = true;
+        runner
     }
 
     async fn all(&mut self, sequence: &[Operation]) -> CheckResult {
@@ -117,6 +139,12 @@ impl Runner {
     }
 
     async fn one(&mut self, operation: &Operation) -> CheckResult {
+        self.act(operation).await?;
+        self.look().await
+    }
+
+    /// Makes the calls of an operation, and compares their answers.
+    pub(super) async fn act(&mut self, operation: &Operation) -> CheckResult {
         let Operation { who, act, fault } = operation;
         let (who, fault) = (*who, *fault);
         match act {
@@ -149,7 +177,7 @@ impl Runner {
             Act::Release => self.release().await?,
             operated => self.operate(who, fault, operated).await?,
         }
-        self.look().await
+        Ok(())
     }
 
     fn has_tokens(&self) -> bool {
@@ -177,6 +205,7 @@ impl Runner {
         call: PushCall,
         step: u32,
     ) -> CheckResult {
+        let step = if self.is_recorded { 0 } else { step };
         let token = call.token.map(|number| token(number, step));
         let (sent, with) = (call.clone(), token.clone());
         let ended = self
@@ -307,7 +336,8 @@ impl Runner {
 
     /// A job by its distance from the newest.
     pub(super) fn recent(&self, back: u8) -> Option<usize> {
-        self.reference.jobs.len().checked_sub(usize::from(back) + 1)
+        let jobs = self.fixed_jobs.unwrap_or(self.reference.jobs.len());
+        jobs.checked_sub(usize::from(back) + 1)
     }
 
     pub(super) fn id(&self, job: usize) -> Option<JobId> {

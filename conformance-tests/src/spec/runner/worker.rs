@@ -3,15 +3,14 @@
 use std::num::NonZeroU32;
 
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, Receipt, Settlement, WorkerId,
-    outcome::Extended,
+    ClaimRequest, Delivery, Error, Receipt, Settlement, WorkerId, outcome::Extended,
 };
 
 use super::super::{
     actors::{Ended, Observed},
     claiming::Asked,
     draft,
-    operation::{DispositionKind, DraftSettlement, InjectedFault, Who},
+    operation::{DraftSettlement, InjectedFault, Who},
     pushing::ms,
     reference::CheckResult,
     runner::{CallEffect, Runner},
@@ -233,11 +232,11 @@ impl Runner {
             if sent.iter().any(|other| other.observed == observed) {
                 continue;
             }
-            let (disposition, after) = disposition(word.disposition);
+            let (disposition, after) = draft::disposition(word.disposition);
             sent.push(SentSettlement {
                 observed,
                 disposition: word.disposition,
-                after,
+                after: ms(after),
             });
             settlements.push(Settlement::new(self.receipt(observed), disposition));
         }
@@ -252,19 +251,5 @@ impl Runner {
 
     fn receipt(&self, observed: usize) -> Receipt {
         self.reference.observed[observed].receipt.clone()
-    }
-}
-
-fn disposition(disposition: DispositionKind) -> (Disposition, u64) {
-    let error = || "it failed".to_owned();
-    match disposition {
-        DispositionKind::Done => (Disposition::Done, 0),
-        DispositionKind::Discard => (Disposition::Discard, 0),
-        DispositionKind::Bury => (Disposition::Dead { error: error() }, 0),
-        DispositionKind::GiveBack => (Disposition::GiveBack, 0),
-        DispositionKind::Retry(number) => {
-            let after = draft::delay(number);
-            (Disposition::Retry { after, error: error() }, ms(after))
-        }
     }
 }

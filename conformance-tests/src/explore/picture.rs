@@ -1,0 +1,83 @@
+//! A picture of a run: one column an actor, one row a decision.
+
+use std::fmt::Write as _;
+
+use super::{
+    scene::Scene,
+    search::{Failure, Search},
+    world::{Choice, Event},
+};
+use crate::spec::operation::Who;
+
+/// The width of a column in characters.
+const WIDTH: usize = 26;
+
+impl Search<'_> {
+    /// What is wrong in a run, its picture, and the words that replay it.
+    pub(super) fn picture(&self, Failure { wrong, schedule }: &Failure) -> String {
+        let (picture, again) = self.replay(schedule);
+        let decisions: Vec<_> = schedule.iter().map(ToString::to_string).collect();
+        let decisions = decisions.join(" ");
+        let repeats = match again {
+            Err(_) => "",
+            Ok(()) => "\nDETERMINISTIC: the same decisions, made again, break no rule",
+        };
+        let scene = &self.scene.name;
+        format!(
+            "{wrong}{repeats}\n\n{picture}\nreplay: explore --scene {scene} --replay \
+             '{decisions}'"
+        )
+    }
+}
+
+/// Draws the events of a run.
+pub(super) fn draw(scene: &Scene, events: &[Event]) -> String {
+    let actors: Vec<_> = scene.programs.keys().copied().collect();
+    let mut picture = format!("setup: {}\n\n", lines(scene));
+    let heads: Vec<_> = actors.iter().map(|who| head(*who)).collect();
+    let _ = writeln!(picture, "{}  jobs", row(&heads));
+    for event in events {
+        let cells: Vec<_> =
+            actors
+                .iter()
+                .map(|who| {
+                    if event.choice.who() == *who { cell(event) } else { String::new() }
+                })
+                .collect();
+        let _ = writeln!(picture, "{}  {}", row(&cells), event.jobs);
+        for returned in &event.returned {
+            let text: String = returned.1.chars().take(100).collect();
+            let at = actors.iter().position(|who| *who == returned.0).unwrap_or(0);
+            let _ = writeln!(picture, "{}  = {text}", " ".repeat(at * (WIDTH + 1)));
+        }
+    }
+    picture
+}
+
+fn lines(scene: &Scene) -> String {
+    scene.setup.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn head(who: Who) -> String {
+    match who {
+        Who::Nobody => "time".to_owned(),
+        who => format!("{who:?}"),
+    }
+}
+
+fn cell(event: &Event) -> String {
+    let death = match event.choice {
+        Choice::DieBefore(_) => "dies before ",
+        Choice::DieAfter(_) => "dies after ",
+        Choice::Pass(_) | Choice::Time => "",
+    };
+    format!("{death}{}", event.command)
+}
+
+fn row(cells: &[String]) -> String {
+    let cells = cells.iter().map(|cell| {
+        let cell: String = cell.chars().take(WIDTH).collect();
+        format!("{cell:<WIDTH$}")
+    });
+    cells.collect::<Vec<_>>().join(" ")
+}
