@@ -216,13 +216,17 @@ impl Many<'_> {
         }
     }
 
-    /// Claims all ready jobs, and returns the first of them.
+    /// Claims all ready jobs, and returns the first of them. Where a claim also takes jobs
+    /// whose lease has ended, it may meet the first of them again before the last.
     async fn claim_all(&self, lease: Duration) -> CommandResult<Vec<Delivery>> {
         let ask = ClaimRequest::new(worker("holder")?, lease).max(MAX_JOBS_PER_CALL);
         let (mut first, deadline) = (Vec::new(), Instant::now() + PATIENCE);
+        let mut count = 0;
         loop {
             let claimed = self.queue.claim(&ask).await?;
-            if claimed.is_empty() && self.queue.stats().await?.ready == 0 {
+            count += claimed.len();
+            let is_empty = claimed.is_empty() && self.queue.stats().await?.ready == 0;
+            if is_empty || count > self.load.jobs {
                 return Ok(first);
             }
             if first.len() < MAX_JOBS_PER_CALL.get() as usize {
