@@ -1,7 +1,7 @@
 //! Pushes three jobs, runs them, and ends when none is left.
 //!
 //! ```sh
-//! cargo run --example quickstart                           # a file, no server
+//! cargo run --features sqlite --example quickstart         # a file, no server
 //! cargo run --example quickstart -- redis://127.0.0.1/0    # Redis
 //! ```
 

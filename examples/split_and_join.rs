@@ -2,9 +2,10 @@
 //! workers count one part each, and adds up the counts when the batch completes.
 //!
 //! ```sh
-//! cargo run --example split_and_join                    # a file of its own
-//! cargo run --example split_and_join -- words.txt       # yours
-//! cargo run --example split_and_join -- words.txt URL   # on a store with batches
+//! run='cargo run --features json,sqlite --example split_and_join'
+//! $run                       # a file of its own
+//! $run -- words.txt          # yours
+//! $run -- words.txt URL      # on a store with batches
 //! ```
 //!
 //! The result is right even if processes die in between. A part may be counted twice,

@@ -2,8 +2,8 @@
 //! address that is never valid, and a payload that cannot be decoded.
 //!
 //! ```sh
-//! cargo run --example typed_jobs
-//! cargo run --example typed_jobs -- redis://127.0.0.1/0
+//! cargo run --features json,sqlite --example typed_jobs
+//! cargo run --features json,sqlite --example typed_jobs -- redis://127.0.0.1/0
 //! ```
 
 use std::{error::Error, num::NonZeroU16, time::Duration};

@@ -13,7 +13,7 @@ mod own_option;
 #[cfg(feature = "processing-list")]
 mod processing_list;
 mod redact;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sqlite-unbundled")]
 mod sqlite;
 #[cfg(feature = "stream")]
 mod stream;
@@ -37,7 +37,9 @@ const PLAIN_REDIS: &str = "zset";
 const REDIS_TRANSPORTS: [&str; 3] = ["redis", TLS_TRANSPORT, "unix"];
 const TLS_TRANSPORT: &str = "rediss";
 
-/// A backend. Its name is also the name of its feature, and the scheme of its URLs.
+/// A backend. Its name is also the name of the feature that users enable, and the
+/// scheme of its URLs. The code of `sqlite` belongs to `sqlite-unbundled`, which
+/// `sqlite` enables.
 struct Backend {
     name: &'static str,
     store: StoreKind,
@@ -74,7 +76,7 @@ const BACKENDS: &[Backend] = &[
     Backend {
         name: "sqlite",
         store: StoreKind::File,
-        open: if_compiled_in!("sqlite", sqlite::open),
+        open: if_compiled_in!("sqlite-unbundled", sqlite::open),
         #[cfg(feature = "redis")]
         owner: None,
     },
@@ -172,9 +174,12 @@ pub async fn connect_in(
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[cfg(feature = "sqlite-unbundled")]
+/// # {
 /// let emails = QueueName::new("emails")?;
 /// let missing = relq::connect_existing("sqlite:no-such-file.db", &emails).await;
 /// assert!(matches!(missing, Err(ConnectError::Queue(Error::Unusable { .. }))));
+/// # }
 /// # Ok(())
 /// # }
 /// ```
@@ -304,7 +309,7 @@ mod tests {
         }
     }
 
-    #[cfg(not(feature = "sqlite"))]
+    #[cfg(not(feature = "sqlite-unbundled"))]
     #[test]
     fn a_missing_sqlite_names_its_feature() {
         assert!(refusal("sqlite:jobs.db").contains("--features sqlite"));

@@ -13,7 +13,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # #[cfg(feature = "sqlite")]
+//! # #[cfg(feature = "sqlite-unbundled")]
 //! # {
 //! let queue = relq::connect("sqlite::memory:", &QueueName::new("emails")?).await?;
 //! queue.push_one("welcome, anna".into()).await?;
@@ -52,15 +52,28 @@
 //! | `stream+redis://…`, `+rediss`, `+unix` | `stream` | Redis Streams: a stream and its consumer group |
 //! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix`; `?foreign=tolerate` | `keyspace` | a whole database of Redis, without an order |
 //!
-//! Each is a feature of this crate; `sqlite` and `zset` are on by default. The types of
-//! the backends are in modules of the same names, for applications that choose the
-//! backend at compile time.
+//! Each is a feature of this crate; `zset` is on by default. The types of the backends
+//! are in modules of the same names, for applications that choose the backend at compile
+//! time.
+//!
+//! `sqlite` compiles SQLite from its sources, which needs a C compiler.
+//! `sqlite-unbundled` links the system's library instead, version 3.37 or later. A
+//! program links SQLite once: relq accepts several versions of `rusqlite`, so that Cargo
+//! finds one that agrees with sqlx or diesel.
+//!
+//! # Other features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `json` | handlers and jobs of the application's own types, as JSON: `worker::json` |
+//! | `tls` | encrypted connections to Redis |
 //!
 //! # Batches
 //!
 //! A batch is a request of many pieces, with a priority, a limit on how many run at
 //! once, and one completion (B1 to B10). [`ReliableQueue::batch_queue`] gives access to
 //! the batches of a queue, on the backends `sqlite` and `stream`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
 #[cfg(feature = "redis")]
@@ -78,7 +91,8 @@ pub mod worker {
 }
 
 /// The embedded backend: a SQLite file.
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sqlite-unbundled")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite {
     #[doc(inline)]
     pub use relq_sqlite::*;

@@ -1,6 +1,7 @@
 //! Opening the file: it is checked first, then configured in the same way each time.
 
 use std::{
+    cell::Cell,
     fs, io,
     path::{Path, PathBuf},
     thread,
@@ -13,6 +14,9 @@ use crate::config::{Durability, Location, MissingFile, Sorts, SqliteConfig};
 use crate::failure::Failure;
 use crate::schema;
 
+/// The lowest version of SQLite, as `sqlite3_libversion_number` writes it: 3.37 is the
+/// first that has STRICT tables. A system's library can be older.
+const LOWEST_SQLITE: i32 = 3_037_000;
 /// The maximum number of cached prepared statements; more than there are statements.
 const STATEMENTS: usize = 128;
 /// The page cache in KiB. SQLite reads a negative number as KiB and a positive one as
@@ -58,6 +62,7 @@ pub(crate) fn open(
     file: Option<&Path>,
     config: &SqliteConfig,
 ) -> Result<Connection, Failure> {
+    refuse_old_sqlite(rusqlite::version_number())?;
     let Some(file) = file else {
         let mut conn = Connection::open_in_memory()?;
         set_up(&mut conn, config)?;
@@ -78,8 +83,20 @@ pub(crate) fn open(
     Ok(conn)
 }
 
+fn refuse_old_sqlite(version: i32) -> Result<(), Failure> {
+    if version >= LOWEST_SQLITE {
+        return Ok(());
+    }
+    let (major, minor) = (version / 1_000_000, version / 1000 % 1000);
+    Err(Failure::unusable(format!(
+        "the linked SQLite has version {major}.{minor}, and relq needs 3.37 or later; \
+         link a newer library, or enable the feature `bundled` of relq-sqlite",
+    )))
+}
+
 fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
-    conn.busy_handler(Some(patience(config.busy_timeout)))?;
+    BUSY_TIMEOUT.set(config.busy_timeout);
+    conn.busy_handler(Some(wait_for_lock as fn(i32) -> bool))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     // Query plans must not depend on bound values. Otherwise SQLite would plan a
     // statement again at each call, which took a quarter of the time, and it might
@@ -103,19 +120,26 @@ fn set_up(conn: &mut Connection, config: &SqliteConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits up to `limit` for a lock, in short pauses. SQLite's own handler pauses for up
-/// to 100 ms, so that a process that writes often starves the others.
-fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
-    let mut began = Instant::now();
-    move |tries| {
-        if tries == 0 {
-            began = Instant::now();
-        }
-        let left = limit.saturating_sub(began.elapsed());
-        let nap = NAP + NAP_GROWTH * tries.unsigned_abs();
-        thread::sleep(nap.min(LONGEST_NAP).min(left));
-        !left.is_zero()
+thread_local! {
+    /// How long a call on this thread may wait for a lock, and when the wait began. A
+    /// busy handler of rusqlite 0.39 is a function pointer, which has no state of its
+    /// own. A connection is opened and used on one thread, which uses no other.
+    static BUSY_TIMEOUT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static WAIT_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Waits for a lock up to the busy timeout, in short pauses. SQLite's own handler pauses
+/// for up to 100 ms, so that a process that writes often starves the others.
+fn wait_for_lock(tries: i32) -> bool {
+    let now = Instant::now();
+    if tries == 0 {
+        WAIT_BEGAN.set(Some(now));
     }
+    let waited = WAIT_BEGAN.get().map_or(Duration::ZERO, |began| now - began);
+    let left = BUSY_TIMEOUT.get().saturating_sub(waited);
+    let nap = NAP + NAP_GROWTH * tries.unsigned_abs();
+    thread::sleep(nap.min(LONGEST_NAP).min(left));
+    !left.is_zero()
 }
 
 fn refuse_missing(file: &Path) -> Result<(), Failure> {
@@ -222,6 +246,16 @@ mod tests {
 
     fn pragma(conn: &Connection, name: &str) -> i64 {
         conn.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn an_old_library_is_refused_with_the_version_that_is_needed() {
+        refuse_old_sqlite(3_037_000).unwrap();
+
+        let refused = refuse_old_sqlite(3_036_002).unwrap_err();
+
+        let words = format!("{refused:?}");
+        assert!(words.contains("version 3.36, and relq needs 3.37"), "{words}");
     }
 
     /// R23: an audit sorts all jobs, so that sort must not be in memory.

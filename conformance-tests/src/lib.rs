@@ -107,6 +107,7 @@
 //!
 //! Known bugs of other queues, each with the case that would find it, are listed in
 //! [`hazards`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod acl;
 mod cases;

@@ -20,6 +20,7 @@
 //! ```
 //!
 #![doc = include_str!("../CONTRACT.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod batch;
 pub mod capabilities;

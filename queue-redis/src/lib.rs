@@ -5,6 +5,7 @@
 //! Backends reach Redis through this crate only. A backend is a
 //! [`Pattern`](pattern::Pattern), which defines how ready and leased jobs are stored.
 //! [`RedisQueue`] does the rest.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod bookkeeping;
 mod config;

@@ -52,6 +52,7 @@
 //! more than once: after a crash, after a lost lease, after a lost reply. Handlers must
 //! tolerate this, or an [`already_done`](Worker::already_done) check must find finished
 //! jobs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod already_done;
 mod attempt;
@@ -66,6 +67,7 @@ mod failure;
 mod handler;
 mod heartbeat;
 mod held;
+#[cfg(feature = "json")]
 mod json;
 mod lease_clock;
 mod progress;
@@ -86,6 +88,7 @@ pub use context::{Cancellation, JobContext};
 pub use error::{InvalidSetting, WorkerError};
 pub use failure::Failure;
 pub use handler::Handler;
+#[cfg(feature = "json")]
 pub use json::{Json, json, json_job};
 pub use progress::{Progress, Summary};
 pub use relq_core::limits::MAX_ERROR_BYTES;

@@ -15,7 +15,7 @@ pub(super) struct Options {
     pub(super) environment: Environment,
     /// A server is never created, so only a file can be missing.
     #[cfg_attr(
-        not(feature = "sqlite"),
+        not(feature = "sqlite-unbundled"),
         expect(dead_code, reason = "no file is opened")
     )]
     pub(super) missing_file: MissingFile,
@@ -66,7 +66,7 @@ macro_rules! on_redis {
     feature = "circular",
     feature = "keyspace",
     feature = "processing-list",
-    feature = "sqlite",
+    feature = "sqlite-unbundled",
     feature = "stream",
     feature = "zset"
 ))]

@@ -1,5 +1,6 @@
 //! The code that the programs `relq` and `relq-bench` share: the URL of the store, the
 //! output, the failures of a command, and the signals that end it.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod failure;
 pub mod interrupts;
