@@ -44,6 +44,7 @@ pub(super) const TWICE: &[Mutant] = &[
                 "  if job then\n    local outcome",
                 "  if job and redis.call('HEXISTS', keys.leased .. ':done', job.id) == 0 then\n    local outcome",
             ),
+            patch("recover", "elseif entry ~= ''", "elseif not job and entry ~= ''"),
         ],
         caught_by: &[Case(
             "recovery::a_late_ack_stops_no_recovery",
