@@ -25,8 +25,7 @@ use std::{io, thread, time::Duration};
 use rustix::{
     io::{Errno, retry_on_intr},
     process::{
-        Pid, Signal, getpgid, getpid, getppid, kill_process_group, setpgid,
-        test_kill_process_group,
+        Pid, Signal, getpid, kill_process_group, setpgid, test_kill_process_group,
     },
 };
 use tokio::runtime;
@@ -112,9 +111,8 @@ fn say_ready() -> Result<(), Errno> {
 /// Whether no other process is in the guard's group. The guard leaves the group during
 /// the check.
 fn is_alone_in(group: Pid) -> Result<bool, Errno> {
-    let Some(worker) = getppid() else { return Ok(false) };
-    let has_left = getpgid(Some(worker)).and_then(|other| setpgid(None, Some(other)));
-    if has_left.is_err() {
+    let has_left = group_of_worker().map(|other| setpgid(None, Some(other)));
+    if !matches!(has_left, Some(Ok(()))) {
         // The worker has died, and its group with it.
         return Ok(false);
     }
@@ -123,6 +121,15 @@ fn is_alone_in(group: Pid) -> Result<bool, Errno> {
         setpgid(None, None)?;
     }
     Ok(is_empty)
+}
+
+/// The process group of the worker. It is `None` if that has no number here: the worker
+/// has died, and its place was taken by a first process that the kernel started, or the
+/// worker's group is outside of its container.
+fn group_of_worker() -> Option<Pid> {
+    // rustix takes a group without a number for a mistake.
+    let group = nix::unistd::getpgid(Some(nix::unistd::getppid())).ok()?;
+    Pid::from_raw(group.as_raw())
 }
 
 /// Ends the group, including the guard.

@@ -1,6 +1,15 @@
 //! `relq work` when the worker or its server is killed with SIGKILL.
 
-use std::{collections::BTreeSet, fs, thread, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{Read, Write},
+    net::Shutdown,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
 use crate::{
     on_each_store,
@@ -132,6 +141,37 @@ on_each_store! {
         let shown = store.relq("dead list").ok();
         assert!(shown.contains(reason), "{shown}");
     }
+}
+
+/// The guard of a worker that has died checks its group a last time. Then its parent is
+/// a process whose group may have no number.
+#[test]
+fn a_guard_whose_worker_has_died_ends_in_silence() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let output = tempfile::NamedTempFile::new().unwrap();
+    // The shell stands for the worker, and ends at once.
+    let mut worker = Command::new("sh")
+        .args([
+            "-c",
+            "exec 3<&0; \"$0\" lead-group <&3 3<&- &",
+            env!("CARGO_BIN_EXE_relq"),
+        ])
+        .stdin(OwnedFd::from(theirs))
+        .stdout(output.reopen().unwrap())
+        .stderr(output.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    assert!(worker.wait().unwrap().success());
+    ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut ready = [0];
+    (&ours).read_exact(&mut ready).unwrap();
+
+    (&ours).write_all(b"ad").unwrap();
+    ours.shutdown(Shutdown::Write).unwrap();
+    let mut rest = Vec::new();
+    (&ours).read_to_end(&mut rest).expect("the guard has ended");
+    assert!(rest.is_empty() || rest == ready, "{rest:?}");
+    assert_eq!(fs::read_to_string(output.path()).unwrap(), "");
 }
 
 /// R1, R21: the worker continues by itself when its server is back.
