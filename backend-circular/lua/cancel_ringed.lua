@@ -28,5 +28,5 @@ elseif redis.call('LREM', keys.circle, 1, element) == 0 then
 end
 local job = read_entry(mark and entry or element)
 if job then close_side_records(keys, job, now_ms, window_ms) end
-redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+add_to_total(keys.totals, 'cancelled', 1)
 return mark and mark > 0 and 'leased' or 'ready'

@@ -55,5 +55,5 @@ for i = FIRST, #ARGV do
     lost[#lost + 1] = i - FIRST
   end
 end
-if ended > 0 then redis.call('HINCRBY', keys.totals, total, ended) end
+if ended > 0 then add_to_total(keys.totals, total, ended) end
 return lost

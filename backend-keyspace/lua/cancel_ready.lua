@@ -22,5 +22,5 @@ local job = read_entry(redis.call('GETRANGE', item, 0, LONGEST_HEAD))
 redis.call('UNLINK', item)
 if job then close_side_records(keys, job, now_ms, window_ms) end
 redis.call('HDEL', keys.errors, id)
-redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+add_to_total(keys.totals, 'cancelled', 1)
 return 1

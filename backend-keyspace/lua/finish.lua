@@ -23,5 +23,7 @@ for i = FIRST, #KEYS do
 end
 if #ended == 0 then return lost end
 redis.call('UNLINK', unpack(ended))
-redis.call('HINCRBY', totals, total, #ended)
+-- A total that another client has overwritten with text must not make this call fail,
+-- because its other writes have happened.
+redis.pcall('HINCRBY', totals, total, #ended)
 return lost

@@ -22,7 +22,7 @@ local function finish(processing)
   local job = type(head) == 'string' and read_entry(head)
   if job then close_side_records(keys, job, now_ms, window_ms) end
   redis.call('UNLINK', processing)
-  redis.call('HINCRBY', keys.totals, total, 1)
+  add_to_total(keys.totals, total, 1)
 end
 
 local lost = {}

@@ -31,5 +31,5 @@ if name then
 end
 local job = read_entry(entry)
 if job then close_side_records(keys, job, now_ms, window_ms) end
-redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+add_to_total(keys.totals, 'cancelled', 1)
 return 1

@@ -40,5 +40,5 @@ for i = FIRST, #ARGV do
     lost[#lost + 1] = i - FIRST
   end
 end
-if ended > 0 then redis.call('HINCRBY', totals, total, ended) end
+if ended > 0 then add_to_total(totals, total, ended) end
 return lost

@@ -24,5 +24,5 @@ redis.call('XACK', stream, GROUP, sid)
 redis.call('XDEL', stream, sid)
 close_side_records(keys, job, now_ms, window_ms)
 if batch then refresh(keys, batch) end
-redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+add_to_total(keys.totals, 'cancelled', 1)
 return 1

@@ -154,7 +154,7 @@ while not is_plain and budget.jobs > 0 do
   if not is_checked[id] then break end
   local stream, room = batch_key(keys, 'pieces', id), budget.jobs
   local leased_before, buried_before = #ends, buried
-  local limit = tonumber(redis.call('HGET', batch_key(keys, 'record', id), 'limit') or 0)
+  local limit = number_or(0, redis.call('HGET', batch_key(keys, 'record', id), 'limit'))
   if limit > 0 then room = math.min(room, limit - count_leased(stream)) end
   if room > 0 then take('b:' .. id, stream, room) end
   refresh(keys, id)

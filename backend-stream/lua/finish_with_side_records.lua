@@ -30,7 +30,7 @@ while has_room(step) do
     drop_leased(keys, lease)
     -- Another client may have deleted the entry: the job still counts as done.
     if job then close_side_records(keys, job, now_ms, window_ms) end
-    redis.call('HINCRBY', keys.totals, total, 1)
+    add_to_total(keys.totals, total, 1)
   else
     lost[#lost + 1] = handled
     count_job(step, false)

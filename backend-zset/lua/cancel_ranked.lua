@@ -20,5 +20,5 @@ if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end
 local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
 redis.call('HDEL', keys.jobs, id)
 if job then close_side_records(keys, job, now_ms, window_ms) end
-redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+add_to_total(keys.totals, 'cancelled', 1)
 return 1

@@ -33,7 +33,7 @@ while has_room(step) do
   local entry = find_leased(keys, lease)
   count_job(step, entry)
   if entry then
-    redis.call('HINCRBY', keys.totals, total, 1)
+    add_to_total(keys.totals, total, 1)
     local job = read_entry(entry)
     if job then close_side_records(keys, job, now_ms, window_ms) end
     drop_leased(keys, lease)

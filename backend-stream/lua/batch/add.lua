@@ -63,7 +63,7 @@ for i = 0, count - 1 do
     added = added + 1
   end
 end
-redis.call('HINCRBY', record, 'total', added)
+redis.pcall('HINCRBY', record, 'total', added)
 refresh(keys, id)
 
 if token ~= '' then

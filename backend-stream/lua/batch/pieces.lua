@@ -4,7 +4,7 @@ local close_any = close_side_records
 -- Frees the side records of a piece that is dropped with its batch.
 local function cancel_piece(keys, id, job)
   close_any(keys, job, server_ms(), MEMORY_MS)
-  redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+  add_to_total(keys.totals, 'cancelled', 1)
   end_piece(keys, id, job.id, 'dropped')
 end
 

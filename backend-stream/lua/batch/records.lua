@@ -40,6 +40,13 @@ local function check_job(keys, job)
   if job and job.batch then check_batch(keys, job.batch) end
 end
 
+-- A number from a record. Another client may have overwritten it with text: that must
+-- not make a call fail after its first write, so it counts as `default`. Reading the
+-- batch fails then.
+local function number_or(default, text)
+  return tonumber(text or default) or default
+end
+
 local function state_of(keys, id)
   return redis.call('HGET', batch_key(keys, 'record', id), 'state')
 end
@@ -92,7 +99,7 @@ end
 
 -- The rank of a batch: the most urgent first, and the older first among equals.
 local function rank_of(priority, number)
-  return (99 - priority) * 2 ^ 40 + number
+  return (99 - number_or(NORMAL, priority)) * 2 ^ 40 + number_or(0, number)
 end
 
 -- Updates whether the batch is claimable. Called after every change that may affect it.
@@ -100,7 +107,7 @@ local function refresh(keys, id)
   local stream = batch_key(keys, 'pieces', id)
   local record = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
     'number', 'limit')
-  local state, limit = record[1], tonumber(record[4] or 0)
+  local state, limit = record[1], number_or(0, record[4])
   local leased = count_leased(stream)
   local is_open = state == 'open' or state == 'sealed'
   local is_free = limit == 0 or leased < limit
@@ -118,7 +125,7 @@ end
 local function push_completion(keys, record, now_ms)
   local entry = redis.call('HGET', record, 'completion')
   local times = redis.call('HMGET', record, 'completion_delay_ms', 'completion_expires_ms')
-  local delay_ms, expires_ms = tonumber(times[1]), tonumber(times[2])
+  local delay_ms, expires_ms = number_or(0, times[1]), number_or(0, times[2])
   local job = read_entry(entry)
   -- A completion job that cannot be read is not pushed. The record still shows that the
   -- batch has completed.
@@ -148,12 +155,12 @@ local function complete(keys, id, now_ms)
   check_ready(keys)
   local fields = redis.call('HMGET', record, 'state', 'failed', 'retention_ms', 'tells')
   local outcome = 'done'
-  if tonumber(fields[2]) > 0 then outcome = 'failed' end
+  if number_or(1, fields[2]) > 0 then outcome = 'failed' end
   if fields[1] == 'cancelling' then outcome = 'cancelled' end
   if fields[4] == 'here' then push_completion(keys, record, now_ms) end
   if fields[4] == 'there' then redis.call('SADD', batch_key(keys, 'outbox'), id) end
   redis.call('HSET', record, 'state', outcome, 'completed_ms', now_ms)
-  redis.call('ZADD', batch_key(keys, 'ended'), now_ms + fields[3], id)
+  redis.call('ZADD', batch_key(keys, 'ended'), now_ms + number_or(0, fields[3]), id)
   redis.call('ZREM', batch_key(keys, 'running'), id)
   redis.call('ZREM', batch_key(keys, 'claimable'), id)
   redis.call('SREM', batch_key(keys, 'cancelling'), id)
@@ -172,7 +179,7 @@ end
 -- that it is counted only once (B2). `how` is a field of the record.
 local function end_piece(keys, id, job_id, how)
   if redis.call('SREM', batch_key(keys, 'live', id), job_id) == 0 then return end
-  redis.call('HINCRBY', batch_key(keys, 'record', id), how, 1)
+  redis.pcall('HINCRBY', batch_key(keys, 'record', id), how, 1)
   complete_if_over(keys, id, server_ms())
 end
 

@@ -43,5 +43,5 @@ if not place then return false end
 local job = read_entry(entry)
 if job then close_side_records(keys, job, now_ms, window_ms) end
 redis.call('HDEL', keys.errors, id)
-redis.call('HINCRBY', keys.totals, 'cancelled', 1)
+add_to_total(keys.totals, 'cancelled', 1)
 return place

@@ -67,11 +67,19 @@ local function next_in_ms(set, now_ms)
   return first and math.max(0, math.floor(first) - now_ms) or -1
 end
 
+-- A total as a number. Fails if another client has overwritten it with text.
+local function total_of(name, text)
+  local count = tonumber(text or 0)
+  if not count then error({err = 'WRONGTYPE the total "' .. name .. '" is no number'}) end
+  return count
+end
+
 -- The counts at the end of every pattern's stats: scheduled, dead, finished,
 -- discarded, cancelled, 1 if paused else 0, ms until the next delayed job is due or -1.
 local function bookkeeping_stats(keys, now_ms)
   local ended = redis.call('HMGET', keys.totals, 'finished', 'discarded', 'cancelled')
   return redis.call('ZCARD', keys.later), redis.call('ZCARD', keys.dead),
-    tonumber(ended[1] or 0), tonumber(ended[2] or 0), tonumber(ended[3] or 0),
+    total_of('finished', ended[1]), total_of('discarded', ended[2]),
+    total_of('cancelled', ended[3]),
     redis.call('EXISTS', keys.paused), next_in_ms(keys.later, now_ms)
 end

@@ -28,6 +28,13 @@ local function check_bookkeeping(keys)
   redis.call('LLEN', keys.wake)
 end
 
+-- Adds to a total. Called last, and a field that another client has overwritten with
+-- text is left as it is: it must not make a call fail whose other writes have happened.
+-- Reading the totals fails then.
+local function add_to_total(totals, name, count)
+  redis.pcall('HINCRBY', totals, name, count)
+end
+
 -- Wakes a notifier now, or the next one that listens.
 local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end

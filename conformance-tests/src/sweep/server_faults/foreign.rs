@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Disposition, Error, NewJob, Queue, Settlement};
+use relq_core::{Disposition, Error, NewJob, Queue, Settlement, outcome::Settled};
 
 use super::{
     calls,
     fixture::{
-        FaultFixture, ask, eventually, fill, is_sound, many, push_plain, token,
+        FaultFixture, ask, eventually, fill, is_sound, many, push_plain, take, token,
         with_options, worker_id,
     },
     monitor::{ScriptCall, State},
@@ -42,22 +42,57 @@ pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
 }
 
 /// R3, R23: a script fails before its first write, or works regardless, if it meets an
-/// element, field or member that is marked as relq's and cannot be read. This is tried
-/// in each position of each key.
+/// element, field or member that is marked as relq's and cannot be read, or a count that
+/// is no number. This is tried in each position of each key.
 pub(super) async fn every_script_fails_whole_on_a_malformed_entry(
     fixture: &FaultFixture,
 ) {
     fails_whole(fixture, put_malformed).await;
 }
 
+/// R19, R23: a count that another client has overwritten with text keeps no job from
+/// ending. Whoever reads the count gets an error.
+pub(super) async fn a_count_that_is_text_keeps_no_job(fixture: &FaultFixture) {
+    let server = Server::start();
+    let queue = fixture.connect(&server).await;
+    push_plain(&*queue, &["counted", "uncounted", "counted again"]).await;
+    let held = take(&*queue, 3).await;
+    let finish = async |number: usize| {
+        let done = Settlement::new(held[number].receipt.clone(), Disposition::Done);
+        queue.settle(&[done]).await.expect("settled")
+    };
+    assert_eq!(finish(0).await, [Settled::Applied]);
+    let counts = keys(&server).into_iter().filter(|key| key.ends_with(":totals"));
+    let counts: Vec<_> = counts.collect();
+    if counts.is_empty() {
+        // The backend keeps its counts in a way of its own.
+        return;
+    }
+    for key in &counts {
+        server.command(&[b"HSET", key.as_bytes(), b"finished", b"text"]);
+    }
+
+    assert_eq!(finish(1).await, [Settled::Applied]);
+
+    let error = queue.stats().await.expect_err("a count is no number");
+    assert!(names_it(&error), "{}", error.full_message());
+    for key in &counts {
+        server.command(&[b"HDEL", key.as_bytes(), b"finished"]);
+    }
+    assert_eq!(finish(2).await, [Settled::Applied]);
+    assert_eq!(queue.stats().await.expect("stats").finished, 1);
+    is_sound(&*queue).await;
+}
+
 /// The number of states in which each script is tried.
 const OFTEN_ENOUGH: usize = 8;
 
-/// Corrupts a key in one of several ways. Returns whether that way exists for this key.
+/// Corrupts a key in one of several ways. Returns whether that way exists for this key;
+/// if not, no later one does.
 type Spoil = fn(&Server, key: &[u8], way: usize) -> bool;
 
-/// How many ways of corrupting one key are tried.
-const WAYS: usize = 4;
+/// How many ways of corrupting one key are tried at most.
+const WAYS: usize = 16;
 
 async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
     let mut tape = Tape::start(fixture).await;
@@ -80,10 +115,11 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
             for key in keys {
                 for way in 0..WAYS {
                     met.put_on(&scratch);
-                    if spoil(&scratch, key, way) {
-                        spoilt += 1;
-                        wrong.extend(fails_in_parts(&scratch, call, key));
+                    if !spoil(&scratch, key, way) {
+                        break;
                     }
+                    spoilt += 1;
+                    wrong.extend(fails_in_parts(&scratch, call, key));
                 }
             }
         }
@@ -121,16 +157,13 @@ fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
     true
 }
 
-/// Replaces one element by one that is marked as relq's and cannot be read. It skips
-/// totals and the records of batches, which hold numbers and no entries. Only the
-/// field `completion` of a record is replaced.
+/// Replaces one element, or one field of a hash, by bytes that are marked as relq's and
+/// cannot be read. They are no number either. Of the record of a batch, each field is
+/// replaced in turn; of any other key, the first four elements.
 const SPOIL_AN_ELEMENT: &[u8] =
     b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
     local kind = redis.call('TYPE', key).ok \
-    if key:sub(-7) == ':totals' then return 0 end \
-    if key:find(':record:', 1, true) then \
-      if at > 0 or redis.call('HEXISTS', key, 'completion') == 0 then return 0 end \
-      redis.call('HSET', key, 'completion', broken) return 1 end \
+    if at > 3 and not key:find(':record:', 1, true) then return 0 end \
     if kind == 'string' and at == 0 then redis.call('SET', key, broken) return 1 end \
     if kind == 'list' and at < redis.call('LLEN', key) then \
       redis.call('LSET', key, at, broken) return 1 end \

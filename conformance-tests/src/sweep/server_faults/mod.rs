@@ -83,6 +83,7 @@ const FAULTS: &[Fault] = faults! {
         a_foreign_key_in_the_way_is_an_error_and_loses_nothing
         every_script_fails_whole_on_a_key_of_another_type
         every_script_fails_whole_on_a_malformed_entry
+        a_count_that_is_text_keeps_no_job
     }
 };
 

@@ -49,7 +49,7 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "a finished job is not counted",
         patches: &[patch(
             "finish",
-            "redis.call('HINCRBY', totals, total, count - #lost)",
+            "redis.pcall('HINCRBY', totals, total, count - #lost)",
             "",
         )],
         caught_by: &[Case(
