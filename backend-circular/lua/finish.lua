@@ -31,7 +31,6 @@ local take_out = how == 'remove' and remove
   or function(element) drop_leased(keys, element) end
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
 check_ready(keys)
 local function needs_side_records(element)
   local _, entry = read_in_process(element)

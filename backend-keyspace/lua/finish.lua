@@ -12,7 +12,6 @@ local leased, totals = KEYS[1], KEYS[2]
 local total = ARGV[1]
 local FIRST = 3
 
-redis.call('HLEN', totals)
 local lost, ended = {}, {}
 for i = FIRST, #KEYS do
   if redis.call('ZREM', leased, KEYS[i]) == 1 then
@@ -23,7 +22,6 @@ for i = FIRST, #KEYS do
 end
 if #ended == 0 then return lost end
 redis.call('UNLINK', unpack(ended))
--- A total that another client has overwritten with text must not make this call fail,
--- because its other writes have happened.
+-- See `add_to_total`: if another client has overwritten the totals, they stay so.
 redis.pcall('HINCRBY', totals, total, #ended)
 return lost

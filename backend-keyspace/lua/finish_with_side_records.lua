@@ -14,7 +14,7 @@ local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 -- A key of another type fails here, before the first write.
-for _, key in ipairs({keys.totals, keys.unique, keys.errors}) do redis.call('HLEN', key) end
+for _, key in ipairs({keys.unique, keys.errors}) do redis.call('HLEN', key) end
 redis.call('ZCARD', keys.ids)
 
 local function finish(processing)

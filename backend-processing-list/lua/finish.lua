@@ -24,7 +24,6 @@ local now_ms = window_ms > 0 and server_ms()
 local names = {}
 for i = FIRST, #ARGV do names[#names + 1] = read_element(list, ARGV[i]) end
 -- Keys of another type fail here, before the first write. A lost lease has no end left.
-redis.call('HLEN', totals)
 redis.call('LLEN', list)
 if window_ms > 0 then check_side_records(side_records) end
 if #names > 0 then redis.call('ZREM', leased, unpack(names)) end

@@ -29,14 +29,12 @@ end
 if #leases == 0 then return lost end
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
 for stream in pairs(ended) do redis.call('XLEN', stream) end
 for stream, sids in pairs(ended) do
   redis.call('XACK', stream, GROUP, unpack(sids))
   redis.call('XDEL', stream, unpack(sids))
 end
 redis.call('ZREM', keys.leased, unpack(leases))
--- A total that another client has overwritten with text must not make this call fail,
--- because its other writes have happened.
+-- See `add_to_total`: if another client has overwritten the totals, they stay so.
 redis.pcall('HINCRBY', keys.totals, total, #leases)
 return lost

@@ -18,7 +18,6 @@ local element, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', totals)
 check_side_records(side_records)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
 local job = read_entry(element)

@@ -13,7 +13,6 @@ local id, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
-redis.call('HLEN', keys.totals)
 redis.call('HLEN', keys.jobs)
 check_side_records(keys)
 if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end

@@ -16,7 +16,6 @@ local count = #ARGV - 1
 
 -- Keys of another type fail here, before the first write.
 redis.call('ZCARD', leased)
-redis.call('HLEN', totals)
 local lost = {}
 -- If as many entries were deleted as there are leases, no lease is lost and all leases
 -- can be removed at once. Otherwise each lease is checked separately.
@@ -27,7 +26,6 @@ else
     if redis.call('ZREM', leased, ARGV[i]) == 0 then lost[#lost + 1] = i - 2 end
   end
 end
--- A total that another client has overwritten with text must not make this call fail,
--- because its other writes have happened.
+-- See `add_to_total`: if another client has overwritten the totals, they stay so.
 if #lost < count then redis.pcall('HINCRBY', totals, total, count - #lost) end
 return lost

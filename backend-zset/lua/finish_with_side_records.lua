@@ -25,7 +25,6 @@ local now_ms = server_ms()
 -- Keys of another type fail here, before the first write.
 redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.held)
-redis.call('HLEN', keys.totals)
 check_side_records(keys)
 local lost, step, handled = {}, new_step(#ARGV - 2), 0
 while has_room(step) do

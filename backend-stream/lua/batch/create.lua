@@ -24,7 +24,6 @@ local now_ms = server_ms()
 
 -- Keys of another type fail here, before the first write.
 for _, key in ipairs({'ids', 'running'}) do redis.call('ZCARD', batch_key(keys, key)) end
-redis.call('HLEN', keys.totals)
 if redis.call('HLEN', record) > 0 then return 0 end
 local number = redis.call('HINCRBY', keys.totals, 'batches', 1)
 redis.call('HSET', record, 'state', 'open', 'priority', priority, 'number', number,

@@ -18,19 +18,20 @@ local function check_side_records(keys)
   redis.call('HLEN', keys.errors)
 end
 
--- Fails if any key of the bookkeeping has the wrong type.
+-- Fails if any key of the bookkeeping has the wrong type, but for the totals: see
+-- `add_to_total`.
 local function check_bookkeeping(keys)
   check_side_records(keys)
-  for _, key in ipairs({keys.jobs, keys.answers, keys.totals}) do redis.call('HLEN', key) end
+  for _, key in ipairs({keys.jobs, keys.answers}) do redis.call('HLEN', key) end
   for _, key in ipairs({keys.later, keys.dead, keys.calls, keys.cancelled}) do
     redis.call('ZCARD', key)
   end
   redis.call('LLEN', keys.wake)
 end
 
--- Adds to a total. Called last, and a field that another client has overwritten with
--- text is left as it is: it must not make a call fail whose other writes have happened.
--- Reading the totals fails then.
+-- Adds to a total. If another client has overwritten the totals, they stay as they are:
+-- a count must not make a call fail whose other writes have happened. Reading the totals
+-- fails then.
 local function add_to_total(totals, name, count)
   redis.pcall('HINCRBY', totals, name, count)
 end
