@@ -17,7 +17,9 @@ mod run;
 
 use relq_sqlite::Durability;
 
-use crate::programs::{all_calls, callers_together, first_push, migrate_from};
+use crate::programs::{
+    all_calls, callers_together, first_push, migrate_from, rare_calls, two_stores,
+};
 use crate::run::Run;
 
 macro_rules! promise {
@@ -50,6 +52,21 @@ promise! {
 promise! {
     /// R1, R5, R8: a cut takes back only the last calls, in order and completely.
     normal_loses_only_the_last_calls: Normal, all_calls
+}
+
+promise! {
+    /// R4, R7, R9, R14, R16, R17, R24, B7: what the rarer calls answered holds, too.
+    full_keeps_every_answered_rare_call: Full, rare_calls
+}
+
+promise! {
+    /// R1, R5: a cut takes back only the last of the rarer calls.
+    normal_loses_only_the_last_rare_calls: Normal, rare_calls
+}
+
+promise! {
+    /// R1, R8: two processes with one file keep what each of them answered.
+    full_keeps_what_two_processes_answered: Full, two_stores
 }
 
 promise! {

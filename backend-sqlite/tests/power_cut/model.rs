@@ -20,6 +20,15 @@ impl Job {
     }
 }
 
+/// A batch in the store, with how many pieces it had.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) state: String,
+    pub(crate) total: u64,
+    pub(crate) priority: u8,
+    pub(crate) limit: Option<u32>,
+}
+
 /// What a store holds. All that a caller can rely on is in it, apart from times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {
@@ -27,9 +36,14 @@ pub(crate) struct Model {
     /// The client-made ids that are remembered.
     pub(crate) ended: BTreeSet<String>,
     pub(crate) finished: u64,
+    pub(crate) discarded: u64,
     pub(crate) cancelled: u64,
-    /// The state of each batch, and how many pieces it had.
-    pub(crate) batches: BTreeMap<String, (String, u64)>,
+    pub(crate) is_paused: bool,
+    /// The tokens of pushes that are remembered.
+    pub(crate) tokens: BTreeSet<String>,
+    /// How many cancelled leases are remembered for their workers.
+    pub(crate) cancelled_leases: u64,
+    pub(crate) batches: BTreeMap<String, Batch>,
 }
 
 impl Model {
@@ -51,7 +65,7 @@ impl Model {
         if !caller.is_empty() {
             part.jobs.retain(|id, _| id.starts_with(caller));
             part.ended.retain(|id| id.starts_with(caller));
-            (part.finished, part.cancelled) = (0, 0);
+            (part.finished, part.discarded, part.cancelled) = (0, 0, 0);
         }
         part
     }
@@ -61,12 +75,26 @@ impl Model {
         let mut ended = conn.prepare("SELECT id FROM ended_ids")?;
         model.ended =
             ended.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        let counters = "SELECT finished, cancelled FROM queues WHERE name = 'jobs'";
-        (model.finished, model.cancelled) =
-            conn.query_row(counters, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut batches = conn.prepare("SELECT id, state, total FROM batches")?;
-        let row =
-            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+        let of_queue = "SELECT finished, discarded, cancelled, paused FROM queues WHERE name = 'jobs'";
+        conn.query_row(of_queue, [], |row| {
+            (model.finished, model.discarded) = (row.get(0)?, row.get(1)?);
+            (model.cancelled, model.is_paused) = (row.get(2)?, row.get(3)?);
+            Ok(())
+        })?;
+        let mut tokens = conn.prepare("SELECT token FROM push_calls")?;
+        model.tokens =
+            tokens.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        model.cancelled_leases =
+            conn.query_row("SELECT count(*) FROM cancelled_leases", [], |row| {
+                row.get(0)
+            })?;
+        let mut batches =
+            conn.prepare("SELECT id, state, total, priority, slots FROM batches")?;
+        let row = |row: &rusqlite::Row<'_>| {
+            let (state, total) = (row.get(1)?, row.get(2)?);
+            let (priority, limit) = (row.get(3)?, row.get(4)?);
+            Ok((row.get(0)?, Batch { state, total, priority, limit }))
+        };
         model.batches = batches.query_map([], row)?.collect::<Result<_, _>>()?;
         Ok(model)
     }
@@ -81,12 +109,8 @@ impl Model {
                 return format!("job {id}: expected {expected}, seen {seen}");
             }
         }
-        let rest = |it: &Self| {
-            format!(
-                "ended {:?}, finished {}, cancelled {}, batches {:?}",
-                it.ended, it.finished, it.cancelled, it.batches
-            )
-        };
+        let rest =
+            |it: &Self| format!("{:?}", Self { jobs: BTreeMap::new(), ..it.clone() });
         format!("expected {}, seen {}", rest(self), rest(seen))
     }
 }

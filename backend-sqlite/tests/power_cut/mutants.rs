@@ -8,7 +8,9 @@ use std::sync::{
 
 use relq_sqlite::{Durability, testing::Replace};
 
-use crate::programs::{all_calls, callers_together, migrate_from};
+use crate::programs::{
+    all_calls, callers_together, migrate_from, rare_calls, two_stores,
+};
 use crate::run::Run;
 
 const FULL: &str = "PRAGMA synchronous = FULL";
@@ -26,9 +28,13 @@ fn assert_caught(failures: &[String], check: &str) {
 /// R1: commits that the system has and the disk has not.
 #[test]
 fn a_setting_lower_than_asked_for_is_caught() {
-    let replace = swap(FULL, "PRAGMA synchronous = NORMAL");
-    let run = Run::broken("a_setting_lower_than_asked_for", Durability::Full, replace);
-    assert_caught(&run.judge(all_calls), "ACKNOWLEDGED (R1, R8)");
+    let run = || {
+        let replace = swap(FULL, "PRAGMA synchronous = NORMAL");
+        Run::broken("a_setting_lower_than_asked_for", Durability::Full, replace)
+    };
+    assert_caught(&run().judge(all_calls), "ACKNOWLEDGED (R1, R8)");
+    assert_caught(&run().judge(rare_calls), "ACKNOWLEDGED (R1, R8)");
+    assert_caught(&run().judge(two_stores), "ACKNOWLEDGED (R1, R8)");
 }
 
 /// R1: the second connection of a handle has SQLite's own setting or a lower one.

@@ -4,14 +4,14 @@ use std::{num::NonZeroU32, path::Path, time::Duration};
 
 use futures_util::future::join_all;
 use relq_core::{
-    batch::{BatchId, BatchQueue as _, NewBatch},
+    batch::{BatchId, BatchQueue as _, Change, NewBatch},
     operator::Selection,
     outcome::{Extended, Settled},
     *,
 };
 use rusqlite::Connection;
 
-use crate::model::{Job, Model};
+use crate::model::{Batch, Job, Model};
 use crate::run::{Caller, History, Run, Site};
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -81,7 +81,7 @@ impl Caller {
     }
 }
 
-/// Every kind of call that writes in one transaction, from the creation of the file to its second opening.
+/// The usual calls, from the creation of the file to its second opening.
 pub(crate) fn all_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
     let site = run.site();
     async move {
@@ -176,13 +176,14 @@ async fn dead_letters(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
 
 async fn batches(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
     let batch = BatchId::new("batch").unwrap();
+    let new = NewBatch::new(batch.clone());
     let set = |state: &str, total: u64| {
-        let state = state.to_owned();
+        let (state, priority) = (state.to_owned(), new.priority.level());
         move |model: &mut Model| {
-            model.batches.insert("batch".to_owned(), (state, total));
+            let batch = Batch { state, total, priority, limit: None };
+            model.batches.insert("batch".to_owned(), batch);
         }
     };
-    let new = NewBatch::new(batch.clone());
     caller.call("create", queue.create(&new), |model, _| set("open", 0)(model)).await;
     let pieces = ["piece 1", "piece 2"].map(job);
     caller
@@ -207,6 +208,171 @@ async fn batches(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
             .await;
     }
     caller.push(queue, &[job("last"), job("late").delay(HOUR)]).await;
+}
+
+/// The calls of the unusual: tokens, jobs given back, recovery, and those of operators.
+pub(crate) fn rare_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
+    let site = run.site();
+    async move {
+        let mut caller = site.caller(0, "", Model::default());
+        let queue = site.open().await;
+        tokens(&mut caller, &queue).await;
+        given_back(&mut caller, &queue).await;
+        recoveries(&mut caller, &queue).await;
+        operators(&mut caller, &queue).await;
+        cancelled_batch(&mut caller, &queue).await;
+        caller
+            .call("purge", queue.purge(), |model, _| {
+                *model = Model { is_paused: model.is_paused, ..Model::default() };
+            })
+            .await;
+        caller.push(&queue, &[job("after the purge")]).await;
+        caller.push(&queue, &[job("last")]).await;
+        vec![caller.history]
+    }
+}
+
+async fn tokens(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let token = PushToken::new("token").unwrap();
+    let pair = ["a", "b"].map(job);
+    for _ in 0..2 {
+        caller
+            .call("push with a token", queue.push(&pair, Some(&token)), |model, _| {
+                model.tokens.insert("token".to_owned());
+                for name in ["a", "b"] {
+                    model.jobs.insert(name.to_owned(), Job::new("ready", name));
+                }
+            })
+            .await;
+    }
+    caller.push(queue, &["c", "d", "e", "f"].map(job)).await;
+}
+
+async fn given_back(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let back = |model: &mut Model, name: &str| {
+        let job = model.job(name);
+        (job.state, job.attempt) = ("ready".to_owned(), 0);
+    };
+    let held = caller.claim(queue, 2).await;
+    caller
+        .call("give back", queue.give_back(&held[1]), |model, _| {
+            back(model, held[1].job().as_str());
+        })
+        .await;
+    caller
+        .call("discard", queue.discard(&held[0]), |model, _| {
+            model.end(held[0].job().as_str());
+            model.discarded += 1;
+        })
+        .await;
+    let held = caller.claim(queue, 3).await;
+    caller
+        .call("release", queue.release_worker(&worker()), |model, released| {
+            assert_eq!(released.jobs, 3);
+            for receipt in &held {
+                back(model, receipt.job().as_str());
+            }
+        })
+        .await;
+}
+
+/// Leases that end, and a job that falls due.
+async fn recoveries(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    const SHORT: Duration = Duration::from_millis(1);
+    let one = NonZeroU32::MIN;
+    let short = ClaimRequest::new(worker(), SHORT).max(one);
+    caller
+        .call("short claim", queue.claim(&short), |model, claimed| {
+            let job = model.job(claimed[0].job().as_str());
+            (job.state, job.attempt) = ("leased".to_owned(), 1);
+        })
+        .await;
+    loop {
+        let recover = queue.recover(one);
+        let recovered = caller
+            .call("recover", recover, |model, recovered| {
+                let leased = model.jobs.values_mut().find(|job| job.state == "leased");
+                if let (1, Some(job)) = (recovered.requeued, leased) {
+                    job.state = "ready".to_owned();
+                }
+            })
+            .await;
+        if recovered.requeued == 1 {
+            break;
+        }
+    }
+    caller.push(queue, &[job("due").delay(SHORT)]).await;
+    loop {
+        let recovered = caller
+            .call("promote", queue.recover(one), |model, recovered| {
+                if recovered.promoted == 1 {
+                    model.job("due").state = "ready".to_owned();
+                }
+            })
+            .await;
+        if recovered.promoted == 1 {
+            break;
+        }
+    }
+}
+
+async fn operators(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    caller.call("pause", queue.pause(), |model, ()| model.is_paused = true).await;
+    caller.call("resume", queue.resume(), |model, ()| model.is_paused = false).await;
+    let held = caller.claim(queue, 3).await;
+    caller
+        .call("cancel a leased job", queue.cancel(held[0].job()), |model, _| {
+            model.end(held[0].job().as_str());
+            model.cancelled += 1;
+            model.cancelled_leases += 1;
+        })
+        .await;
+    caller.bury(queue, &held[1]).await;
+    let only = Selection::Only(vec![held[1].job().clone()]);
+    caller
+        .call("redrive one", queue.redrive(&only), |model, _| {
+            let job = model.job(held[1].job().as_str());
+            (job.state, job.attempt) = ("ready".to_owned(), 0);
+        })
+        .await;
+    caller.bury(queue, &held[2]).await;
+}
+
+async fn cancelled_batch(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let id = BatchId::new("cancelled").unwrap();
+    let new = NewBatch::new(id.clone());
+    let priority = new.priority.level();
+    caller
+        .call("create", queue.create(&new), |model, _| {
+            let state = "open".to_owned();
+            let batch = Batch { state, priority, ..Batch::default() };
+            model.batches.insert(id.to_string(), batch);
+        })
+        .await;
+    let pieces = ["piece 1", "piece 2", "piece 3"].map(job);
+    caller
+        .call("add", queue.add(&id, &pieces, None), |model, _| {
+            model.batches.get_mut(id.as_str()).unwrap().total = 3;
+            for piece in ["piece 1", "piece 2", "piece 3"] {
+                model.jobs.insert(piece.to_owned(), Job::new("ready", piece));
+            }
+        })
+        .await;
+    let change = Change::default().limit(NonZeroU32::new(2));
+    caller
+        .call("alter", queue.alter(&id, &change), |model, _| {
+            model.batches.get_mut(id.as_str()).unwrap().limit = Some(2);
+        })
+        .await;
+    caller
+        .call("cancel the batch", queue.cancel_batch(&id), |model, _| {
+            model.batches.get_mut(id.as_str()).unwrap().state = "cancelled".to_owned();
+            for piece in ["piece 1", "piece 2", "piece 3"] {
+                model.end(piece);
+                model.cancelled += 1;
+            }
+        })
+        .await;
 }
 
 /// The creation of the file, and one push.
@@ -249,6 +415,20 @@ async fn work_of_one(
         caller.push(queue, &[pushed, pair]).await;
     }
     caller.history
+}
+
+/// Callers of two stores on one file, as of two processes.
+pub(crate) fn two_stores(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
+    let site = run.site();
+    async move {
+        let stores = [site.open().await, site.open().await];
+        let names: Vec<String> =
+            (0..CALLERS).map(|number| format!("caller {number}: ")).collect();
+        let callers = (0..).zip(&names).zip(stores.iter().cycle());
+        let callers = callers
+            .map(|((number, name), queue)| work_of_one(&site, queue, number, name));
+        join_all(callers).await
+    }
 }
 
 /// The opening of a file with an older schema, and a push into it.

@@ -22,7 +22,7 @@ use crate::model::Model;
 
 /// The size of the sample of one test, so that all tests of the target take some
 /// seconds.
-const IMAGES: usize = 400;
+const IMAGES: usize = 300;
 const SEED: u64 = 20_261_123;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Marks of one caller are below this number, and each caller begins at a multiple.
