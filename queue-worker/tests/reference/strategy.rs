@@ -41,7 +41,7 @@ pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     (
-        prop_oneof![4 => 1..6_u32, 1 => 16..24_u32],
+        prop_oneof![3 => 1..6_u32, 1 => 16..24_u32],
         select(vec![1500, 3000, 9000, 30_000_u64]),
         select(vec![0, 500, 4000, 12_000_u64]),
         option::weighted(0.2, 500..8000_u64),
@@ -93,7 +93,8 @@ fn attempt() -> impl Strategy<Value = AttemptPlan> {
         1 => Just(HandlerResult::Discard),
         1 => Just(HandlerResult::Panic),
     ];
-    let runs = prop_oneof![0..50_u64, 50..3000_u64, 3000..25_000_u64];
+    // Jobs that take equally long end together, so that one call settles them.
+    let runs = prop_oneof![Just(20_u64), 0..50_u64, 50..3000_u64, 3000..25_000_u64];
     let on_cancellation = select(vec![
         OnCancellation::Continue,
         OnCancellation::End,
@@ -135,13 +136,8 @@ fn call_fault(lease: u64) -> impl Strategy<Value = CallFault> {
         1 => Just(FaultKind::Unreadable),
         2 => Just(FaultKind::Unavailable),
         1 => Just(FaultKind::Full),
-        1 => select(vec![
-            FaultKind::ReadOnly,
-            FaultKind::Denied,
-            FaultKind::Unusable,
-            FaultKind::Invalid,
-            FaultKind::Unsupported,
-        ]),
+        1 => select(vec![FaultKind::ReadOnly, FaultKind::Denied, FaultKind::Unusable]),
+        1 => select(vec![FaultKind::Invalid, FaultKind::Unsupported]),
     ];
     let nth = prop_oneof![0..4_u32, 0..30_u32];
     (operation(), nth, late.clone(), late, kind).prop_map(

@@ -167,21 +167,23 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
 }
 
 /// After a failure the next settlement waits for the pause, and no longer than the
-/// longest one.
+/// longest one. The success of a call that was pending at the failure ends no pause,
+/// unless nothing is left of the failed call.
 fn backs_off(facts: &Facts, violations: &mut Violations) {
     let replies = facts.replies(Operation::Settle);
     let mut failures = Failures::default();
-    for (place, (at, _, result)) in replies.iter().enumerate() {
-        if result.is_ok() {
+    for (place, (at, call, result)) in replies.iter().enumerate() {
+        let Err(refusal) = result else {
             failures = Failures::default();
             continue;
-        }
+        };
         let pause = failures.failed();
-        let next_reply = replies.get(place + 1).map(|(at, ..)| *at);
+        let is_dropped = refusal.is_of_content && call.request.settlements.len() == 1;
+        let until = replies.get(place + 1).filter(|_| is_dropped).map(|(at, ..)| *at);
         let mut later =
             facts.calls_of(Operation::Settle).filter(|c| c.sent.index > at.index);
-        let next = later
-            .find(|call| next_reply.is_none_or(|reply| call.sent.index < reply.index));
+        let next =
+            later.find(|call| until.is_none_or(|reply| call.sent.index < reply.index));
         let shortest = at.at + pause / 2;
         if let Some(next) = next {
             let early = next.sent.at + ROUNDING;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use relq_core::error::Operation;
 use relq_worker::Cancellation;
 
-use super::leases::grace_is_over;
+use super::{backoff::Failures, leases::grace_is_over};
 use crate::{
     facts::{Facts, Moment, ROUNDING},
     report::{Violations, job},
@@ -103,9 +103,13 @@ fn gives_back(facts: &Facts, violations: &mut Violations) {
     if let Some((at, Err(refusal))) =
         last.replied.as_ref().and_then(|(at, reply)| Some((*at, reply.released?)))
     {
-        let since = at.at.saturating_sub(releases[0].sent.at);
+        let mut failures = Failures::default();
+        let pause = releases.iter().map(|_| failures.failed()).last();
+        let since =
+            at.at.saturating_sub(releases[0].sent.at) + pause.unwrap_or_default();
         let is_hard = facts.halt_asked.is_some() || doomed(facts).is_some();
-        let is_late = since + ms(5000) >= if is_hard { HARD_STOP } else { RELEASE };
+        let limit = if is_hard { HARD_STOP } else { RELEASE };
+        let is_late = since + facts.slack(releases[0].sent.at, at.at) >= limit;
         violations.check(GIVES_BACK, at.at, refusal.is_never || is_late, || {
             format!("the release failed at {at:?} and was not repeated")
         });
