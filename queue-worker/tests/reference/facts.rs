@@ -298,6 +298,17 @@ impl Call {
             || (operation == Operation::Claim && self.request.ask.is_some())
     }
 
+    /// Whether the reply had arrived by this moment.
+    pub(crate) fn is_over(&self, moment: Moment) -> bool {
+        self.replied.as_ref().is_some_and(|(at, _)| at.index <= moment.index)
+    }
+
+    /// Whether that half of the call was refused.
+    pub(crate) fn has_failed(&self, operation: Operation) -> bool {
+        let result = self.replied.as_ref().and_then(|(_, reply)| reply.of(operation));
+        result.is_some_and(|result| result.is_err())
+    }
+
     /// Whether the call waited for its reply at this moment. The worker gives up a call
     /// without a reply at some time after its limit.
     pub(crate) fn is_pending(&self, moment: Moment) -> bool {

@@ -1,11 +1,13 @@
 //! What a handler's end leads to: one disposition, sent until the store has an answer
 //! (R7, R8).
 
+use std::time::Duration;
+
 use relq_core::{Disposition, error::Operation, outcome::Extended};
 
 use super::{backoff::Failures, ending::doomed, leases::grace_is_over};
 use crate::{
-    facts::{Facts, Held, Moment, ROUNDING},
+    facts::{Call, Facts, Held, Moment, ROUNDING},
     report::{Violations, job},
     scenario::ms,
     simulation::LONGEST_RETRY,
@@ -194,6 +196,49 @@ fn backs_off(facts: &Facts, violations: &mut Violations) {
             });
         }
         repeats(facts, *at, violations);
+        if refusal.is_of_content {
+            sends_rest_again(facts, call, pause, violations);
+        }
+    }
+}
+
+/// A call was refused for the content of one settlement. Each of its settlements is sent
+/// again soon after the pause, if the store answers all other settlements at once.
+fn sends_rest_again(
+    facts: &Facts,
+    refused: &Call,
+    pause: Duration,
+    violations: &mut Violations,
+) {
+    const SOON: Duration = Duration::from_millis(500);
+    let Some((refused_at, _)) = &refused.replied else { return };
+    let limit = refused_at.at + pause + SOON;
+    let end = facts.end();
+    let is_ending = [facts.halt_asked, doomed(facts), Some(end)];
+    let is_slow = |call: &Call| {
+        let answer = call.replied.as_ref();
+        answer.is_none_or(|(at, _)| at.at > call.sent.at + ms(10))
+    };
+    let is_disturbed = is_ending.into_iter().flatten().any(|one| one.at <= limit)
+        || !facts.suspends.is_empty()
+        || facts.calls_of(Operation::Settle).any(|call| {
+            let is_beside = call.sent.at <= limit && !call.is_over(*refused_at);
+            is_beside && (is_slow(call) || call.has_failed(Operation::Settle))
+        });
+    if is_disturbed {
+        return;
+    }
+    for settlement in &refused.request.settlements {
+        let held = &facts.held[settlement.receipt.token()];
+        let is_left = refused.request.settlements.len() > 1
+            && lost(facts, held, end).is_none_or(|lost| lost > limit);
+        let is_sent = held
+            .settles
+            .iter()
+            .any(|&call| facts.calls[call].sent.index > refused.sent.index);
+        violations.check(LOSES_NONE, limit, !is_left || is_sent, || {
+            format!("{} was settled beside a refused one, and never again", job(held))
+        });
     }
 }
 
