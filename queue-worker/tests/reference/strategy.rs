@@ -9,6 +9,47 @@ use crate::scenario::{
 };
 
 pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
+    prop_oneof![7 => any_scenario().boxed(), 1 => busy_scenario().boxed()]
+}
+
+/// Many short jobs at once, so that one call settles several and two calls are on their
+/// way, and one or two faults of settlements.
+fn busy_scenario() -> impl Strategy<Value = Scenario> {
+    let fault = || {
+        let kind = prop_oneof![
+            select(vec![FaultKind::Invalid, FaultKind::Unsupported, FaultKind::Full]),
+            effect().prop_map(FaultKind::LostReply),
+        ];
+        (0..6_u32, 1..60_u64, 1..60_u64, kind).prop_map(|(nth, before, after, kind)| {
+            let operation = Operation::Settle;
+            CallFault { operation, nth, fault: Fault { before, after, kind } }
+        })
+    };
+    let jobs = vec((job(false), 0..80_u64), 20..40);
+    (any::<u16>(), settings(), 16..24_u32, jobs, vec(fault(), 1..3)).prop_map(
+        |(seed, settings, concurrency, jobs, faults)| {
+            let of_job = |(job, runs): (JobPlan, u64)| {
+                let runs = runs.max(20);
+                let attempts = job.attempts.into_iter();
+                let attempts = attempts.map(|attempt| AttemptPlan { runs, ..attempt });
+                let attempts = attempts.collect();
+                JobPlan { push_at: 0, lease: None, cancel_at: None, attempts, ..job }
+            };
+            Scenario {
+                seed: u64::from(seed),
+                settings: Settings { concurrency, max_jobs_per_call: 1000, ..settings },
+                jobs: jobs.into_iter().map(of_job).collect(),
+                abandoned: Abandoned { jobs: 0, lease: 100 },
+                faults,
+                outages: Vec::new(),
+                suspends: Vec::new(),
+                end: End::WhenFinished,
+            }
+        },
+    )
+}
+
+fn any_scenario() -> impl Strategy<Value = Scenario> {
     settings().prop_flat_map(|settings| {
         let lease = settings.lease;
         // Calls are shared from 16 slots on, when many jobs end together.
