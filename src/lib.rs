@@ -31,6 +31,13 @@
 //! An application rarely claims by hand: the [`worker`] does it, with slots,
 //! heartbeats, retries and a clean shutdown.
 //!
+//! # How to
+//!
+//! The [`guide`] has a page for each task: [push](guide::push), [work](guide::work),
+//! [retry](guide::retry), [unique jobs](guide::unique), [delays](guide::schedule),
+//! [batches](guide::batches), [tests](guide::test), [deployment](guide::deploy), and
+//! [a backend of your own](guide::backend).
+//!
 //! # What is promised
 //!
 //! *At least once.* After a successful push the job is in the store until a worker
@@ -76,6 +83,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
+// Its examples need these features.
+#[cfg(any(doc, all(doctest, feature = "json", feature = "sqlite-unbundled")))]
+pub mod guide;
 #[cfg(feature = "redis")]
 pub mod redis;
 
