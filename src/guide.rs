@@ -4,8 +4,8 @@
 //! SQLite in memory, and the same code runs on any backend: only the URL differs. The
 //! code of a page is compiled and run with the tests.
 //!
-//! A rule such as R4 is a promise of every backend. The rules are on the front page of
-//! [`relq_core`].
+//! A number such as [R4](relq_core#no-loss-no-changes) is a rule of the contract, which
+//! every backend keeps. The rules are on the front page of [`relq_core`].
 
 // The pages are documentation only: an application that depends on relq does not
 // compile this module.

@@ -74,12 +74,6 @@
 //! |---|---|
 //! | `json` | handlers and jobs of the application's own types, as JSON: `worker::json` |
 //! | `tls` | encrypted connections to Redis |
-//!
-//! # Batches
-//!
-//! A batch is a request of many pieces, with a priority, a limit on how many run at
-//! once, and one completion (B1 to B10). [`ReliableQueue::batch_queue`] gives access to
-//! the batches of a queue, on the backends `sqlite` and `stream`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
