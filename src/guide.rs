@@ -25,29 +25,25 @@ use crate::{
     worker::{Failure, JobContext, RetryPolicy, Worker},
 };
 
-#[doc = include_str!("guide/push.md")]
-pub mod push {}
+/// A module whose documentation is that file. Its examples run with the tests if their
+/// features are on. (A condition of the module itself would appear on its page.)
+#[rustfmt::skip] // It moves the attribute away from its module.
+macro_rules! page {
+    ($name:ident, $file:literal) => {
+        #[cfg_attr(
+            any(doc, all(feature = "json", feature = "sqlite-unbundled")),
+            doc = include_str!($file)
+        )]
+        pub mod $name {}
+    };
+}
 
-#[doc = include_str!("guide/work.md")]
-pub mod work {}
-
-#[doc = include_str!("guide/retry.md")]
-pub mod retry {}
-
-#[doc = include_str!("guide/unique.md")]
-pub mod unique {}
-
-#[doc = include_str!("guide/schedule.md")]
-pub mod schedule {}
-
-#[doc = include_str!("guide/batches.md")]
-pub mod batches {}
-
-#[doc = include_str!("guide/test.md")]
-pub mod test {}
-
-#[doc = include_str!("guide/deploy.md")]
-pub mod deploy {}
-
-#[doc = include_str!("guide/backend.md")]
-pub mod backend {}
+page!(push, "guide/push.md");
+page!(work, "guide/work.md");
+page!(retry, "guide/retry.md");
+page!(unique, "guide/unique.md");
+page!(schedule, "guide/schedule.md");
+page!(batches, "guide/batches.md");
+page!(test, "guide/test.md");
+page!(deploy, "guide/deploy.md");
+page!(backend, "guide/backend.md");

@@ -77,8 +77,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
-// Its examples need these features.
-#[cfg(any(doc, all(doctest, feature = "json", feature = "sqlite-unbundled")))]
+#[cfg(any(doc, doctest))]
 pub mod guide;
 #[cfg(feature = "redis")]
 pub mod redis;
