@@ -31,7 +31,7 @@ use crate::{
 macro_rules! page {
     ($name:ident, $file:literal) => {
         #[cfg_attr(
-            any(doc, all(feature = "json", feature = "sqlite-unbundled")),
+            any(not(doctest), all(feature = "json", feature = "sqlite-unbundled")),
             doc = include_str!($file)
         )]
         pub mod $name {}
