@@ -31,6 +31,13 @@
 //! An application rarely claims by hand: the [`worker`] does it, with slots,
 //! heartbeats, retries and a clean shutdown.
 //!
+//! # How to
+//!
+//! The [`guide`] has a page for each task: [push](guide::push), [work](guide::work),
+//! [retry](guide::retry), [unique jobs](guide::unique), [delays](guide::schedule),
+//! [batches](guide::batches), [tests](guide::test), [deployment](guide::deploy), and
+//! [a backend of your own](guide::backend).
+//!
 //! # What is promised
 //!
 //! *At least once.* After a successful push the job is in the store until a worker
@@ -67,15 +74,11 @@
 //! |---|---|
 //! | `json` | handlers and jobs of the application's own types, as JSON: `worker::json` |
 //! | `tls` | encrypted connections to Redis |
-//!
-//! # Batches
-//!
-//! A batch is a request of many pieces, with a priority, a limit on how many run at
-//! once, and one completion (B1 to B10). [`ReliableQueue::batch_queue`] gives access to
-//! the batches of a queue, on the backends `sqlite` and `stream`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 #[cfg(feature = "redis")]
 pub mod redis;
 
