@@ -7,6 +7,9 @@
 /// The part after the queue's name in the key of its marker.
 pub(crate) const MARKER: &str = "marker";
 
+/// The part of the key that wakes a worker. Producers that are not relq may push to it.
+pub(crate) const WAKE: &str = "wake";
+
 /// The keys that every pattern has.
 const BOOKKEEPING: &[&str] = &[
     "later",
@@ -20,7 +23,7 @@ const BOOKKEEPING: &[&str] = &[
     "cancelled",
     "totals",
     "paused",
-    "wake",
+    WAKE,
 ];
 
 /// The keys that one backend has besides the bookkeeping.

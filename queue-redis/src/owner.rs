@@ -172,10 +172,12 @@ impl Owner {
     }
 
     /// All keys that relq's queues may have, the keys that name the owner first. The
-    /// producer's key is left out, because any client pushes to it.
+    /// keys to which any client may push are left out: the producer's, and the one that
+    /// wakes a worker.
     fn all_keys(&self) -> Vec<String> {
         let own = self.ownership().into_iter().map(|(key, _)| key);
-        let others = layout::parts().into_iter().map(|part| self.keys.part(part));
+        let parts = layout::parts().into_iter().filter(|part| *part != layout::WAKE);
+        let others = parts.map(|part| self.keys.part(part));
         own.chain(others).collect()
     }
 

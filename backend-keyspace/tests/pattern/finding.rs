@@ -151,6 +151,20 @@ async fn a_notification_by_hand_wakes_at_once() {
 
 /// R23: the pages show every job that stays, although other jobs are pushed meanwhile
 /// and the server's hash table grows.
+/// A producer of another kind may push and notify before any relq has used the queue.
+#[tokio::test]
+async fn a_notification_by_hand_may_come_first() {
+    let server = Server::start();
+    say(&server, "SET item_first first");
+    say(&server, "LPUSH {q}:wake 1");
+
+    let queue = open(&server).await;
+
+    let claimed = queue.claim(&ask("worker")).await.unwrap();
+    assert_eq!(claimed[0].payload, "first");
+    assert_sound(&queue).await;
+}
+
 #[tokio::test]
 async fn pages_show_what_stays_while_others_come() {
     let server = Server::start();

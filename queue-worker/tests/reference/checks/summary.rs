@@ -10,7 +10,7 @@ use relq_core::{
 use relq_worker::Summary;
 
 use crate::{
-    facts::{Facts, Held},
+    facts::{Facts, Held, ROUNDING},
     report::{Violations, job},
 };
 
@@ -88,9 +88,11 @@ fn counts(facts: &Facts, held: &Held) -> BTreeSet<Count> {
         .map(|(at, _)| at)
         .filter(|at| answer.is_none_or(|answer| at.at <= answer.at));
     if let Some(cancelled) = cancelled {
-        // Two replies at one time: either thread may be the first.
+        // Two replies at one time: either thread may be the first. Or the lease had ended
+        // by the worker's own clock.
         let is_tie = answer.is_some_and(|answer| answer.at == cancelled.at);
-        let other = if is_tie { unsettled } else { Count::Cancelled };
+        let is_over = facts.known_end(held, cancelled) <= cancelled.at + ROUNDING;
+        let other = if is_tie || is_over { unsettled } else { Count::Cancelled };
         return [Count::Cancelled, other].into();
     }
     if answer.is_some() {
