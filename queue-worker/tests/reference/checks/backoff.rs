@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Failures in a row.
 #[derive(Debug, Default)]

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use relq_core::error::Operation;
 
-use super::{backoff::Failures, ending::doomed};
+use super::{
+    backoff::{Failures, LONGEST_PAUSE},
+    ending::doomed,
+};
 use crate::{
     facts::{Call, Facts, Moment, ROUNDING},
     report::Violations,
@@ -89,7 +92,12 @@ fn backs_off(facts: &Facts, violations: &mut Violations) {
                 format!("a claim failed at {:?}; the next is too early", at.at)
             });
         }
-        at_once(facts, *at, pause, violations);
+        // A claim that the worker gave up was a failure, too.
+        let given_up = facts
+            .calls_of(Operation::Claim)
+            .filter(|call| call.sent.index < at.index && call.replied.is_none());
+        let longest = given_up.fold(pause, |pause, _| (pause * 2).min(LONGEST_PAUSE));
+        at_once(facts, *at, longest, violations);
     }
 }
 

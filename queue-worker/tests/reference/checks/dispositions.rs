@@ -258,7 +258,8 @@ fn repeats(facts: &Facts, failed: Moment, violations: &mut Violations) {
             .into_iter()
             .flatten()
             .any(|one| one.index <= failed.index);
-        let is_held = lost(facts, held, end).is_none_or(|lost| lost > limit);
+        let is_held = facts.known_end(held, end) > limit
+            && lost(facts, held, end).is_none_or(|lost| lost > limit);
         ended_before && expected(facts, held).is_some() && !is_settled && is_held
     };
     let Some(held) = facts.held.values().find(is_left) else { return };
