@@ -138,8 +138,8 @@ fn repeats(facts: &Facts, violations: &mut Violations) {
                 && let_go(facts, held).at > limit
         });
         for held in of_call {
-            let mut later = held.extends.iter().map(|&call| facts.calls[call].sent.at);
-            let is_kept = later.any(|sent| sent > at.at && sent <= limit);
+            let mut beats = held.extends.iter().map(|&call| facts.calls[call].sent);
+            let is_kept = beats.any(|sent| sent.index > at.index && sent.at <= limit);
             violations.check(SOONER, limit, is_kept, || {
                 let job = job(held);
                 format!("{job}: a heartbeat failed at {:?}; none by {limit:?}", at.at)
