@@ -197,15 +197,22 @@ impl Facts {
         reply.extended.as_ref()?.as_ref().ok()?.get(position).copied()
     }
 
-    /// The first reply of a heartbeat that reports the lease as lost or cancelled.
-    pub(crate) fn reported(&self, held: &Held) -> Option<(Moment, Extended)> {
-        let ends = held.extends.iter().filter_map(|&index| {
+    /// The replies of heartbeats that report the lease as lost or cancelled.
+    pub(crate) fn reports(
+        &self,
+        held: &Held,
+    ) -> impl Iterator<Item = (Moment, Extended)> {
+        held.extends.iter().filter_map(|&index| {
             let call = &self.calls[index];
             let extended = self.extended(held, call)?;
             let is_end = !matches!(extended, Extended::Until(_));
             is_end.then(|| (call.replied.as_ref().expect("it was read").0, extended))
-        });
-        ends.min_by_key(|(at, _)| at.index)
+        })
+    }
+
+    /// The first of these reports.
+    pub(crate) fn reported(&self, held: &Held) -> Option<(Moment, Extended)> {
+        self.reports(held).min_by_key(|(at, _)| at.index)
     }
 
     /// The result that the store reported for a settlement of this lease.

@@ -121,10 +121,15 @@ fn runner(seed: u64) -> TestRunner {
 fn run(seed: u64) {
     let result = runner(seed).run(&strategy::scenarios(), |scenario| {
         let violations = violations(&scenario).0;
-        if violations.is_empty() { Ok(()) } else { Err(TestCaseError::fail("")) }
+        let words: Vec<_> = violations.iter().map(ToString::to_string).collect();
+        if words.is_empty() {
+            Ok(())
+        } else {
+            Err(TestCaseError::fail(words.join("\n")))
+        }
     });
-    if let Err(TestError::Fail(_, scenario)) = result {
-        tell(seed, &scenario);
+    if let Err(TestError::Fail(words, scenario)) = result {
+        tell(seed, &scenario, words.message());
     }
 }
 
@@ -132,8 +137,8 @@ fn violations(scenario: &Scenario) -> Violations {
     checks::check(&Facts::of(simulation::simulate(scenario)))
 }
 
-/// Reports the smallest scenario that fails.
-fn tell(seed: u64, scenario: &Scenario) -> ! {
+/// Reports the smallest scenario that fails, and how it failed.
+fn tell(seed: u64, scenario: &Scenario, words: &str) -> ! {
     let facts = Facts::of(simulation::simulate(scenario));
     println!("{scenario:#?}");
     if env::var_os("RELQ_WORKER_TRACE").is_some() {
@@ -142,7 +147,7 @@ fn tell(seed: u64, scenario: &Scenario) -> ! {
             .iter()
             .for_each(|event| println!("{:?} {:?}", event.at, event.what));
     }
-    checks::check(&facts).0.iter().for_each(|violation| println!("{violation}"));
+    println!("{words}");
     panic!("the worker broke a promise\n{}", replay(seed));
 }
 

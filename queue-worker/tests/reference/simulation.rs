@@ -147,7 +147,8 @@ impl Simulation {
         loop {
             let before = self.world.clock.uses();
             self.idle().await;
-            if pings {
+            // What the worker did may have woken the heartbeat.
+            if pings || self.world.clock.uses() != before {
                 self.ping_heartbeat().await;
                 self.idle().await;
             }

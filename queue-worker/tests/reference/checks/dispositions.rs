@@ -95,12 +95,12 @@ fn lost(facts: &Facts, held: &Held, before: Moment) -> Option<std::time::Duratio
     let end = end + facts.slack(held.claim_sent, end);
     // A report that arrives while a settlement is pending may be the settlement's own
     // effect.
-    let reported = facts.reported(held).filter(|(at, extended)| {
+    let reported = facts.reports(held).filter(|(at, extended)| {
         let is_pending =
             held.settles.iter().any(|&call| facts.calls[call].is_pending(*at));
         at.index < before.index && (*extended == Extended::Cancelled || !is_pending)
     });
-    let reported = reported.map(|(at, _)| at.at);
+    let reported = reported.map(|(at, _)| at.at).min();
     [Some(end), reported].into_iter().flatten().min()
 }
 
