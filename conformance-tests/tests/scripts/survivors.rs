@@ -13,6 +13,8 @@ const UNREADABLE: &str = "of use where an entry cannot be read, which no case pu
                           there: `src/server_faults/foreign.rs` does";
 const DAMAGED: &str = "of use where another client damaged a leased entry, which no case does: \
      relq-zset's `a_leased_entry_that_was_damaged_is_not_dropped` does";
+const OVERWRITTEN: &str = "of use where another client overwrote a total, which no case does: the \
+     server fault `a_count_that_is_text_keeps_no_job` does";
 const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the notification that \
                          follows wakes who waits";
 
@@ -27,6 +29,10 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         LATE,
     ),
     ("bookkeeping/moves: without `notify(keys)`", LATE),
+    (
+        "bookkeeping/moves: without `error({err = 'WRONGTYPE the total \"' .. name .. '\" is no number'})`",
+        OVERWRITTEN,
+    ),
     ("bookkeeping/push: without `notify(keys)`", LATE),
     ("bookkeeping/push: without `check_ready(keys)`", ANOTHER_TYPE),
     ("zset/claim: without `redis.call('HDEL', held, unpack(leases))`", ANOTHER_TYPE),
