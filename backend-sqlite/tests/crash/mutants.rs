@@ -67,9 +67,9 @@ mutant! {
 }
 
 mutant! {
-    /// R1: jobs that a killed worker held and did not run are run by another worker.
+    /// R1: jobs that a killed worker had claimed are run by another worker.
     a_claim_for_good_is_caught:
-        ClaimsForGood, "work", "a receipt is lost though its lease runs"
+        ClaimsForGood, "claim", "LOST: found"
 }
 
 mutant! {
