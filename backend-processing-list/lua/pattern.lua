@@ -22,6 +22,19 @@ local function walk(list, look)
   until #found < page
 end
 
+-- Whether ARGV, from `first` on, names every registered session. A worker may have
+-- registered since the client read the sessions; its list is not among the keys then.
+local function are_sessions_known(workers, retired, first)
+  local is_known = {}
+  for i = first, #ARGV do is_known[ARGV[i]] = true end
+  for _, key in ipairs({workers, retired}) do
+    for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+      if not is_known[session] then return false end
+    end
+  end
+  return true
+end
+
 local function pattern_keys(first)
   return {
     ready = KEYS[first], leased = KEYS[first + 1], workers = KEYS[first + 2],

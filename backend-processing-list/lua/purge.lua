@@ -13,16 +13,12 @@
 --
 -- Returns how many jobs were removed, or false if another member exists: then nothing
 -- was removed.
+--
+-- Library: pattern
 local workers, retired, later, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local FIRST_LIST, lists = 5, tonumber(ARGV[1])
 
-local is_known = {}
-for i = 2, #ARGV do is_known[ARGV[i]] = true end
-for _, key in ipairs({workers, retired}) do
-  for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-    if not is_known[session] then return false end
-  end
-end
+if not are_sessions_known(workers, retired, 2) then return false end
 local jobs = redis.call('ZCARD', later) + redis.call('ZCARD', dead)
 for i = FIRST_LIST, FIRST_LIST + lists - 1 do jobs = jobs + redis.call('LLEN', KEYS[i]) end
 for _, key in ipairs(KEYS) do redis.call('UNLINK', key) end

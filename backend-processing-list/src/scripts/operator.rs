@@ -7,17 +7,34 @@ use relq_redis::bookkeeping::Bookkeeping;
 use super::{SCRIPTS, Store, sites_of};
 use crate::session::{Session, Site};
 
-/// How often a purge reads the sessions again. New workers do not arrive this often in
+/// How often a call reads the sessions again. New workers do not arrive this often in
 /// between.
-const PURGES: usize = 100;
+const READINGS: usize = 100;
 
 impl Store {
+    /// Counts the jobs. If a worker has registered since the sessions were read, they are
+    /// read again: its list may have a job that was ready before.
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
-        let sites = self.sites(Operation::Stats).await?;
-        let lists = std::iter::once(self.keys.handed.clone()).chain(self.lists(&sites));
-        let mut call = self.bookkeeping.with_keys(lists).call(&SCRIPTS.stats);
-        sites.iter().for_each(|site| call.push_arg(site.session()));
-        Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
+        for _ in 0..READINGS {
+            let members = self.members(Operation::Stats).await?;
+            let sites = sites_of(&members);
+            let lists =
+                std::iter::once(self.keys.handed.clone()).chain(self.lists(&sites));
+            let mut call = self.bookkeeping.with_keys(lists).call(&SCRIPTS.stats);
+            call.push_arg(sites.len());
+            sites.iter().for_each(|site| call.push_arg(site.session()));
+            members.iter().for_each(|member| call.push_arg(&member[..]));
+            let counted = call.run(&self.conn, Operation::Stats).await?;
+            if !counted.is_nil() {
+                return Bookkeeping::stats(counted);
+            }
+        }
+        Err(self.workers_register(Operation::Stats))
+    }
+
+    fn workers_register(&self, operation: Operation) -> Error {
+        let source = "workers register again and again: stop them, and try again";
+        Error::Unavailable { at: self.conn.at(operation), source: source.into() }
     }
 
     /// Ends a job that is an element of `list`. Returns whether it was still there.
@@ -42,7 +59,7 @@ impl Store {
     /// again. A member that is no session, which another client has added, is removed
     /// too.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
-        for _ in 0..PURGES {
+        for _ in 0..READINGS {
             let members = self.members(Operation::Purge).await?;
             if let Some(jobs) = self.purge_sessions(&members).await? {
                 let foreign = members.iter().filter(|it| Session::parse(it).is_none());
@@ -53,9 +70,7 @@ impl Store {
                 return Ok(jobs);
             }
         }
-        let source = "workers register again and again: stop them, and purge again";
-        let at = self.conn.at(Operation::Purge);
-        Err(Error::Unusable { at, source: source.into() })
+        Err(self.workers_register(Operation::Purge))
     }
 
     /// Removes all jobs if no other members exist. Returns how many there were.
