@@ -252,6 +252,61 @@ async fn fill(queue: &dyn Queue) {
     }
 }
 
+/// A key that another program has written with another type is named by the error of
+/// each call that needs it, and no other key is.
+#[tokio::test]
+async fn an_error_names_the_key_of_another_type() {
+    for way in WAYS {
+        let server = Server::start();
+        fill(&*open(&server, way).await).await;
+        let known = keys(&server).into_iter().filter(|key| has_no_id(key));
+        let producers = server.command(&[b"EXISTS", b"q"]) == b":1\r\n";
+        let known: Vec<_> = known.chain(producers.then(|| "q".to_owned())).collect();
+        let mut named = 0;
+        for key in &known {
+            let server = Server::start();
+            let queue = open(&server, way).await;
+            fill(&*queue).await;
+            server.command(&[b"SET", key.as_bytes(), b"foreign"]);
+
+            let errors = errors(&*queue).await;
+
+            for error in errors.iter().filter(|error| error.contains("WRONGTYPE")) {
+                let names_it = format!("the key {key:?} is no ");
+                assert!(error.contains(&names_it), "{way:?}, {key}: {error}");
+                let keys = error.matches(" is no ").count();
+                assert_eq!(keys, 1, "{way:?}, {key}: {error}");
+                named += 1;
+            }
+        }
+        assert!(named > known.len(), "{way:?}: {named} errors for {known:?}");
+    }
+}
+
+/// Whether the name of a key is known without any id of a job, batch or session.
+fn has_no_id(key: &str) -> bool {
+    let with_id = [":w:", ":record:", ":pieces:", ":live:", ":marker"];
+    !with_id.iter().any(|part| key.contains(part))
+}
+
+/// Makes a call of each kind, and returns the messages of those that fail.
+async fn errors(queue: &dyn Queue) -> Vec<String> {
+    let worker = WorkerId::new("w").unwrap();
+    let ask = ClaimRequest::new(worker.clone(), LEASE);
+    let mut errors = vec![
+        queue.push_one("plain".into()).await.err(),
+        queue.resume().await.err(),
+        queue.stats().await.err(),
+        queue.recover(many(10)).await.err(),
+    ];
+    match queue.claim_one(&ask).await {
+        Ok(Some(held)) => errors.push(queue.ack(&held.receipt).await.err()),
+        Ok(None) => {}
+        Err(error) => errors.push(Some(error)),
+    }
+    errors.into_iter().flatten().map(|error| error.full_message()).collect()
+}
+
 /// A queue that has keys but no marker can be marked by hand, once no worker holds a
 /// job.
 #[tokio::test]

@@ -32,7 +32,7 @@ use tokio::runtime::{self, Handle};
 
 use crate::{
     Call, Owner, RedisConfig, Reply, Script, error, link::Link, opening::Opening,
-    owner::is_write, server_info::ServerInfo,
+    owner::is_write, server_info::ServerInfo, wrong_type,
 };
 
 /// The connections of one opened queue. Clones share them.
@@ -174,7 +174,7 @@ impl Conn {
             let mut link =
                 self.link_for(operation).await.map_err(Failed::BeforeSend)?;
             let answer = link.run(call, self.response_timeout()).await;
-            judged(&link, answer)
+            self.judged(link, answer).await
         };
         let value = running.await.map_err(|failed: Failed| failed.at(at))?;
         Ok(Reply::new(at, value))
@@ -198,7 +198,27 @@ impl Conn {
         cmd: &Cmd,
     ) -> Result<Value, Failed> {
         let answer = link.ask(cmd, self.response_timeout()).await;
-        judged(&link, answer)
+        self.judged(link, answer).await
+    }
+
+    /// The result of a call on that connection. An error may retire the connection, and
+    /// one about the type of a key is completed by the key's name.
+    async fn judged(
+        &self,
+        link: Link,
+        answer: Result<Value, RedisError>,
+    ) -> Result<Value, Failed> {
+        let error = match answer {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        link.heed(&error);
+        Err(Failed::AfterSend(match &self.0.owner {
+            Some(owner) if wrong_type::is_meant(&error) => {
+                wrong_type::named(error, owner, link, self.response_timeout()).await
+            }
+            _ => error,
+        }))
     }
 
     /// Checks the queue's marker again, and rewrites it if it is missing. A call that
@@ -380,14 +400,6 @@ impl State {
         };
         is_usable.then(|| self.clone())
     }
-}
-
-/// The result of a call on that connection. An error may retire the connection.
-fn judged(link: &Link, answer: Result<Value, RedisError>) -> Result<Value, Failed> {
-    answer.map_err(|error| {
-        link.heed(&error);
-        Failed::AfterSend(error)
-    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

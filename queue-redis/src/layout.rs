@@ -1,4 +1,4 @@
-//! The names of the keys of every pattern, except keys that contain an id.
+//! The names and types of the keys of every pattern, except keys that contain an id.
 //!
 //! Each backend names its own keys in its `keys.rs`. They are listed here together, so
 //! that any backend can detect keys of another one. `tests/owners.rs` of the package
@@ -10,20 +10,35 @@ pub(crate) const MARKER: &str = "marker";
 /// The part of the key that wakes a worker. Producers that are not relq may push to it.
 pub(crate) const WAKE: &str = "wake";
 
+/// The type of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyType {
+    Hash,
+    List,
+    Set,
+    Stream,
+    String,
+    Zset,
+}
+use KeyType::{Hash, List, Set, Stream, String as Text, Zset};
+
+/// A part of a key's name, and the type of the key.
+type Part = (&'static str, KeyType);
+
 /// The keys that every pattern has.
-const BOOKKEEPING: &[&str] = &[
-    "later",
-    "jobs",
-    "dead",
-    "errors",
-    "unique",
-    "ids",
-    "calls",
-    "answers",
-    "cancelled",
-    "totals",
-    "paused",
-    WAKE,
+const BOOKKEEPING: &[Part] = &[
+    ("later", Zset),
+    ("jobs", Hash),
+    ("dead", Zset),
+    ("errors", Hash),
+    ("unique", Hash),
+    ("ids", Zset),
+    ("calls", Zset),
+    ("answers", Hash),
+    ("cancelled", Zset),
+    ("totals", Hash),
+    ("paused", Text),
+    (WAKE, List),
 ];
 
 /// The keys that one backend has besides the bookkeeping.
@@ -31,8 +46,8 @@ const BOOKKEEPING: &[&str] = &[
 pub(crate) struct Layout {
     pub(crate) backend: &'static str,
     /// The type of the key `Q`; `None` if the pattern has no such key.
-    pub(crate) queue: Option<&'static str>,
-    pub(crate) parts: &'static [&'static str],
+    pub(crate) queue: Option<KeyType>,
+    parts: &'static [Part],
     /// The options that a marker may have.
     pub(crate) options: &'static [&'static str],
 }
@@ -40,38 +55,49 @@ pub(crate) struct Layout {
 const LAYOUTS: &[Layout] = &[
     Layout {
         backend: "circular",
-        queue: Some("list"),
-        parts: &["marks"],
+        queue: Some(List),
+        parts: &[("marks", Zset)],
         options: &["finish=lrem"],
     },
-    Layout { backend: "keyspace", queue: None, parts: &["leased"], options: &[] },
+    Layout {
+        backend: "keyspace",
+        queue: None,
+        parts: &[("leased", Zset)],
+        options: &[],
+    },
     Layout {
         backend: "processing-list",
-        queue: Some("list"),
-        parts: &["handed", "processing", "leased", "workers", "retired"],
+        queue: Some(List),
+        parts: &[
+            ("handed", List),
+            ("processing", List),
+            ("leased", Zset),
+            ("workers", Zset),
+            ("retired", Zset),
+        ],
         options: &["mode=shared"],
     },
     Layout {
         backend: "stream",
-        queue: Some("stream"),
+        queue: Some(Stream),
         parts: &[
-            "urgent",
-            "patient",
-            "leased",
-            "batch:running",
-            "batch:claimable",
-            "batch:ids",
-            "batch:outbox",
-            "batch:cancelling",
-            "batch:told",
-            "batch:ended",
+            ("urgent", Stream),
+            ("patient", Stream),
+            ("leased", Zset),
+            ("batch:running", Zset),
+            ("batch:claimable", Zset),
+            ("batch:ids", Zset),
+            ("batch:outbox", Set),
+            ("batch:cancelling", Set),
+            ("batch:told", Stream),
+            ("batch:ended", Zset),
         ],
         options: &[],
     },
     Layout {
         backend: "zset",
-        queue: Some("list"),
-        parts: &["handed", "ranked", "leased", "held"],
+        queue: Some(List),
+        parts: &[("handed", List), ("ranked", Zset), ("leased", Zset), ("held", Hash)],
         options: &[],
     },
 ];
@@ -82,10 +108,14 @@ impl Layout {
         LAYOUTS.iter().find(|layout| layout.backend == backend)
     }
 
+    /// The parts of this backend's keys, with the type of each.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> + use<> {
+        BOOKKEEPING.iter().chain(self.parts).copied()
+    }
+
     /// The key parts that other backends have and this one does not.
     pub(crate) fn foreign_parts(&self) -> Vec<&'static str> {
-        let is_own =
-            |part: &&str| BOOKKEEPING.contains(part) || self.parts.contains(part);
+        let is_own = |part: &&str| self.parts().any(|(own, _)| own == *part);
         parts().into_iter().filter(|part| !is_own(part)).collect()
     }
 }
@@ -93,8 +123,36 @@ impl Layout {
 /// The key parts of all patterns, each once.
 pub(crate) fn parts() -> Vec<&'static str> {
     let of_patterns = LAYOUTS.iter().flat_map(|layout| layout.parts);
-    let mut parts: Vec<_> = BOOKKEEPING.iter().chain(of_patterns).copied().collect();
+    let all = BOOKKEEPING.iter().chain(of_patterns);
+    let mut parts: Vec<_> = all.map(|(part, _)| *part).collect();
     parts.sort_unstable();
     parts.dedup();
     parts
+}
+
+impl KeyType {
+    /// The server's name of the type.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Hash => "hash",
+            List => "list",
+            Set => "set",
+            Stream => "stream",
+            Text => "string",
+            Zset => "zset",
+        }
+    }
+
+    /// A command that the server refuses for a key of another type, and only then. There
+    /// is none for a string: calls ask only whether such a key exists.
+    pub(crate) fn length_command(self) -> Option<&'static str> {
+        match self {
+            Hash => Some("HLEN"),
+            List => Some("LLEN"),
+            Set => Some("SCARD"),
+            Stream => Some("XLEN"),
+            Text => None,
+            Zset => Some("ZCARD"),
+        }
+    }
 }

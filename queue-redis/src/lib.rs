@@ -35,6 +35,7 @@ mod socket;
 #[cfg(feature = "tls")]
 mod tls;
 mod waiting;
+mod wrong_type;
 
 pub use config::{InvalidTimeout, InvalidUrl, RedisConfig};
 pub use conn::{Conn, command};

@@ -5,7 +5,7 @@ use relq_core::{Error, QueueName, error::Operation};
 
 use crate::{
     Conn, Marker, Owner, RedisConfig, Reply, command,
-    layout::{self, Layout},
+    layout::{self, KeyType, Layout},
 };
 
 const CHANGE: &str = include_str!("../lua/marker/change.lua");
@@ -185,7 +185,7 @@ fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     keys.extend(foreign.into_iter().map(|part| owner.keys.part(part)));
     let mut cmd = command("EVAL");
     cmd.arg(CHANGE).arg(keys.len()).arg(keys);
-    cmd.arg(layout.and_then(|layout| layout.queue).unwrap_or_default());
+    cmd.arg(layout.and_then(|layout| layout.queue).map_or("", KeyType::name));
     cmd.arg(seen).arg(if is_others { "owned" } else { "own" });
     ownership.iter().for_each(|(_, value)| {
         cmd.arg(value);
