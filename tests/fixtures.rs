@@ -1,0 +1,295 @@
+//! Upgrades: this version reads the queues that each format before it and its own have
+//! left behind.
+//!
+//! `tests/fixtures` has a folder for each format of a store, and in it a queue of each
+//! backend. No fixture is ever changed. A new format gets a folder of its own:
+//! `cargo test --all-features --test fixtures -- --ignored` writes the fixtures of
+//! today's formats that do not exist yet.
+#![cfg(all(
+    feature = "circular",
+    feature = "keyspace",
+    feature = "processing-list",
+    feature = "sqlite-unbundled",
+    feature = "stream",
+    feature = "zset"
+))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use relq::{
+    ClaimRequest, Delivery, NewJob, Queue, QueueName, ReliableQueueExt, WorkerId,
+    batch::{BatchId, BatchState, NewBatch, OnComplete},
+    capabilities::Capability,
+    operator::{JobState, PeekRequest, Selection},
+    outcome::{Pushed, Settled},
+    unique::UniqueKey,
+};
+use relq_conformance::server::Server;
+use tempfile::TempDir;
+
+/// The formats of the store on Redis, newest last.
+const REDIS: [&str; 1] = ["redis-1"];
+
+/// The formats of the SQLite file, newest last. The older ones are tested by the
+/// migrations of `relq-sqlite`.
+const SQLITE: [&str; 1] = ["sqlite-3"];
+
+/// The backends on Redis in each of their modes: scheme, option, and file of the fixture.
+const ON_REDIS: [(&str, &str, &str); 7] = [
+    ("zset", "", "zset"),
+    ("stream", "", "stream"),
+    ("keyspace", "", "keyspace"),
+    ("circular", "", "circular"),
+    ("circular", "?finish=lrem", "circular-lrem"),
+    ("processing-list", "", "processing-list"),
+    ("processing-list", "?mode=shared", "processing-list-shared"),
+];
+
+/// All leases and delays of a fixture. They have ended when it is read.
+const BRIEF: Duration = Duration::from_secs(1);
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn folder(format: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(format)
+}
+
+fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
+async fn open(url: &str) -> Arc<dyn Queue> {
+    relq::connect(url, &QueueName::new("q").unwrap()).await.unwrap()
+}
+
+/// Requests up to `max` jobs by a brief lease.
+fn ask(max: u32) -> ClaimRequest {
+    ClaimRequest::new(WorkerId::new("w").unwrap(), BRIEF).max(many(max))
+}
+
+async fn take(queue: &dyn Queue) -> Delivery {
+    queue.claim_one(&ask(1)).await.unwrap().unwrap()
+}
+
+fn piece_batch(name: &str) -> BatchId {
+    BatchId::new(name).unwrap()
+}
+
+/// Leaves at least one job in each state, and a record of each kind that is kept for
+/// good.
+async fn fill(queue: &dyn Queue) {
+    let can = queue.capabilities();
+    for (payload, how) in [("finished", "ack"), ("dead", "bury"), ("failed", "retry")] {
+        queue.push_one(payload.into()).await.unwrap();
+        let held = take(queue).await.receipt;
+        match how {
+            "ack" => assert_eq!(queue.ack(&held).await.unwrap(), Settled::Applied),
+            "bury" => drop(queue.bury(&held, "it cannot be done").await.unwrap()),
+            _ => drop(queue.retry(&held, BRIEF, "it failed").await.unwrap()),
+        }
+    }
+    queue.push_one("held".into()).await.unwrap();
+    take(queue).await;
+    let key = UniqueKey::new("key").unwrap();
+    let mut jobs = vec![
+        NewJob::new("plain"),
+        NewJob::new("with a header").header("name", "value"),
+        NewJob::new("later").delay(BRIEF),
+        NewJob::new("unique").unique(key),
+        NewJob::new("by its last attempt").max_attempts(1.try_into().unwrap()),
+    ];
+    let levels = BTreeSet::from([*can.priorities.start(), *can.priorities.end()]);
+    jobs.extend(
+        levels
+            .into_iter()
+            .map(|level| NewJob::new(format!("of priority {level}")).priority(level)),
+    );
+    queue.push(&jobs, None).await.unwrap();
+    if can.supports(Capability::Batches) {
+        let batches = queue.batch_queue().unwrap();
+        let end = OnComplete::new("the end of the batch".into());
+        for (name, state) in [("open", "open"), ("sealed", "sealed")] {
+            let id = piece_batch(name);
+            let new = NewBatch::new(id.clone()).on_complete(end.clone());
+            batches.create(&new).await.unwrap();
+            let piece = NewJob::new(format!("piece of {name}"));
+            batches.add(&id, &[piece], None).await.unwrap();
+            if state == "sealed" {
+                batches.seal(&id).await.unwrap();
+            }
+        }
+    }
+}
+
+/// The payloads that are delivered, and how often each was delivered before.
+fn wanted(queue: &dyn Queue) -> BTreeMap<String, u32> {
+    let can = queue.capabilities();
+    let fresh = ["plain", "with a header", "later", "unique", "by its last attempt"];
+    let mut wanted: BTreeMap<_, _> =
+        fresh.into_iter().map(|payload| (payload.to_owned(), 1)).collect();
+    wanted.extend([("held".to_owned(), 2), ("failed".to_owned(), 2)]);
+    for level in [can.priorities.start(), can.priorities.end()] {
+        wanted.insert(format!("of priority {level}"), 1);
+    }
+    if can.supports(Capability::Batches) {
+        for name in ["open", "sealed"] {
+            wanted.insert(format!("piece of {name}"), 1);
+        }
+        wanted.insert("the end of the batch".to_owned(), 1);
+    }
+    wanted
+}
+
+/// Works on the queue that an older program has left, and finds all of it.
+async fn is_read(queue: &dyn Queue, what: &str) {
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.dead, stats.finished), (1, 1), "{what}: {stats:?}");
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0], "{what}");
+    let again = NewJob::new("again").unique(UniqueKey::new("key").unwrap());
+    let refused = queue.push_one(again).await.unwrap();
+    assert!(matches!(refused, Pushed::Duplicate { .. }), "{what}: {refused:?}");
+    while queue.recover(many(100)).await.unwrap().more {}
+
+    let mut found = BTreeMap::new();
+    let wanted = wanted(queue);
+    let began = Instant::now();
+    while found.len() < wanted.len() {
+        assert!(began.elapsed() < LIMIT, "{what}: found {found:?} of {wanted:?}");
+        for one in queue.claim(&ask(100)).await.unwrap() {
+            let payload = String::from_utf8(one.payload.to_vec()).unwrap();
+            if payload == "with a header" {
+                assert_eq!(one.headers.get("name"), Some("value"), "{what}");
+            }
+            assert_eq!(queue.ack(&one.receipt).await.unwrap(), Settled::Applied);
+            assert_eq!(found.insert(payload, one.attempt()), None, "{what}: twice");
+        }
+        queue.recover(many(100)).await.unwrap();
+    }
+    assert_eq!(found, wanted, "{what}");
+
+    let dead = PeekRequest::new(JobState::Dead, many(10));
+    let dead = queue.peek(&dead).await.unwrap().jobs;
+    assert_eq!(dead.len(), 1, "{what}: {dead:?}");
+    assert_eq!(dead[0].last_error.as_deref(), Some("it cannot be done"), "{what}");
+    assert_eq!(queue.redrive(&Selection::All).await.unwrap().moved, 1, "{what}");
+    assert_eq!(take(queue).await.payload, "dead", "{what}");
+    if let Some(batches) = queue.batch_queue() {
+        let sealed = batches.batch(&piece_batch("sealed")).await.unwrap().unwrap();
+        assert!(sealed.state.is_completed(), "{what}: {sealed:?}");
+        let open = batches.batch(&piece_batch("open")).await.unwrap().unwrap();
+        assert_eq!(open.state, BatchState::Open, "{what}: {open:?}");
+    }
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0], "{what}");
+}
+
+fn url((backend, option, _): (&str, &str, &str), server: &Server) -> String {
+    format!("{backend}+{}{option}", server.url())
+}
+
+/// The bytes of a bulk reply.
+fn bulk(reply: &[u8]) -> &[u8] {
+    let start = reply.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    &reply[start..reply.len() - 2]
+}
+
+/// All keys of the server with their serialized values, one a line.
+fn dumped(server: &Server) -> String {
+    let keys = server.command(&[b"EVAL", b"return redis.call('KEYS', '*')", b"0"]);
+    let mut keys: Vec<_> = std::str::from_utf8(&keys)
+        .unwrap()
+        .split("\r\n")
+        .skip(2)
+        .step_by(2)
+        .filter(|key| !key.is_empty())
+        .map(str::to_owned)
+        .collect();
+    keys.sort_unstable();
+    let mut lines = String::new();
+    for key in keys {
+        let value = server.command(&[b"DUMP", key.as_bytes()]);
+        write!(lines, "{key} ").unwrap();
+        for byte in bulk(&value) {
+            write!(lines, "{byte:02x}").unwrap();
+        }
+        lines.push('\n');
+    }
+    lines
+}
+
+fn restore(server: &Server, lines: &str) {
+    for line in lines.lines() {
+        let (key, value) = line.rsplit_once(' ').unwrap();
+        let value: Vec<u8> = (0..value.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&value[at..at + 2], 16).unwrap())
+            .collect();
+        let restored = server.command(&[b"RESTORE", key.as_bytes(), b"0", &value]);
+        assert_eq!(restored, b"+OK\r\n", "{key}");
+    }
+}
+
+#[tokio::test]
+async fn each_format_on_redis_is_read() {
+    for format in REDIS {
+        for way in ON_REDIS {
+            let what = format!("{format}, {}", way.2);
+            let file = folder(format).join(way.2);
+            let lines = fs::read_to_string(&file).unwrap();
+            let server = Server::start();
+            restore(&server, &lines);
+
+            is_read(&*open(&url(way, &server)).await, &what).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_format_of_the_file_is_read() {
+    for format in SQLITE {
+        let copy = TempDir::new().unwrap();
+        let file = copy.path().join("queue.db");
+        fs::copy(folder(format).join("queue.db"), &file).unwrap();
+
+        is_read(&*open(&format!("sqlite:{}", file.display())).await, format).await;
+    }
+}
+
+/// The leases and delays of a new fixture have not ended yet when it is written, and
+/// have when it is read.
+#[tokio::test]
+#[ignore = "writes the fixtures of today's formats that do not exist yet"]
+async fn write_the_fixtures_of_todays_formats() {
+    let of_redis = folder(REDIS.last().unwrap());
+    fs::create_dir_all(&of_redis).unwrap();
+    for way in ON_REDIS {
+        let file = of_redis.join(way.2);
+        if !file.exists() {
+            let server = Server::start();
+            fill(&*open(&url(way, &server)).await).await;
+            fs::write(file, dumped(&server)).unwrap();
+        }
+    }
+    let of_sqlite = folder(SQLITE.last().unwrap());
+    fs::create_dir_all(&of_sqlite).unwrap();
+    let file = of_sqlite.join("queue.db");
+    if !file.exists() {
+        let queue = open(&format!("sqlite:{}", file.display())).await;
+        fill(&*queue).await;
+        drop(queue);
+        // The last handle writes everything to the file itself and removes the log.
+        let (log, began) = (of_sqlite.join("queue.db-wal"), Instant::now());
+        while log.exists() {
+            assert!(began.elapsed() < LIMIT, "{log:?} is still there");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
