@@ -38,6 +38,7 @@ macro_rules! page {
     };
 }
 
+page!(choose, "guide/choose.md");
 page!(push, "guide/push.md");
 page!(work, "guide/work.md");
 page!(retry, "guide/retry.md");

@@ -33,9 +33,10 @@
 //!
 //! # How to
 //!
-//! The [`guide`] has a page for each task: [push](guide::push), [work](guide::work),
-//! [retry](guide::retry), [unique jobs](guide::unique), [delays](guide::schedule),
-//! [batches](guide::batches), [tests](guide::test), [deployment](guide::deploy), and
+//! The [`guide`] has a page for each task: [choose a backend](guide::choose),
+//! [push](guide::push), [work](guide::work), [retry](guide::retry),
+//! [unique jobs](guide::unique), [delays](guide::schedule), [batches](guide::batches),
+//! [tests](guide::test), [deployment](guide::deploy), and
 //! [a backend of your own](guide::backend).
 //!
 //! # What is promised
@@ -48,32 +49,9 @@
 //!
 //! # Which backend
 //!
-//! | URL | feature | what it is |
-//! |---|---|---|
-//! | `sqlite:PATH`, `sqlite::memory:` | `sqlite` | a file, no server |
-//! | `zset+redis://…`, `redis://…` | `zset` | Redis 7.0 or later |
-//! | `zset+rediss://…`, `rediss://…` | `zset`, `tls` | the same, encrypted; `SSL_CERT_FILE` may name the trusted certificates |
-//! | `zset+unix://…`, `unix://…` | `zset` | the same, on a Unix socket |
-//! | `circular+redis://…`, `+rediss`, `+unix`; `?finish=lrem` | `circular` | Redis: one list that is rotated |
-//! | `processing-list+redis://…`, `+rediss`, `+unix`; `?mode=shared` | `processing-list` | Redis: a list for each worker, or one for all |
-//! | `stream+redis://…`, `+rediss`, `+unix` | `stream` | Redis Streams: a stream and its consumer group |
-//! | `keyspace+redis://HOST/DB`, `+rediss`, `+unix`; `?foreign=tolerate` | `keyspace` | a whole database of Redis, without an order |
-//!
-//! Each is a feature of this crate; `zset` is on by default. The types of the backends
-//! are in modules of the same names, for applications that choose the backend at compile
-//! time.
-//!
-//! `sqlite` compiles SQLite from its sources, which needs a C compiler.
-//! `sqlite-unbundled` links the system's library instead, version 3.37 or later. A
-//! program links SQLite once: relq accepts several versions of `rusqlite`, so that Cargo
-//! finds one that agrees with sqlx or diesel.
-//!
-//! # Other features
-//!
-//! | feature | what it adds |
-//! |---|---|
-//! | `json` | handlers and jobs of the application's own types, as JSON: `worker::json` |
-//! | `tls` | encrypted connections to Redis |
+//! A file (`sqlite`), or Redis in one of five patterns (`zset`, on by default,
+//! `processing-list`, `stream`, `circular`, `keyspace`): each is a feature of this crate,
+//! and the URL picks one. [Choose a backend](guide::choose) has the URLs and all features.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
