@@ -10,11 +10,12 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, expect_exactly, id, listed, numbered, payloads,
             reason, retry_after, settle_all,
         },
-        store::{Actor, Store},
+        store::Store,
     },
 };
 

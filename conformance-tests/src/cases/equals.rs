@@ -15,8 +15,9 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{dead, drain, expect_exactly, retry_after, retry_now, settle_all},
-        store::{Actor, BRIEF, PAST_BRIEF, Store},
+        store::{BRIEF, PAST_BRIEF, Store},
     },
 };
 

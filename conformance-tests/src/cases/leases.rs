@@ -8,10 +8,11 @@ use relq_core::{ClaimRequest, Disposition, NewJob, outcome::Extended};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             assert_applied, attempts, expect_exactly, numbered, payloads, settle_all,
         },
-        store::{Actor, BRIEF, HELD, Store},
+        store::{BRIEF, HELD, Store},
     },
 };
 

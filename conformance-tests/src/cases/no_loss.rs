@@ -8,11 +8,12 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, expect_exactly, id, key, numbered, payloads,
             retry_now,
         },
-        store::{Actor, HELD, Store},
+        store::{HELD, Store},
     },
 };
 

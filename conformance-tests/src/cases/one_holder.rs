@@ -8,11 +8,12 @@ use relq_core::{Delivery, Disposition, NewJob, Receipt, Settlement, outcome::Set
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, eventually, expect_exactly, numbered, payloads,
             retry_after, settle_all,
         },
-        store::{Actor, HELD, Store},
+        store::{HELD, Store},
     },
 };
 

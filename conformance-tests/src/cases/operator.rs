@@ -11,11 +11,12 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, expect_exactly, id, key, listed, numbered, payloads,
             retry_after, settle_all,
         },
-        store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+        store::{BRIEF, HELD, PAST_BRIEF, Store},
     },
 };
 

@@ -10,11 +10,12 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             assert_in_line, dead, drain, listed, numbered, payloads, retry_now,
             settle_all,
         },
-        store::{Actor, Store},
+        store::Store,
     },
     spec::line::Line,
 };

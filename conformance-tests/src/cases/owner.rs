@@ -10,9 +10,10 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{delivers, eventually, id},
         room::SUITES_SCRIPT,
-        store::{Actor, HELD, Store},
+        store::{HELD, Store},
     },
 };
 

@@ -9,8 +9,9 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{dead, delivers, numbered, settle_all},
-        store::{Actor, BRIEF, PAST_BRIEF, Store},
+        store::{BRIEF, PAST_BRIEF, Store},
     },
 };
 
@@ -104,6 +105,28 @@ async fn reapers_at_once_promote_once(store: &Store) {
 
     assert_eq!(promoted, 200);
     delivers(&actor, numbered(200)).await;
+}
+
+case!(stats_miss_no_job: R23);
+/// Stats that are read while jobs go from hand to hand count each job in one state.
+async fn stats_miss_no_job(store: &Store) {
+    let (worker, reader) = (store.actor("worker").await, store.actor("reader").await);
+    worker.store(numbered(3)).await;
+    let working = tokio::spawn(async move {
+        for number in 0..60 {
+            // A worker of a new name leaves new traces in the store.
+            let worker = worker.acting_as(&format!("w{number}"));
+            let held = worker.take(2).await;
+            settle_all(&worker, &held, &Disposition::GiveBack).await;
+        }
+    });
+
+    while !working.is_finished() {
+        let stats = reader.figures().await;
+        assert_eq!(stats.ready + stats.leased, 3, "of three jobs: {stats:?}");
+    }
+
+    working.await.expect("the workers end");
 }
 
 case!(a_purge_races_pushes: R1 R19);

@@ -7,11 +7,12 @@ use relq_core::{Disposition, NewJob, outcome::Settled};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
             retry_now,
         },
-        store::{Actor, BRIEF, HELD, LIFE, PAST_LIFE, Store},
+        store::{BRIEF, HELD, LIFE, PAST_LIFE, Store},
     },
 };
 

@@ -15,8 +15,9 @@ use tokio::{runtime::Builder, sync::oneshot, time::timeout};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         calls::{Known, calls},
-        store::{Actor, HELD, Store},
+        store::{HELD, Store},
     },
 };
 

@@ -11,8 +11,9 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{dead, id, key, numbered, retry_after, retry_now, settle_all, token},
-        store::{Actor, BRIEF, HELD, Store},
+        store::{BRIEF, HELD, Store},
     },
 };
 

@@ -11,11 +11,12 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, duplicate, expect_exactly, id, key, payloads,
             retry_after, retry_now,
         },
-        store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+        store::{BRIEF, HELD, PAST_BRIEF, Store},
     },
 };
 

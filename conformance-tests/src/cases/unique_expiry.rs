@@ -6,8 +6,9 @@ use crate::{
     cases::case,
     cases::unique::{bound, is_free, is_held},
     harness::{
+        actor::Actor,
         checks::{delivers, retry_now},
-        store::{Actor, BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
+        store::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
     },
 };
 

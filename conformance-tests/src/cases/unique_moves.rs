@@ -11,8 +11,9 @@ use crate::{
     cases::case,
     cases::unique::{bound, is_free, is_held},
     harness::{
+        actor::Actor,
         checks::{dead, delivers, duplicate, key},
-        store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+        store::{BRIEF, HELD, PAST_BRIEF, Store},
     },
 };
 

@@ -7,8 +7,9 @@ use relq_core::Disposition;
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{delivers, expect_exactly, leased_at_rest, numbered, payloads},
-        store::{Actor, Store},
+        store::Store,
     },
 };
 

@@ -109,6 +109,7 @@ impl Caller {
                 Reply::Removed(returned(queue.purge_dead(&Selection::All).await))
             }
             Act::Purge => Reply::Removed(returned(queue.purge().await)),
+            Act::Stats => Reply::Stats(returned(queue.stats().await)),
             other => panic!("no scene has `{other}`"),
         }]
     }

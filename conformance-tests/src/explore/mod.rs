@@ -22,6 +22,10 @@
 //! which began. What follows is decided by these, and what the model has to judge is equal. A
 //! test compares the search with one that prunes nothing.
 //!
+//! **Deaths.** An actor dies before a command of its own. A death after a command, whose
+//! reply nobody gets, is the death before the actor's next command: the store is the same,
+//! and the judge, who knows the reply, knows more.
+//!
 //! **Not explored**: claims that wait, batches, two deaths in one run, broken
 //! connections of living actors, and commands of dead ones that arrive late. The other
 //! depths have these, without every order. The server's order of equal keys in `SCAN` and
@@ -29,10 +33,11 @@
 //! of the clock see the same microsecond.
 //!
 //! **Replay.** A failure prints its scene and its decisions, one letter for each, as
-//! `a a r!after -`: worker a's command runs, its next one does, the reaper dies after its
-//! command ran, time passes.
+//! `a a r!dies -`: worker a's command runs, its next one does, the reaper dies before its
+//! command runs, time passes.
 
 mod caller;
+mod choice;
 mod history;
 mod picture;
 mod scene;
@@ -48,9 +53,9 @@ use std::{
 };
 
 use self::{
+    choice::Choice,
     scene::Scene,
     search::{Pruning, Search},
-    world::Choice,
 };
 use crate::{Subject, server::Server};
 

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{
+    choice::Choice,
     scene::Scene,
     search::{Failure, Search},
-    world::{Choice, Event},
+    world::Event,
 };
 use crate::spec::operation::Who;
 
@@ -67,8 +68,7 @@ fn head(who: Who) -> String {
 
 fn cell(event: &Event) -> String {
     let death = match event.choice {
-        Choice::DieBefore(_) => "dies before ",
-        Choice::DieAfter(_) => "dies after ",
+        Choice::Die(_) => "dies before ",
         Choice::Pass(_) | Choice::Time => "",
     };
     format!("{death}{}", event.command)

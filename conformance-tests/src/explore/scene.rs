@@ -105,7 +105,7 @@ pub(super) const SCENES: &[SceneText] = &[
     SceneText {
         name: "release_against_recover",
         lines: "p push j,j; a claim 2 l0; - advance 3 | \
-                a leave | \
+                a release-worker | \
                 r recover 5 | \
                 b claim 2 l0; b settle 0D",
         needs: &[],
@@ -126,6 +126,14 @@ pub(super) const SCENES: &[SceneText] = &[
                 b claim 1 l0; b settle 0D | \
                 p push jk1",
         needs: &[Capability::Unique],
+    },
+    SceneText {
+        name: "stats_against_claim",
+        lines: "p push j | \
+                a claim 1 l0; a settle 0R0 | \
+                o stats | \
+                b claim 1 l0; b settle 0D",
+        needs: &[],
     },
     SceneText {
         name: "two_workers_share_two_jobs",

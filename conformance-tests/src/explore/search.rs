@@ -10,11 +10,7 @@ use std::{
 
 use relq_core::capabilities::Capabilities;
 
-use super::{
-    picture::draw,
-    scene::Scene,
-    world::{Choice, World},
-};
+use super::{choice::Choice, picture::draw, scene::Scene, world::World};
 use crate::{Subject, harness::runtime::Panics, server::Server};
 
 /// What the search found in one scene.

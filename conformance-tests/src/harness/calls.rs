@@ -8,10 +8,7 @@ use relq_core::{
     operator::{JobState, PeekRequest, Selection},
 };
 
-use super::{
-    checks::dead,
-    store::{Actor, HELD},
-};
+use super::{actor::Actor, checks::dead, store::HELD};
 
 /// A call that was not polled yet.
 pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;

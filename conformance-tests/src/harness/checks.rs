@@ -13,7 +13,7 @@ use relq_core::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::{harness::store::Actor, spec::line::Line};
+use crate::{harness::actor::Actor, spec::line::Line};
 
 /// How long `eventually` waits for an effect that should come at once.
 const PATIENCE: Duration = Duration::from_secs(10);

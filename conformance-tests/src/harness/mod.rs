@@ -1,5 +1,6 @@
 //! The common base of cases, scenarios and sequences: stores, actors, clocks, checks.
 
+pub(crate) mod actor;
 pub(crate) mod calls;
 pub(crate) mod checks;
 pub(crate) mod clock;

@@ -61,7 +61,7 @@ const CALLS: [&str; 20] = [
     "o purge",
     "o pause; a claim 3 l1; o resume",
     "a claim 3 l1",
-    "a leave",
+    "a release-worker",
     "a extend 0 l1",
     "a settle 0D",
     "a settle 0X",
@@ -69,8 +69,8 @@ const CALLS: [&str; 20] = [
     "a settle 0G",
     "a settle 0R0",
     "a settle 0R2",
-    "a turn 0D 2 l1",
-    "a turn 0R0 2 l1",
+    "a settle-and-claim 0D 2 l1",
+    "a settle-and-claim 0R0 2 l1",
     "p seal 1; p batch 1",
     "o cancel-batch 1",
 ];
@@ -82,8 +82,8 @@ const AGAIN: [&str; 3] = ["", "p push J", "p push J t1"];
 const PASSING: [&str; 3] = ["- advance 1", "- advance 3", "- advance 4"];
 
 /// The work on what is left.
-const REST: &str =
-    "r recover 100; b claim 3 l1; b settle 0R0; b claim 3 l2; b settle 0D; b leave";
+const REST: &str = "r recover 100; b claim 3 l1; b settle 0R0; b claim 3 l2; \
+     b settle 0D; b release-worker";
 
 /// The sequences, with all combinations of `strength` columns: 2, or more for a long
 /// run.

@@ -40,7 +40,7 @@
 //! ```
 //!
 //! runs this sequence and prints the possible states of each job after each operation
-//! (`operation.rs` describes the format). `PROPTEST_CASES` sets the number of
+//! (`operation/text.rs` describes the format). `PROPTEST_CASES` sets the number of
 //! sequences, and `PROPTEST_RNG_SEED` the seed.
 //!
 //! Each run begins with the sequences that once found a bug (`pinned.rs`). A run of its

@@ -27,7 +27,7 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "a redriven job lost its unique key to the next push (a mutant)",
     },
     Pinned {
-        line: "p push jp2; p push jp2; a claim 1 l1; a leave",
+        line: "p push jp2; p push jp2; a claim 1 l1; a release-worker",
         found: "a job of another priority was given back behind its equals (a mutant)",
     },
     Pinned {
@@ -41,7 +41,7 @@ pub(crate) const PINNED: &[Pinned] = &[
     },
     Pinned {
         line: "steps of one job; p push je1 t1; b claim 1 l2; p push j; - advance 3; \
-               r recover 1; b turn 0D 1 l1",
+               r recover 1; b settle-and-claim 0D 1 l1",
         found: "a claim that came with a settlement found nothing, because it buried as \
                 many expired jobs as a step has (relq, before 0.1)",
     },

@@ -13,7 +13,7 @@ use crate::{SuiteResult, backend::Backend};
 /// Explore every order of the commands of a few actors
 ///
 /// Plays each scene on a private Redis server in every order of its commands, with a
-/// death of an actor before and after each of them. Exits with 1 when a run breaks a
+/// death of an actor before each of them. Exits with 1 when a run breaks a
 /// promise, and shows a picture of that run.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {

@@ -12,7 +12,7 @@ use relq_core::{
     outcome::Pushed,
 };
 
-use crate::harness::{checks::numbered, store::Actor};
+use crate::harness::{actor::Actor, checks::numbered};
 
 /// The payload of every completion job.
 pub(super) const COMPLETE: &str = "complete";

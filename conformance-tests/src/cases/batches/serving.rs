@@ -10,11 +10,12 @@ use crate::{
     cases::batches::fixture::{batch, completed, limit, of, pieces, telling},
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             assert_applied, assert_in_line, drain, expect_exactly, retry_after,
             settle_all,
         },
-        store::{Actor, BRIEF, PAST_BRIEF, Store},
+        store::{BRIEF, PAST_BRIEF, Store},
     },
     spec::line::Line,
 };

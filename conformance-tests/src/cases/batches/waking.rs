@@ -12,8 +12,9 @@ use crate::{
     cases::batches::fixture::{batch, limit},
     cases::case,
     harness::{
+        actor::Actor,
         checks::{payloads, retry_after},
-        store::{Actor, Store, WOKEN},
+        store::{Store, WOKEN},
     },
 };
 

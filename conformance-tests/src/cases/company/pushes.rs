@@ -14,8 +14,9 @@ use super::{at_once, survivable_faults};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{drain, duplicate, expect_exactly, id, key, token},
-        store::{Actor, BRIEF, PAST_BRIEF, Store},
+        store::{BRIEF, PAST_BRIEF, Store},
     },
 };
 

@@ -11,8 +11,9 @@ use super::{at_once, survivable_faults};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{dead, expect_exactly, numbered, payloads, retry_now, settle_all},
-        store::{Actor, HELD, PAST_BRIEF, Store},
+        store::{HELD, PAST_BRIEF, Store},
     },
 };
 

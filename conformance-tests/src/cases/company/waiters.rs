@@ -11,8 +11,9 @@ use tokio::{runtime::Builder, task::JoinSet};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{dead, expect_exactly, numbered, payloads, retry_after, settle_all},
-        store::{Actor, BRIEF, Store, WOKEN},
+        store::{BRIEF, Store, WOKEN},
         waiter::WAIT,
     },
 };

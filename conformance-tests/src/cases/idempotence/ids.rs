@@ -12,11 +12,12 @@ use super::{PAST_WINDOW, WINDOW, mine};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, duplicate, id, key, listed, retry_after, settle_all,
             token,
         },
-        store::{Actor, HELD, Store},
+        store::{HELD, Store},
     },
 };
 

@@ -9,10 +9,11 @@ use relq_core::{
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, delivers, drain, id, key, numbered, payloads, retry_now, token,
         },
-        store::{Actor, Store},
+        store::Store,
     },
 };
 

@@ -11,8 +11,9 @@ use super::{PAGE, assert_in_order};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{dead, expect_exactly, listed, payloads, retry_now, settle_all},
-        store::{Actor, BRIEF, PAST_BRIEF, Store},
+        store::{BRIEF, PAST_BRIEF, Store},
     },
 };
 

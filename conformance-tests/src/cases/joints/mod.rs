@@ -13,10 +13,7 @@ mod working;
 use bytes::Bytes;
 use relq_core::{Delivery, capabilities::Order};
 
-use crate::harness::{
-    checks::expect_exactly,
-    store::{Actor, STEP},
-};
+use crate::harness::{actor::Actor, checks::expect_exactly, store::STEP};
 
 const PAGE: usize = STEP.get() as usize;
 

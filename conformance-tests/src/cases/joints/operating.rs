@@ -11,11 +11,12 @@ use super::{COUNTS, PAGE, assert_in_order, beside_joints, take_all, without};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, drain, expect_exactly, id, key, listed, numbered, payloads,
             settle_all,
         },
-        store::{Actor, BRIEF, PAST_BRIEF, Store},
+        store::{BRIEF, PAST_BRIEF, Store},
     },
 };
 

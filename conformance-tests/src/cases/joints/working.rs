@@ -13,11 +13,12 @@ use super::{COUNTS, assert_in_order, beside_joints, take_all, without};
 use crate::{
     cases::case,
     harness::{
+        actor::Actor,
         checks::{
             dead, drain, expect_exactly, listed, numbered, payloads, retry_now,
             settle_all,
         },
-        store::{Actor, BRIEF, HELD, PAST_BRIEF, Store},
+        store::{BRIEF, HELD, PAST_BRIEF, Store},
     },
 };
 

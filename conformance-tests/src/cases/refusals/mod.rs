@@ -1,19 +1,11 @@
-//! Each kind of error with which a server refuses a command, at each call (R21).
+//! Each kind of error with which a server refuses a command: at each call, and in a
+//! worker (R21).
 //!
 //! The server did nothing, so the error of the call has to say so, and the store has to
 //! be as before. The class of the error says whether it heals by itself.
 
-use std::fmt::Write as _;
-
-use relq_core::{Error, error::Effect, operator::JobState};
-
-use crate::{
-    cases::case,
-    harness::{
-        calls::{Known, calls},
-        store::{Actor, Store, WOKEN},
-    },
-};
+mod calls;
+mod worker;
 
 /// Who can repair the cause of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,103 +37,3 @@ const REFUSALS: [(&str, Heals); 16] = [
     ("WRONGTYPE Operation against a key of the wrong kind of value", ByAPerson),
     ("ERR unknown command 'EVALSHA', with args beginning with: ", ByAPerson),
 ];
-
-/// How many commands of an actor are refused that is always refused.
-const ALWAYS: u32 = 100;
-
-/// The stats and all jobs of the queue, in words.
-async fn described(actor: &Actor) -> String {
-    let mut all = format!("{:#?}", actor.figures().await);
-    let states =
-        [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead];
-    for state in states {
-        for job in actor.list(state, 100).await {
-            write!(all, "\n{state:?}: {job:?}").expect("a string takes all");
-        }
-    }
-    all
-}
-
-/// Asserts that an error says that nothing happened, and who can heal it.
-fn assert_refused(error: &Error, heals: Heals, what: &str) {
-    let told = error.full_message();
-    assert_eq!(
-        error.effect(),
-        Effect::No,
-        "{what}: nothing happened, and it says {told}"
-    );
-    let needs_help = heals == ByAPerson;
-    assert_eq!(error.needs_help(), needs_help, "{what}: it heals {heals:?}: {told}");
-}
-
-case!(a_call_that_is_always_refused_changes_nothing: R21 @ redis);
-/// A call whose every command is refused ends with an error that says that nothing was
-/// done, and that is so. Once nothing is refused any more, it succeeds on the same
-/// connection.
-async fn a_call_that_is_always_refused_changes_nothing(store: &Store) {
-    store.stop_clock();
-    let witness = store.actor("witness").await;
-    for (refusal, heals) in REFUSALS {
-        let known = Known::prepare(&witness.acting_as("victim")).await;
-        let victim = store.actor("victim").await;
-        let before = described(&witness).await;
-        for (name, call) in calls(&victim, &known) {
-            let what = format!("{name}, refused by {refusal}");
-            let steps = store.refuse("victim", ALWAYS, refusal);
-
-            let (answer, _) = store.within(WOKEN, call).await;
-
-            store.heal().await;
-            match answer {
-                Err(error) => assert_refused(&error, heals, &what),
-                Ok(()) => {
-                    assert_eq!(store.steps_of("victim"), steps, "{what}: it is Ok");
-                }
-            }
-            assert_eq!(described(&witness).await, before, "{what}");
-        }
-        for (name, call) in calls(&victim, &known) {
-            let (answer, _) = store.within(WOKEN, call).await;
-            assert!(answer.is_ok(), "{name} after {refusal}: {answer:?}");
-        }
-        witness.purge().await.expect("purged");
-    }
-}
-
-case!(a_call_that_is_refused_once_changes_nothing_or_all: R21 @ redis);
-/// A call whose first command is refused ends with an error that says that nothing was
-/// done, or it has tried again. The next call succeeds.
-async fn a_call_that_is_refused_once_changes_nothing_or_all(store: &Store) {
-    store.stop_clock();
-    let witness = store.actor("witness").await;
-    for (refusal, heals) in REFUSALS {
-        let victim = store.actor("victim").await;
-        for at in 0.. {
-            let known = Known::prepare(&witness.acting_as("victim")).await;
-            let before = described(&witness).await;
-            let Some((name, call)) = calls(&victim, &known).into_iter().nth(at) else {
-                break;
-            };
-            let what = format!("{name}, refused once by {refusal}");
-            let steps = store.refuse("victim", 1, refusal);
-
-            let (answer, _) = store.within(WOKEN, call).await;
-
-            store.heal().await;
-            if let Err(error) = &answer {
-                // Another command of the call may have done its part.
-                let is_in_part = store.steps_of("victim") > steps + 1;
-                if !is_in_part || error.effect() == Effect::No {
-                    assert_refused(error, heals, &what);
-                    assert_eq!(described(&witness).await, before, "{what}");
-                }
-                let (_, call) = calls(&victim, &known).swap_remove(at);
-                let (answer, _) = store.within(WOKEN, call).await;
-                assert!(answer.is_ok(), "{name} after {refusal}: {answer:?}");
-            }
-            witness.purge().await.expect("purged");
-            witness.resume().await.expect("resumed");
-        }
-        witness.purge().await.expect("purged");
-    }
-}

@@ -41,6 +41,7 @@ impl Runner {
             Act::PurgeDead => self.purge_dead(who, fault).await,
             Act::Purge => self.purge(who, fault).await,
             Act::Peek(state) => self.peek(who, fault, *state).await,
+            Act::Stats => self.stats(who, fault).await,
             other => Err(format!("`{other}` is not an operator's")),
         }
     }
@@ -142,6 +143,22 @@ impl Runner {
         match ended.observed_answer()? {
             Observed::Answer(page) => self.reference.peeked(state, &page.jobs),
             // A list changes nothing.
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::spec) async fn stats(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+    ) -> CheckResult {
+        let ended = self
+            .actors
+            .call(who, fault, |queue| Box::pin(async move { queue.stats().await }))
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(stats) => self.reference.counted(&stats),
+            // A count changes nothing.
             _ => Ok(()),
         }
     }
