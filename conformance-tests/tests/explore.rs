@@ -5,12 +5,13 @@
 //! shows the difference.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{io, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq_conformance::{
     Profile, Subject, async_trait, explore,
     overrides::{OverriddenQueue, Override, Right},
-    own::Zset,
+    own::{ProcessingList, Zset},
+    proxy::FaultProxy,
     spec,
 };
 use relq_core::{
@@ -123,6 +124,28 @@ impl Subject for Mutant {
     }
 }
 
+/// A processing list whose stats count the jobs of the workers that were known before.
+struct CountsKnownWorkers;
+
+#[async_trait]
+impl Subject for CountsKnownWorkers {
+    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
+        let check = "if not are_sessions_known(keys.workers, keys.retired, 2) then return \
+                     false end";
+        proxy.patch_script("stats", check, "");
+        Ok(())
+    }
+
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        ProcessingList.connect(endpoint, queue, environment).await
+    }
+}
+
 /// A mutant: its name, its calls, the scene that shows it, and the call that is named.
 type Race = (&'static str, fn() -> Arc<dyn Override>, &'static str, &'static str);
 
@@ -156,6 +179,17 @@ fn each_mutant_is_found_in_its_scene() {
     }
 }
 
+/// A job that a worker claims between the two commands of the stats is counted.
+#[test]
+fn stats_that_miss_a_new_worker_are_found() {
+    let subject: Arc<dyn Subject> = Arc::new(CountsKnownWorkers);
+
+    let explored = explore::explore(&subject, "stats_against_claim", 0).unwrap();
+
+    let failure = explored.unwrap().failure.expect("it is missed");
+    assert!(failure.contains("o stats") && failure.contains("CONSERVE"), "{failure}");
+}
+
 /// The decisions that a failure prints lead to the same failure.
 #[test]
 fn a_failure_is_replayed() {
@@ -186,7 +220,7 @@ fn the_model_does_not_find_the_mutants() {
 fn a_pruned_search_finds_the_same_ends() {
     let subject: Arc<dyn Subject> = Arc::new(Zset);
     for (scene, deaths) in
-        [("a_freed_key_against_a_push", 1), ("extend_against_recover", 0)]
+        [("extend_against_recover", 0), ("extend_against_recover", 1)]
     {
         let [pruned, whole] = explore::ends(&subject, scene, deaths).unwrap();
 

@@ -74,6 +74,20 @@ macro_rules! falls {
 }
 
 #[test]
+fn stats_of_the_workers_that_were_known_before() {
+    is_caught(
+        Mode::PerWorker,
+        &[(
+            "stats",
+            "if not are_sessions_known(keys.workers, keys.retired, 2) then return false end",
+            "",
+        )],
+        "races::stats_miss_no_job",
+        "of three jobs",
+    );
+}
+
+#[test]
 fn adopting_a_live_workers_list() {
     is_caught(
         Mode::PerWorker,
