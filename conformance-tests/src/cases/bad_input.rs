@@ -13,7 +13,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{delivers, id, key, numbered, settle_all},
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

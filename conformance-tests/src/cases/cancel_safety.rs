@@ -9,7 +9,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{drain, expect_exactly, leased_at_rest, numbered, payloads},
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

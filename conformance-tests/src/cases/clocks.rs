@@ -9,7 +9,8 @@ use crate::{
     harness::{
         checks::{delivers, drain, expect_exactly, payloads},
         clock::Skew,
-        store::{BRIEF, HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 

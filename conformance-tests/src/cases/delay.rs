@@ -11,7 +11,8 @@ use crate::{
             assert_in_line, delivers, drain, expect_exactly, key, listed, numbered,
             payloads, retry_after, settle_all,
         },
-        store::{BRIEF, HELD, PAST_BRIEF, Store, WOKEN},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF, WOKEN},
     },
     spec::line::Line,
 };

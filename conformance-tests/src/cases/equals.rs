@@ -17,7 +17,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, drain, expect_exactly, retry_after, retry_now, settle_all},
-        store::{BRIEF, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
 };
 

@@ -14,7 +14,8 @@ use crate::{
             dead, delivers, drain, expect_exactly, numbered, payloads, reason,
             retry_after,
         },
-        store::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
+        store::Store,
+        times::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE},
     },
 };
 

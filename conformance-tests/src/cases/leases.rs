@@ -12,7 +12,8 @@ use crate::{
         checks::{
             assert_applied, attempts, expect_exactly, numbered, payloads, settle_all,
         },
-        store::{BRIEF, HELD, Store},
+        store::Store,
+        times::{BRIEF, HELD},
     },
 };
 

@@ -13,7 +13,8 @@ use crate::{
             dead, delivers, drain, expect_exactly, id, key, numbered, payloads,
             retry_now,
         },
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

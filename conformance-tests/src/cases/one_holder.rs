@@ -13,7 +13,8 @@ use crate::{
             dead, delivers, drain, eventually, expect_exactly, numbered, payloads,
             retry_after, settle_all,
         },
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

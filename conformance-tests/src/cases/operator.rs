@@ -16,7 +16,8 @@ use crate::{
             dead, delivers, drain, expect_exactly, id, key, listed, numbered, payloads,
             retry_after, settle_all,
         },
-        store::{BRIEF, HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 

@@ -13,7 +13,8 @@ use crate::{
         actor::Actor,
         checks::{delivers, eventually, id},
         room::SUITES_SCRIPT,
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

@@ -11,7 +11,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, delivers, numbered, settle_all},
-        store::{BRIEF, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
 };
 

@@ -12,7 +12,8 @@ use crate::{
             attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
             retry_now,
         },
-        store::{BRIEF, HELD, LIFE, PAST_LIFE, Store},
+        store::Store,
+        times::{BRIEF, HELD, LIFE, PAST_LIFE},
     },
 };
 

@@ -9,7 +9,8 @@ use crate::{
     cases::one_holder::{Lost, lose_and_retake},
     harness::{
         checks::{numbered, payloads},
-        store::{Store, WOKEN},
+        store::Store,
+        times::WOKEN,
     },
 };
 

@@ -17,7 +17,8 @@ use crate::{
     harness::{
         actor::Actor,
         calls::{Known, calls},
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

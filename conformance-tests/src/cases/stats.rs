@@ -13,7 +13,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, id, key, numbered, retry_after, retry_now, settle_all, token},
-        store::{BRIEF, HELD, Store},
+        store::Store,
+        times::{BRIEF, HELD},
     },
 };
 

@@ -16,7 +16,8 @@ use crate::{
             dead, delivers, drain, duplicate, expect_exactly, id, key, payloads,
             retry_after, retry_now,
         },
-        store::{BRIEF, HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 

@@ -8,7 +8,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{delivers, retry_now},
-        store::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE, Store},
+        store::Store,
+        times::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE},
     },
 };
 

@@ -13,7 +13,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, delivers, duplicate, key},
-        store::{BRIEF, HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 

@@ -9,7 +9,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{dead, expect_exactly, numbered, payloads, retry_after},
-        store::{HELD, Store, WOKEN},
+        store::Store,
+        times::{HELD, WOKEN},
         waiter::{WAIT, Waiter},
     },
 };

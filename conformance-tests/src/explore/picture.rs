@@ -2,34 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    choice::Choice,
-    scene::Scene,
-    search::{Failure, Search},
-    world::Event,
-};
+use super::{choice::Choice, scene::Scene, world::Event};
 use crate::spec::operation::Who;
 
 /// The width of a column in characters.
 const WIDTH: usize = 26;
-
-impl Search<'_> {
-    /// What is wrong in a run, its picture, and the words that replay it.
-    pub(super) fn picture(&self, Failure { wrong, schedule }: &Failure) -> String {
-        let (picture, again) = self.replay(schedule);
-        let decisions: Vec<_> = schedule.iter().map(ToString::to_string).collect();
-        let decisions = decisions.join(" ");
-        let repeats = match again {
-            Err(_) => "",
-            Ok(()) => "\nDETERMINISTIC: the same decisions, made again, break no rule",
-        };
-        let scene = &self.scene.name;
-        format!(
-            "{wrong}{repeats}\n\n{picture}\nreplay: explore --scene {scene} --replay \
-             '{decisions}'"
-        )
-    }
-}
 
 /// Draws the events of a run.
 pub(super) fn draw(scene: &Scene, events: &[Event]) -> String {

@@ -177,4 +177,20 @@ impl Search<'_> {
         let ran = ran.unwrap_or_else(|error| Err(format!("no runtime: {error}")));
         (draw(self.scene, &events), ran)
     }
+
+    /// What is wrong in a run, its picture, and the words that replay it.
+    pub(super) fn picture(&self, Failure { wrong, schedule }: &Failure) -> String {
+        let (picture, again) = self.replay(schedule);
+        let decisions: Vec<_> = schedule.iter().map(ToString::to_string).collect();
+        let decisions = decisions.join(" ");
+        let repeats = match again {
+            Err(_) => "",
+            Ok(()) => "\nDETERMINISTIC: the same decisions, made again, break no rule",
+        };
+        let scene = &self.scene.name;
+        format!(
+            "{wrong}{repeats}\n\n{picture}\nreplay: explore --scene {scene} --replay \
+             '{decisions}'"
+        )
+    }
 }

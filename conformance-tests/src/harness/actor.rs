@@ -11,8 +11,8 @@ use relq_core::{
 };
 
 use super::{
-    store::{BRIEF, HELD, WOKEN},
     store_site::StoreSite,
+    times::{BRIEF, HELD, WOKEN},
 };
 use crate::spec::class::Class;
 

@@ -8,7 +8,7 @@ use relq_core::{
     operator::{JobState, PeekRequest, Selection},
 };
 
-use super::{actor::Actor, checks::dead, store::HELD};
+use super::{actor::Actor, checks::dead, times::HELD};
 
 /// A call that was not polled yet.
 pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;

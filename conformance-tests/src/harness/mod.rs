@@ -13,4 +13,5 @@ pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod store;
 pub(crate) mod store_site;
+pub(crate) mod times;
 pub(crate) mod waiter;

@@ -12,7 +12,8 @@ use relq_core::{
 
 use crate::harness::{
     checks::{delivers, id, key, numbered},
-    store::{HELD, Store, WOKEN},
+    store::Store,
+    times::{HELD, WOKEN},
 };
 
 /// A requirement of a case: an option that the backend must support, or a class that it

@@ -5,10 +5,7 @@ use std::time::Duration;
 use relq_core::Delivery;
 use tokio::task::JoinHandle;
 
-use super::{
-    actor::Actor,
-    store::{Store, WOKEN},
-};
+use super::{actor::Actor, store::Store, times::WOKEN};
 
 /// Longer than any wake-up takes. A claim that is not woken waits this long.
 pub(crate) const WAIT: Duration = Duration::from_secs(30);

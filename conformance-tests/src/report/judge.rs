@@ -41,15 +41,33 @@ impl Chosen {
 /// When the backend cannot be opened at all, or the operating system gives no runtime.
 pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report {
     let capabilities = capabilities::<S>(profile);
+    let mut tasks = tasks::<S>(profile);
+    tasks.retain(|task| chosen.has(&task.id()));
+    let run = |task: &Task| task.judge::<S>(profile, &capabilities);
+    Report { backend: capabilities.backend, cases: in_parallel(&tasks, run) }
+}
+
+/// The report of the backend if it keeps all its promises. Only its capabilities are
+/// asked for, and nothing is judged. Whoever has run the tests already can check with it
+/// whether a document is up to date.
+///
+/// # Panics
+/// As for [`judge`].
+pub fn expected<S: Subject + Default>(profile: Profile) -> Report {
+    let capabilities = capabilities::<S>(profile);
+    let tasks = tasks::<S>(profile);
+    let cases = tasks.iter().map(|task| task.expected(&capabilities)).collect();
+    Report { backend: capabilities.backend, cases }
+}
+
+fn tasks<S: Subject + Default>(profile: Profile) -> Vec<Task> {
     let concerned = cases().iter().filter(|case| concerns(case, profile));
     let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
     if let Some(injection) = injection::<S>(profile) {
         tasks.extend(sweep::names().map(|name| Task::Act(name, injection)));
     }
     tasks.push(Task::Model);
-    tasks.retain(|task| chosen.has(&task.id()));
-    let run = |task: &Task| task.judge::<S>(profile, &capabilities);
-    Report { backend: capabilities.backend, cases: in_parallel(&tasks, run) }
+    tasks
 }
 
 fn concerns(case: &Case, profile: Profile) -> bool {
@@ -100,12 +118,14 @@ impl Task {
     ) -> Judged {
         match self {
             Self::Case(case) => {
-                let is_met = case.needs.iter().all(|need| need.is_met_by(capabilities));
-                let well =
-                    if is_met { CaseResult::Passed } else { CaseResult::Unsupported };
                 let run = || crate::run::<S>(profile, case.id);
-                let result = caught(run).map_or_else(CaseResult::Failed, |()| well);
-                self.judged(case.rules, result, &Tally::default())
+                match caught(run) {
+                    Ok(()) => self.expected(capabilities),
+                    Err(words) => {
+                        let result = CaseResult::Failed(words);
+                        self.judged(case.rules, result, &Tally::default())
+                    }
+                }
             }
             Self::Act(name, injection) => {
                 match caught(|| sweep::tally::<S>(name, *injection)) {
@@ -121,6 +141,18 @@ impl Task {
                 self.played(caught(|| spec::judge(&subject, profile)))
             }
         }
+    }
+
+    /// The result if the promise is kept.
+    fn expected(&self, capabilities: &Capabilities) -> Judged {
+        let (rules, needs) = match self {
+            Self::Case(case) => (case.rules, case.needs),
+            Self::Act(name, _) => (sweep::RULES, sweep::needs(name)),
+            Self::Model => (spec::RULES, &[][..]),
+        };
+        let is_met = needs.iter().all(|need| need.is_met_by(capabilities));
+        let result = if is_met { CaseResult::Passed } else { CaseResult::Unsupported };
+        self.judged(rules, result, &Tally::default())
     }
 
     fn played(&self, ended: Result<Result<spec::Summary, String>, String>) -> Judged {

@@ -12,7 +12,7 @@ mod table;
 
 use std::collections::BTreeSet;
 
-pub use judge::{Chosen, judge};
+pub use judge::{Chosen, expected, judge};
 
 use crate::spec::Summary;
 

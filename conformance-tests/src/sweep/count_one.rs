@@ -25,6 +25,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|scenario| scenario.name)
 }
 
+/// The needs of the act of that name.
+pub(crate) fn needs(name: &str) -> &'static [Need] {
+    let act = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    act.map_or(&[], |scenario| scenario.needs)
+}
+
 /// The names of the acts that a backend without that option supports.
 pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
     let can_do = move |act: &&Scenario| !act.needs.contains(&Need::Option(option));

@@ -38,7 +38,7 @@ use std::pin::Pin;
 
 pub(crate) use actors::{ELSEWHERE, HealthyActor, LEASE, Survivors, VictimObserver};
 pub use check::Check;
-pub(crate) use count_one::{Injection, RULES, tally};
+pub(crate) use count_one::{Injection, RULES, needs, tally};
 pub use count_one::{names, names_without};
 pub use drive::every_step;
 pub(crate) use drive::one_act;

@@ -10,10 +10,7 @@ use relq_core::{
 use crate::{
     cases::batches::fixture::{batch, telling},
     cases::case,
-    harness::{
-        checks::drain,
-        store::{HELD, Store},
-    },
+    harness::{checks::drain, store::Store, times::HELD},
 };
 
 case!(an_unknown_batch_is_an_answer: R21 => Batches);

@@ -13,7 +13,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{drain, retry_after, retry_now},
-        store::{BRIEF, HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 

@@ -14,7 +14,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{assert_applied, drain, settle_all},
-        store::{HELD, Store, WOKEN},
+        store::Store,
+        times::{HELD, WOKEN},
     },
 };
 

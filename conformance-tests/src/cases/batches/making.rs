@@ -15,7 +15,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{drain, id, key, token},
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

@@ -15,7 +15,8 @@ use crate::{
             assert_applied, assert_in_line, drain, expect_exactly, retry_after,
             settle_all,
         },
-        store::{BRIEF, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
     spec::line::Line,
 };

@@ -14,7 +14,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{payloads, retry_after},
-        store::{Store, WOKEN},
+        store::Store,
+        times::WOKEN,
     },
 };
 

@@ -16,7 +16,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{drain, duplicate, expect_exactly, id, key, token},
-        store::{BRIEF, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
 };
 

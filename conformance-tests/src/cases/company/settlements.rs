@@ -13,7 +13,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, expect_exactly, numbered, payloads, retry_now, settle_all},
-        store::{HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{HELD, PAST_BRIEF},
     },
 };
 

@@ -13,7 +13,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, expect_exactly, numbered, payloads, retry_after, settle_all},
-        store::{BRIEF, Store, WOKEN},
+        store::Store,
+        times::{BRIEF, WOKEN},
         waiter::WAIT,
     },
 };

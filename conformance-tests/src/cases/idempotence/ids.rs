@@ -17,7 +17,8 @@ use crate::{
             dead, delivers, drain, duplicate, id, key, listed, retry_after, settle_all,
             token,
         },
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

@@ -15,7 +15,8 @@ use crate::{
         checks::{
             delivers, drain, duplicate, expect_exactly, id, key, numbered, token,
         },
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
 };
 

@@ -15,7 +15,8 @@ use crate::{
             assert_in_line, dead, delivers, drain, expect_exactly, id, payloads,
             retry_after, retry_now, settle_all,
         },
-        store::{HELD, Store},
+        store::Store,
+        times::HELD,
     },
     spec::line::Line,
 };

@@ -13,7 +13,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{dead, expect_exactly, listed, payloads, retry_now, settle_all},
-        store::{BRIEF, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
 };
 

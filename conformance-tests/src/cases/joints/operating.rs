@@ -16,7 +16,8 @@ use crate::{
             dead, drain, expect_exactly, id, key, listed, numbered, payloads,
             settle_all,
         },
-        store::{BRIEF, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
 };
 

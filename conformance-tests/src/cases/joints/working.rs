@@ -18,7 +18,8 @@ use crate::{
             dead, drain, expect_exactly, listed, numbered, payloads, retry_now,
             settle_all,
         },
-        store::{BRIEF, HELD, PAST_BRIEF, Store},
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 

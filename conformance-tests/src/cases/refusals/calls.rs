@@ -10,7 +10,8 @@ use crate::{
     harness::{
         actor::Actor,
         calls::{Known, calls},
-        store::{Store, WOKEN},
+        store::Store,
+        times::WOKEN,
     },
 };
 

@@ -15,10 +15,7 @@ use tokio::sync::Notify;
 use super::{ByAPerson, ByItself, REFUSALS};
 use crate::{
     cases::case,
-    harness::{
-        actor::Actor,
-        store::{HELD, Store},
-    },
+    harness::{actor::Actor, store::Store, times::HELD},
     proxy::Fault,
 };
 

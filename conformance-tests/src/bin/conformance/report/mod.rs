@@ -6,11 +6,11 @@ mod junit;
 use std::path::PathBuf;
 
 use relq_conformance::{
-    Profile,
+    Profile, Subject,
     own::{
         Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
     },
-    report::{Chosen, Report, judge},
+    report::{Chosen, Report, expected, judge},
     server::{Choice, GivenServer},
 };
 
@@ -46,6 +46,13 @@ pub(crate) struct Args {
     /// Run only the cases whose ids begin with this
     #[arg(long, value_name = "ID")]
     only: Option<String>,
+
+    /// Judge nothing: report what a backend with these capabilities gets if it keeps
+    /// all its promises
+    ///
+    /// To check documents after the tests have passed.
+    #[arg(long, conflicts_with_all = ["only", "url"])]
+    expected: bool,
 
     #[command(flatten)]
     format: Format,
@@ -86,22 +93,28 @@ impl Args {
             server.answers().map_err(|error| format!("{server:?}: {error}"))?;
             Choice::Given(server).set();
         }
-        let chosen = self.only.clone().map_or(Chosen::All, Chosen::Only);
         let mut report = match self.backend {
-            Backend::Zset => judge::<Zset>(Profile::Redis, &chosen),
-            Backend::Circular => judge::<Circular>(Profile::Redis, &chosen),
-            Backend::ProcessingList => judge::<ProcessingList>(Profile::Redis, &chosen),
+            Backend::Zset => self.report::<Zset>(Profile::Redis),
+            Backend::Circular => self.report::<Circular>(Profile::Redis),
+            Backend::ProcessingList => self.report::<ProcessingList>(Profile::Redis),
             Backend::ProcessingListShared => {
-                judge::<ProcessingListShared>(Profile::Redis, &chosen)
+                self.report::<ProcessingListShared>(Profile::Redis)
             }
-            Backend::Keyspace => judge::<Keyspace>(Profile::Redis, &chosen),
-            Backend::Stream => judge::<Stream>(Profile::Redis, &chosen),
-            Backend::Sqlite => judge::<Sqlite>(Profile::Embedded, &chosen),
+            Backend::Keyspace => self.report::<Keyspace>(Profile::Redis),
+            Backend::Stream => self.report::<Stream>(Profile::Redis),
+            Backend::Sqlite => self.report::<Sqlite>(Profile::Embedded),
         };
         // One backend may be tested in two modes.
         report.backend = self.backend.name();
         self.format.show(&report)?;
         Ok(report.is_clean())
+    }
+
+    fn report<S: Subject + Default>(&self, profile: Profile) -> Report {
+        if self.expected {
+            return expected::<S>(profile);
+        }
+        judge::<S>(profile, &self.only.clone().map_or(Chosen::All, Chosen::Only))
     }
 }
 
