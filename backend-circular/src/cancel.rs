@@ -4,27 +4,57 @@
 //! the ring page by page, from the newest element on. A rotation may move an element
 //! that was not read yet to the head, where the next search finds it.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use relq_core::{Error, JobId, error::Operation, operator::JobState};
-use relq_redis::entry::{Entry, id_of};
+use relq_redis::{
+    entry::{Entry, id_of},
+    pattern::CancelSearch,
+};
 
 use crate::{element::InProcess, scripts::Store};
 
-pub(crate) async fn cancel(
+/// How often the ring is read for one search. No job moves this often in between.
+const READINGS: usize = 100;
+
+pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<CancelSearch, Error> {
+    let mut ended = HashSet::new();
+    for _ in 0..READINGS {
+        let came_to = cancel_in_ring(store, job, &mut ended).await?;
+        if came_to != CancelSearch::Missed {
+            return Ok(came_to);
+        }
+    }
+    Ok(CancelSearch::Missed)
+}
+
+/// Reads the ring once. `ended` are elements of leases that have ended. They stay in the
+/// ring until a rotation meets them, and no job ever has one of them again.
+async fn cancel_in_ring(
     store: &Store,
     job: &JobId,
-) -> Result<Option<JobState>, Error> {
+    ended: &mut HashSet<Bytes>,
+) -> Result<CancelSearch, Error> {
+    let mut came_to = CancelSearch::NotSeen;
     let mut pages = store.bookkeeping.list_pages(&store.keys.circle, Operation::Cancel);
     while let Some(page) = pages.next_page().await? {
-        for element in page.iter().filter(|element| is_of(element, job)) {
-            // If the job ended or moved in the meantime, this returns `None` and the
-            // search continues: the job may have another element.
-            if let Some(word) = store.cancel_ringed(element).await? {
-                return Ok(Some(state(&word)));
+        for element in page.into_iter().filter(|element| is_of(element, job)) {
+            if ended.contains(&element) {
+                continue;
+            }
+            if let Some(word) = store.cancel_ringed(&element).await? {
+                return Ok(CancelSearch::Removed(state(&word)));
+            }
+            // The job ended or moved in the meantime. It may have another element, so
+            // the search continues.
+            came_to = CancelSearch::Missed;
+            if InProcess::read(&element).is_some() {
+                ended.insert(element);
             }
         }
     }
-    Ok(None)
+    Ok(came_to)
 }
 
 fn is_of(element: &Bytes, job: &JobId) -> bool {

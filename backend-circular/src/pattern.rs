@@ -11,13 +11,13 @@ use relq_core::{
     ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
     capabilities::Capabilities,
     error::Operation,
-    operator::{JobState, Page, PeekRequest},
+    operator::{Page, PeekRequest},
     outcome::{Recovered, Released},
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
-    pattern::{Notification, Pattern, WakeConditions, deliver},
+    pattern::{CancelSearch, Notification, Pattern, WakeConditions, deliver},
 };
 
 use crate::{
@@ -170,7 +170,7 @@ impl Pattern for Circular {
         peek::peek(&self.store, ask).await
     }
 
-    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+    async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error> {
         cancel::cancel(&self.store, job).await
     }
 

@@ -5,20 +5,22 @@
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, operator::JobState};
-use relq_redis::{escape_glob, pattern::cancel_leased};
+use relq_redis::{
+    escape_glob,
+    pattern::{CancelSearch, cancel_leased},
+};
 
 use crate::{Keyspace, keys::PROCESSING, lease::Lease, scripts::Store};
 
 pub(crate) async fn cancel(
     queue: &Keyspace,
     job: &JobId,
-) -> Result<Option<JobState>, Error> {
+) -> Result<CancelSearch, Error> {
     if queue.store.cancel_ready(job).await? {
-        return Ok(Some(JobState::Ready));
+        return Ok(CancelSearch::Removed(JobState::Ready));
     }
     let leases = leases_of(&queue.store, job).await?;
-    let is_cancelled = cancel_leased(queue, job, leases).await?;
-    Ok(is_cancelled.then_some(JobState::Leased))
+    cancel_leased(queue, job, leases).await
 }
 
 async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {

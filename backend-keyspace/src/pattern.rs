@@ -8,13 +8,13 @@ use relq_core::{
     ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
     capabilities::Capabilities,
     error::Operation,
-    operator::{JobState, Page, PeekRequest},
+    operator::{Page, PeekRequest},
     outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
-    pattern::{JobRef, Notification, Pattern, WakeConditions},
+    pattern::{CancelSearch, JobRef, Notification, Pattern, WakeConditions},
 };
 
 use crate::{
@@ -150,7 +150,7 @@ impl Pattern for Keyspace {
         peek::peek(&self.store, ask).await
     }
 
-    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+    async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error> {
         cancel::cancel(self, job).await
     }
 

@@ -5,18 +5,18 @@
 //! cancelling it costs a read of the lists.
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use relq_core::{
     Error, JobId,
     error::Operation,
     operator::{Cancelled, JobState},
 };
-use relq_redis::entry::{Entry, id_of};
+use relq_redis::{
+    entry::{Entry, id_of},
+    pattern::{CancelSearch, cancel_by_search},
+};
 
 use crate::{lease::Lease, scripts::Store, session::Site};
-
-/// How often all lists are searched. A job may move, during a search, from a list that
-/// was not searched yet to one that was; the second search finds it.
-const ROUNDS: usize = 2;
 
 /// A list, and the state of the jobs in it.
 struct SearchedList {
@@ -27,47 +27,50 @@ struct SearchedList {
 
 /// Cancels the job in any state.
 pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<Cancelled, Error> {
-    for _ in 0..ROUNDS {
-        if store.bookkeeping.cancel(job, None).await?.is_some() {
-            return Ok(Cancelled::Removed(JobState::Scheduled));
-        }
-        for searched in lists_of(store).await? {
-            if cancel_in(store, &searched, job).await? {
-                return Ok(Cancelled::Removed(searched.state));
-            }
-        }
-    }
-    Ok(Cancelled::NotFound)
+    let at = || store.conn.at(Operation::Cancel);
+    cancel_by_search(at, || search(store, job).boxed()).await
 }
 
-async fn lists_of(store: &Store) -> Result<Vec<SearchedList>, Error> {
-    let ready = [&store.keys.ready, &store.keys.handed].map(|list| SearchedList {
-        list: list.clone(),
-        state: JobState::Ready,
-        site: Site::Shared,
-    });
-    let sites = store.sites(Operation::Cancel).await?.into_iter();
-    let leased = sites.map(|site| SearchedList {
-        list: store.keys.list(&site),
-        state: JobState::Leased,
-        site,
-    });
-    Ok(ready.into_iter().chain(leased).collect())
+async fn search(store: &Store, job: &JobId) -> Result<CancelSearch, Error> {
+    if store.bookkeeping.cancel(job, None).await?.is_some() {
+        return Ok(CancelSearch::Removed(JobState::Scheduled));
+    }
+    for list in [&store.keys.ready, &store.keys.handed] {
+        let state = JobState::Ready;
+        let list = SearchedList { list: list.clone(), state, site: Site::Shared };
+        let came_to = cancel_in(store, &list, job).await?;
+        if came_to != CancelSearch::NotSeen {
+            return Ok(came_to);
+        }
+    }
+    // The sessions are read after the ready jobs: a worker may have registered and
+    // claimed the job in between.
+    for site in store.sites(Operation::Cancel).await? {
+        let list = store.keys.list(&site);
+        let list = SearchedList { list, state: JobState::Leased, site };
+        let came_to = cancel_in(store, &list, job).await?;
+        if came_to != CancelSearch::NotSeen {
+            return Ok(came_to);
+        }
+    }
+    Ok(CancelSearch::NotSeen)
 }
 
 async fn cancel_in(
     store: &Store,
     searched: &SearchedList,
     job: &JobId,
-) -> Result<bool, Error> {
+) -> Result<CancelSearch, Error> {
     let mut pages = store.bookkeeping.list_pages(&searched.list, Operation::Cancel);
     while let Some(page) = pages.next_page().await? {
         if let Some(element) = page.iter().find(|element| is_it(searched, element, job))
         {
-            return store.cancel_listed(&searched.list, &searched.site, element).await;
+            let SearchedList { list, state, site } = searched;
+            let is_removed = store.cancel_listed(list, site, element).await?;
+            return Ok(CancelSearch::of_seen(*state, is_removed));
         }
     }
-    Ok(false)
+    Ok(CancelSearch::NotSeen)
 }
 
 /// In a list that is not a processing list, an element that looks like a stamp is the

@@ -5,24 +5,30 @@
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, error::Operation, operator::JobState};
-use relq_redis::{bookkeeping::PageSize, escape_glob, pattern::cancel_leased};
+use relq_redis::{
+    bookkeeping::PageSize,
+    escape_glob,
+    pattern::{CancelSearch, cancel_leased},
+};
 
 use crate::{Streams, keys::Stream, lease::Lease, scripts::Store};
 
 pub(crate) async fn cancel(
     queue: &Streams,
     job: &JobId,
-) -> Result<Option<JobState>, Error> {
+) -> Result<CancelSearch, Error> {
     let store = &queue.store;
-    if cancel_leased(queue, job, leases_of(store, job).await?).await? {
-        return Ok(Some(JobState::Leased));
+    let leased = cancel_leased(queue, job, leases_of(store, job).await?).await?;
+    if leased != CancelSearch::NotSeen {
+        return Ok(leased);
     }
     for stream in store.streams(Operation::Cancel).await? {
-        if cancel_in_stream(store, &stream, job).await? {
-            return Ok(Some(JobState::Ready));
+        let ready = cancel_in_stream(store, &stream, job).await?;
+        if ready != CancelSearch::NotSeen {
+            return Ok(ready);
         }
     }
-    Ok(None)
+    Ok(CancelSearch::NotSeen)
 }
 
 async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
@@ -35,7 +41,8 @@ async fn cancel_in_stream(
     store: &Store,
     stream: &Stream,
     job: &JobId,
-) -> Result<bool, Error> {
+) -> Result<CancelSearch, Error> {
+    let mut came_to = CancelSearch::NotSeen;
     let (mut after, mut size) = (Bytes::new(), PageSize::of_payloads());
     loop {
         let most = size.count();
@@ -43,15 +50,16 @@ async fn cancel_in_stream(
         let is_last = page.entries.len() < most;
         size.adapt(page.bytes());
         for found in page.entries {
-            if found.is_of(job.as_str().as_bytes())
-                && store.cancel_ready(stream, &found.id).await?
-            {
-                return Ok(true);
+            if found.is_of(job.as_str().as_bytes()) {
+                if store.cancel_ready(stream, &found.id).await? {
+                    return Ok(CancelSearch::Removed(JobState::Ready));
+                }
+                came_to = CancelSearch::Missed;
             }
             after = found.id;
         }
         if is_last {
-            return Ok(false);
+            return Ok(came_to);
         }
     }
 }

@@ -9,13 +9,13 @@ use relq_core::{
     batch::BatchQueue,
     capabilities::Capabilities,
     error::Operation,
-    operator::{JobState, Page, PeekRequest},
+    operator::{Page, PeekRequest},
     outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
-    pattern::{Notification, Pattern, WakeConditions, deliver},
+    pattern::{CancelSearch, Notification, Pattern, WakeConditions, deliver},
 };
 
 use crate::{
@@ -153,7 +153,7 @@ impl Pattern for Streams {
         peek::peek(&self.store, ask).await
     }
 
-    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+    async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error> {
         cancel::cancel(self, job).await
     }
 

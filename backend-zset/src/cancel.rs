@@ -9,28 +9,27 @@ use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::{
     entry::{Entry, id_of},
     escape_glob,
-    pattern::cancel_leased,
+    pattern::{CancelSearch, cancel_leased},
 };
 
 use crate::{Zset, lease::Lease, scripts::Store};
 
-pub(crate) async fn cancel(
-    queue: &Zset,
-    job: &JobId,
-) -> Result<Option<JobState>, Error> {
+pub(crate) async fn cancel(queue: &Zset, job: &JobId) -> Result<CancelSearch, Error> {
     let store = &queue.store;
     if store.cancel_ranked(job).await? {
-        return Ok(Some(JobState::Ready));
+        return Ok(CancelSearch::Removed(JobState::Ready));
     }
-    if cancel_leased(queue, job, leases_of(store, job).await?).await? {
-        return Ok(Some(JobState::Leased));
+    let leased = cancel_leased(queue, job, leases_of(store, job).await?).await?;
+    if leased != CancelSearch::NotSeen {
+        return Ok(leased);
     }
     for list in [&store.keys.ready, &store.keys.handed] {
-        if cancel_in_list(store, list, job).await? {
-            return Ok(Some(JobState::Ready));
+        let listed = cancel_in_list(store, list, job).await?;
+        if listed != CancelSearch::NotSeen {
+            return Ok(listed);
         }
     }
-    Ok(None)
+    Ok(CancelSearch::NotSeen)
 }
 
 async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
@@ -39,15 +38,20 @@ async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
     store.bookkeeping.leases_of_job(&store.keys.leased, job, &glob, id_of).await
 }
 
-async fn cancel_in_list(store: &Store, list: &str, job: &JobId) -> Result<bool, Error> {
+async fn cancel_in_list(
+    store: &Store,
+    list: &str,
+    job: &JobId,
+) -> Result<CancelSearch, Error> {
     let is_it = |element: &&Bytes| {
         Entry::is_marked(element) && id_of(element) == job.as_str().as_bytes()
     };
     let mut pages = store.bookkeeping.list_pages(list, Operation::Cancel);
     while let Some(page) = pages.next_page().await? {
         if let Some(element) = page.iter().find(is_it) {
-            return store.cancel_listed(list, element).await;
+            let is_removed = store.cancel_listed(list, element).await?;
+            return Ok(CancelSearch::of_seen(JobState::Ready, is_removed));
         }
     }
-    Ok(false)
+    Ok(CancelSearch::NotSeen)
 }

@@ -8,13 +8,13 @@ use relq_core::{
     ClaimRequest, Error, JobId, QueueName, Receipt, Stats, WorkerId,
     capabilities::Capabilities,
     error::Operation,
-    operator::{JobState, Page, PeekRequest},
+    operator::{Page, PeekRequest},
     outcome::Recovered,
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, PushBatcher, RedisQueue, Script,
     bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
-    pattern::{Notification, Pattern, WakeConditions, deliver},
+    pattern::{CancelSearch, Notification, Pattern, WakeConditions, deliver},
 };
 
 use crate::{
@@ -128,7 +128,7 @@ impl Pattern for Zset {
         peek::peek(&self.store, ask).await
     }
 
-    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+    async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error> {
         cancel::cancel(self, job).await
     }
 

@@ -131,6 +131,10 @@ pub trait Operator: Debug + Send + Sync {
 
     /// Ends a scheduled, ready or leased job for good. The worker that holds a leased
     /// job is notified at its next heartbeat.
+    ///
+    /// A backend without an index searches for the job. It may miss one that workers
+    /// move three times or more during the search; pause the queue first where that
+    /// matters.
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error>;
 
     /// Stops claims until `resume`. Leased jobs continue. Pausing a paused queue

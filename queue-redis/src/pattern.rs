@@ -65,7 +65,7 @@ use relq_core::{
     capabilities::Capabilities,
     environment::Timestamp,
     error::Operation,
-    operator::{JobState, Page, PeekRequest},
+    operator::{Page, PeekRequest},
     outcome::{Recovered, Released},
 };
 
@@ -75,7 +75,9 @@ use crate::{
     queue,
 };
 
-pub use crate::queue::{BatchPattern, cancel_leased, deliver};
+pub use crate::queue::{
+    BatchPattern, CancelSearch, cancel_by_search, cancel_leased, deliver,
+};
 
 /// The configuration with which a queue of a pattern is opened.
 pub trait PatternConfig: Clone + Send + Sync + 'static {
@@ -174,9 +176,9 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// the other states.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
-    /// Ends a ready or leased job. Returns its earlier state, or `None` if no such job
-    /// was found. Call [`cancel_leased`] for leased jobs.
-    async fn cancel(&self, job: &JobId) -> Result<Option<JobState>, Error>;
+    /// Searches once for a ready or leased job, and ends it. Call [`cancel_leased`] for
+    /// leased jobs.
+    async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error>;
 
     /// Removes every job of the queue. Returns how many there were.
     async fn purge(&self) -> Result<u64, Error>;

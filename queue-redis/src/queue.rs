@@ -28,7 +28,7 @@ use crate::{
 
 pub use batch::BatchPattern;
 pub use claim::deliver;
-pub use operator::cancel_leased;
+pub use operator::{CancelSearch, cancel_by_search, cancel_leased};
 pub(crate) use settle::give_back_all;
 
 /// A queue on Redis that stores its jobs by a [`Pattern`].

@@ -62,6 +62,13 @@ pub(super) const SCENES: &[SceneText] = &[
         needs: &[],
     },
     SceneText {
+        name: "cancel_against_claim",
+        lines: "p push j | \
+                o cancel 0 | \
+                a claim 1 l0; a settle 0G",
+        needs: &[],
+    },
+    SceneText {
         name: "cancel_against_promotion",
         lines: "p push jd1; - advance 2 | \
                 o cancel 0 | \
@@ -88,7 +95,7 @@ pub(super) const SCENES: &[SceneText] = &[
     SceneText {
         name: "pause_against_claim",
         lines: "p push j,j | \
-                o pause; o resume | \
+                o pause; o stats; o resume | \
                 a claim 1 l0; a settle 0D | \
                 b claim 1 l0; b settle 0G",
         needs: &[],

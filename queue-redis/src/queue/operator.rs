@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use relq_core::{
     Error, JobId, Operator, Stats,
-    error::Operation,
+    error::{ErrorContext, Operation},
     operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
 };
 
@@ -15,10 +15,13 @@ use crate::{
     pattern::{JobRef, Pattern},
 };
 
-/// How often all places are searched for a job to cancel. During a search, the job may
-/// move from a place that was not searched yet to one that was; the second search finds
-/// it.
-const SEARCHES: usize = 2;
+/// How many searches in a row must not see a job before it counts as not found. During a
+/// search, the job may move from a place that was not searched yet to one that was; the
+/// next search sees it there.
+const BLIND_SEARCHES: usize = 2;
+
+/// How often a job to cancel is searched for in all. No job moves this often in between.
+const SEARCHES: usize = 100;
 
 #[async_trait]
 impl<P: Pattern> Operator for RedisQueue<P> {
@@ -81,19 +84,65 @@ impl<P: Pattern> Operator for RedisQueue<P> {
 
 /// Ends a job in any state.
 async fn cancel(pattern: &impl Pattern, job: &JobId) -> Result<Cancelled, Error> {
-    for _ in 0..SEARCHES {
-        if pattern.bookkeeping().cancel(job, None).await?.is_some() {
-            return Ok(Cancelled::Removed(JobState::Scheduled));
-        }
-        if let Some(state) = pattern.cancel(job).await? {
-            return Ok(Cancelled::Removed(state));
-        }
-    }
-    Ok(Cancelled::NotFound)
+    let at = || pattern.bookkeeping().conn.at(Operation::Cancel);
+    cancel_by_search(at, || search(pattern, job).boxed()).await
 }
 
-/// Ends a leased job if one of `leases` still holds it. Returns whether one did.
-/// `leases` are the leases of jobs with this id, as scripts take them.
+async fn search(pattern: &impl Pattern, job: &JobId) -> Result<CancelSearch, Error> {
+    if pattern.bookkeeping().cancel(job, None).await?.is_some() {
+        return Ok(CancelSearch::Removed(JobState::Scheduled));
+    }
+    pattern.cancel(job).await
+}
+
+/// What one search for a job to cancel came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelSearch {
+    /// The job was removed. It was in this state.
+    Removed(JobState),
+    /// The job was seen, but it had moved or ended before it could be removed.
+    Missed,
+    /// The job was not seen.
+    NotSeen,
+}
+
+impl CancelSearch {
+    /// The result for a job that was seen in `state`.
+    #[must_use]
+    pub const fn of_seen(state: JobState, is_removed: bool) -> Self {
+        if is_removed { Self::Removed(state) } else { Self::Missed }
+    }
+}
+
+/// Repeats `search`, which looks at all places where the job may be, until the job is
+/// removed or was not seen twice in a row. Workers may move the job from place to place
+/// meanwhile. A job that is there is not found only if it moved three times during two
+/// searches, each time just before its new place was left.
+///
+/// # Errors
+/// Those of `search`, and [`Error::Unavailable`] at `at` when the job was seen and missed
+/// again and again.
+pub async fn cancel_by_search<'a>(
+    at: impl FnOnce() -> ErrorContext,
+    mut search: impl FnMut() -> BoxFuture<'a, Result<CancelSearch, Error>>,
+) -> Result<Cancelled, Error> {
+    let mut blind_searches = 0;
+    for _ in 0..SEARCHES {
+        match search().await? {
+            CancelSearch::Removed(state) => return Ok(Cancelled::Removed(state)),
+            CancelSearch::Missed => blind_searches = 0,
+            CancelSearch::NotSeen => blind_searches += 1,
+        }
+        if blind_searches == BLIND_SEARCHES {
+            return Ok(Cancelled::NotFound);
+        }
+    }
+    let source = "the job moves again and again: pause the queue, and try again";
+    Err(Error::Unavailable { at: at(), source: source.into() })
+}
+
+/// Ends a leased job if one of `leases` still holds it. `leases` are the leases of jobs
+/// with this id, as scripts take them.
 ///
 /// # Errors
 /// As [`Conn::call`](crate::Conn::call).
@@ -101,15 +150,17 @@ pub async fn cancel_leased(
     pattern: &impl Pattern,
     job: &JobId,
     leases: impl IntoIterator<Item = Bytes, IntoIter: Send>,
-) -> Result<bool, Error> {
+) -> Result<CancelSearch, Error> {
+    let mut came_to = CancelSearch::NotSeen;
     for lease in leases {
         let bookkeeping =
             bookkeeping_with(pattern, std::iter::once(JobRef::Leased(&lease)));
         if bookkeeping.cancel(job, Some(&lease)).await?.is_some() {
-            return Ok(true);
+            return Ok(CancelSearch::Removed(JobState::Leased));
         }
+        came_to = CancelSearch::Missed;
     }
-    Ok(false)
+    Ok(came_to)
 }
 
 async fn read_all(pattern: &impl Pattern) -> Result<Seen, Error> {

@@ -177,6 +177,11 @@ pub trait Override: Send + Sync {
         right.purge_dead(which).await
     }
 
+    /// In place of [`Operator::cancel`].
+    async fn cancel(&self, right: &Right, job: &JobId) -> Result<Cancelled, Error> {
+        right.cancel(job).await
+    }
+
     /// In place of [`Operator::pause`].
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         right.pause().await
@@ -293,7 +298,7 @@ impl Operator for OverriddenQueue {
     }
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
-        self.right.cancel(job).await
+        self.overrides.cancel(&self.right, job).await
     }
 
     async fn pause(&self) -> Result<(), Error> {
