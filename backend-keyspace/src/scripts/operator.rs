@@ -10,7 +10,7 @@ use crate::keys;
 
 /// How many pages one step of a purge removes. A step is one script: it runs whole or
 /// not at all.
-const PURGED_PAGES: u32 = 10;
+const PURGED_PAGES: u32 = 2;
 
 impl Store {
     /// Returns the stats. Every unclaimed key counts as a ready job.

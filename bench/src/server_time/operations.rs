@@ -31,6 +31,10 @@ const SHORT: Duration = Duration::from_millis(100);
 /// An expiry that does not come during the operations.
 const EXPIRY: Duration = Duration::from_secs(7200);
 
+/// After this time and [`PUSH_TIME`] for each job all jobs have been pushed.
+const SHORTEST_DELAY: Duration = Duration::from_secs(2);
+const PUSH_TIME: Duration = Duration::from_micros(40);
+
 /// How long one of the operations may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -105,8 +109,7 @@ impl Many<'_> {
 
     async fn scheduled(&self, probe: &mut Probe) -> CommandResult {
         // All jobs are due at about the same time.
-        let due = Instant::now()
-            + Duration::from_secs(if self.load.jobs > 1000 { 60 } else { 2 });
+        let due = Instant::now() + SHORTEST_DELAY + PUSH_TIME * self.jobs()?;
         let delayed = |_, job: NewJob| {
             Ok(job.delay(due.saturating_duration_since(Instant::now())))
         };
@@ -161,6 +164,10 @@ impl Many<'_> {
         probe.during("removal of its pieces", self.recover()).await?;
         probe.during("purge of batches", self.queue.purge()).await?;
         Ok(())
+    }
+
+    fn jobs(&self) -> CommandResult<u32> {
+        self.load.jobs.try_into().map_err(|_| Failure::Failed("too many jobs".into()))
     }
 
     /// The jobs, divided into calls of about [`ONE_STEP`] of payloads.

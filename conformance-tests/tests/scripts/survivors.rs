@@ -24,10 +24,7 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         "bookkeeping/cancel: without `redis.call('HDEL', keys.errors, id)`",
         "`close_side_records` has removed it already, where the entry can be read",
     ),
-    (
-        "bookkeeping/moves: `~=` for `==` in `if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then notify(keys) end`",
-        LATE,
-    ),
+    ("bookkeeping/moves: `>=` for `<` in `if score < earliest then`", LATE),
     ("bookkeeping/moves: without `notify(keys)`", LATE),
     (
         "bookkeeping/moves: without `error({err = 'WRONGTYPE the total \"' .. name .. '\" is no number'})`",

@@ -21,12 +21,21 @@ local function make_kept_ready(keys, job, entry)
   end
 end
 
+-- The earliest score of the scheduled jobs, once this call has scheduled one.
+local earliest
+
 -- Schedules a job that was already removed from where it was stored. A client that
 -- sleeps until the next job is due must be woken for an earlier one.
 local function schedule(keys, job, entry, due_ms)
   keep(keys, job, entry)
-  redis.call('ZADD', keys.later, behind_equals(keys.later, due_ms), job.id)
-  if redis.call('ZRANGE', keys.later, 0, 0)[1] == job.id then notify(keys) end
+  local score = behind_equals(keys.later, due_ms)
+  earliest = earliest
+    or tonumber(redis.call('ZRANGE', keys.later, 0, 0, 'WITHSCORES')[2] or math.huge)
+  redis.call('ZADD', keys.later, score, job.id)
+  if score < earliest then
+    earliest = score
+    notify(keys)
+  end
 end
 
 -- The maximum length of a stored error in bytes. The end of a longer one is kept.

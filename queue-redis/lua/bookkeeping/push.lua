@@ -46,7 +46,7 @@ local function is_duplicate(job)
     if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
     if is_ready(keys, job.id) then return 'id', job.id end
   end
-  -- A generated id that another job has already: see `keep`.
+  -- A generated id that another job has already: see `keep`. From here on the id is free.
   if redis.call('HEXISTS', keys.jobs, job.id) == 1 then return 'id', job.id end
   local holder = job.unique_key ~= '' and holder_of(keys.unique, job.unique_key, now_ms)
   if not holder then return nil end
@@ -82,6 +82,7 @@ for i = 0, count - 1 do
     id = ARGV[at], delay_ms = tonumber(ARGV[at + 2]), expires_in_ms = tonumber(ARGV[at + 3]),
     priority = tonumber(ARGV[at + 4]), unique_key = ARGV[at + 5],
     on_duplicate = ARGV[at + 6], is_indexed = ARGV[at + 7] == '1',
+    has_free_id = true,
   }
   has_ids = has_ids or job.is_indexed
   local by, existing = is_duplicate(job)

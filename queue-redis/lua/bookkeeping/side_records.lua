@@ -36,8 +36,13 @@ local function add_to_total(totals, name, count)
   redis.pcall('HINCRBY', totals, name, count)
 end
 
--- Wakes a notifier now, or the next one that listens.
+-- Wakes a notifier now, or the next one that listens. The first notification of a call
+-- of a script serves all its jobs.
+local is_notified = false
+
 local function notify(keys)
+  if is_notified then return end
+  is_notified = true
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
@@ -100,13 +105,23 @@ end
 -- member's position among those of that time, in the smallest steps of a double: 4,096
 -- steps until the year 2039, half as many after that. Members beyond that number share
 -- the last step.
-local function behind_equals(set, time_ms)
-  local last = redis.call('ZRANGE', set, '(' .. time_ms + 1, time_ms, 'BYSCORE', 'REV',
-    'LIMIT', 0, 1, 'WITHSCORES')[2]
+local function score_behind(set, time_ms, last)
+  last = last or tonumber(redis.call('ZRANGE', set, '(' .. time_ms + 1, time_ms, 'BYSCORE',
+    'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2])
   if not last then return time_ms end
   local _, exponent = math.frexp(time_ms)
   local score = last + math.ldexp(1, exponent - 53)
   return score < time_ms + 1 and score or last
+end
+
+-- The last score of each time in each set, as far as this call has added members.
+local last_scores = {}
+
+local function behind_equals(set, time_ms)
+  local scores = last_scores[set] or {}
+  last_scores[set] = scores
+  scores[time_ms] = score_behind(set, time_ms, scores[time_ms])
+  return scores[time_ms]
 end
 
 -- Forgets up to `most` members of a sorted set of times whose time has come. Returns
@@ -143,10 +158,11 @@ end
 
 -- Stores an entry in `jobs` by its job's id. Two jobs can have the same id: a client
 -- chose it twice, or used a push token again after it was forgotten. Then the second
--- job is stored under another id, and none is lost.
+-- job is stored under another id, and none is lost. A caller that has seen that the id
+-- is free says so (`has_free_id`).
 local function keep(keys, job, entry)
   local id, number = job.id, 1
-  while redis.call('HEXISTS', keys.jobs, id) == 1 do
+  while not job.has_free_id and redis.call('HEXISTS', keys.jobs, id) == 1 do
     number = number + 1
     id = id_of_another(job.id, number)
   end
