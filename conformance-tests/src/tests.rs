@@ -7,7 +7,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use crate::{
     Case, Profile, Scope, Subject,
     acl::{User, in_case},
-    cases,
+    cases, explore,
     harness::run::{caught, run, run_subject},
     spec,
     sweep::{self, server_faults},
@@ -63,7 +63,9 @@ struct Test {
 impl Tests {
     /// One test for each case, in real time too where the case says so, and for the
     /// random sequences of [`spec`]. A backend on Redis also gets one for each act of
-    /// [`sweep`].
+    /// [`sweep`], and one for each scene of [`explore`](mod@explore), which runs only
+    /// when it is asked for: `cargo test --release --test conformance -- --ignored
+    /// interleavings`.
     pub fn conformance<S: Subject + Default>(profile: Profile) -> Self {
         of_cases(profile, run::<S>).and(of_sequences::<S>(profile))
     }
@@ -165,6 +167,12 @@ fn of_sequences<S: Subject + Default>(profile: Profile) -> Tests {
                 Test::new(&format!("steps::{act}"), || sweep::run::<S>(act))
             }),
         );
+        tests.extend(explore::scenes().map(|scene| Test {
+            ignored: Some("slow"),
+            ..Test::new(&format!("interleavings::{scene}"), || {
+                explore::run::<S>(scene, 0);
+            })
+        }));
     }
     Tests(tests)
 }

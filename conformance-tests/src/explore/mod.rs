@@ -30,7 +30,8 @@
 //! connections of living actors, and commands of dead ones that arrive late. The other
 //! depths have these, without every order. The server's order of equal keys in `SCAN` and
 //! its other choices are those of the server at hand. Scripts that run at the same time
-//! of the clock see the same microsecond.
+//! of the clock see the same microsecond, and the ids of a stream's entries are of that
+//! time.
 //!
 //! **Replay.** A failure prints its scene and its decisions, one letter for each, as
 //! `a a r!dies -`: worker a's command runs, its next one does, the reaper dies before its
@@ -51,6 +52,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+
+use relq_core::capabilities::Capability;
 
 use self::{
     choice::Choice,
@@ -80,6 +83,12 @@ pub struct Explored {
 /// The names of the scenes.
 pub fn scenes() -> impl Iterator<Item = &'static str> {
     scene::SCENES.iter().map(|scene| scene.name)
+}
+
+/// The options that the scene of that name needs.
+pub(crate) fn needs(name: &str) -> &'static [Capability] {
+    let scene = scene::SCENES.iter().find(|scene| scene.name == name);
+    scene.map_or(&[], |scene| scene.needs)
 }
 
 /// Explores the scene of that name, with at most `deaths` deaths in a run.

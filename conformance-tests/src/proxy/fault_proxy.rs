@@ -221,6 +221,12 @@ impl FaultProxy {
         self.shared.scripts().all_labels().into_iter().collect()
     }
 
+    /// From now on the entries that clients add to streams get ids of the proxy's time,
+    /// and not of the server's. Then the ids of two runs are equal.
+    pub(crate) fn name_entries(&self) {
+        self.shared.scripts().name_entries();
+    }
+
     /// Changes a script on its way to the server: replaces `from` by `to` in the script
     /// whose first comment is `script`. The script must not have passed the proxy yet.
     /// If `from` does not occur exactly once, every call of the script fails, so a

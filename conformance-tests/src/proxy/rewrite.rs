@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use relq_core::environment::Clock as _;
 
 use super::{
     command::Kind,
@@ -136,7 +137,7 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     let mut scripts = shared.scripts();
     match kind {
         Kind::Eval => {
-            let time = shared.clock.time_of_next_script();
+            let time = scripts.for_shim(shared.clock.time_of_next_script());
             let (_, shimmed) = scripts.learn(request.arg(1).unwrap_or_default());
             if is_well_formed(request) {
                 return request.with_arg_and(1, &shimmed, &time);
@@ -144,14 +145,31 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
         }
         Kind::EvalSha if is_well_formed(request) => {
             if let Some(shimmed) = scripts.shimmed(request.arg(1).unwrap_or_default()) {
-                let time = shared.clock.time_of_next_script();
+                let time = scripts.for_shim(shared.clock.time_of_next_script());
                 return request.with_arg_and(1, shimmed.as_bytes(), &time);
             }
         }
         Kind::ScriptExists => return script_exists(&scripts, request),
+        Kind::Plain if scripts.names_entries() && request.word(0) == "XADD" => {
+            return with_named_entry(shared, request);
+        }
         _ => {}
     }
     vec![request.bytes().clone()]
+}
+
+/// A request that adds an entry to a stream, with an id of the proxy's time where the
+/// server was to choose one.
+fn with_named_entry(shared: &Shared, request: &Request) -> Vec<Bytes> {
+    const KEY: usize = 1;
+    let chosen = (KEY + 1..request.len()).find(|at| request.arg(*at) == Some(b"*"));
+    match chosen {
+        Some(at) => {
+            let id = format!("{}-*", shared.clock.now().unix_ms());
+            request.with_arg(at, id.as_bytes())
+        }
+        None => vec![request.bytes().clone()],
+    }
 }
 
 /// Whether the number of keys fits the arguments. If not, the server must refuse the

@@ -1,13 +1,14 @@
 //! Scripts that read the proxy's clock.
 //!
 //! ```text
-//!  client   EVALSHA a1… 1 key arg               TIME in a1… is the server's
-//!  server   EVALSHA b2… 1 key arg 41024448 0    b2… is a1… behind a shim
+//!  client   EVALSHA a1… 1 key arg                     TIME in a1… is the server's
+//!  server   EVALSHA b2… 1 key arg 41024448 0 unnamed  b2… is a1… behind a shim
 //! ```
 //!
 //! The shim takes the time off the end of `ARGV` and shadows `redis` with a table. The
 //! table's `call` and `pcall` reply to `TIME` with that time, and everything else is
-//! the real `redis`. The shim is one line before the script's first line (after
+//! the real `redis`. After the word `named` the entries that the script adds to streams
+//! get ids of that time too, and not of the server's. The shim is one line before the script's first line (after
 //! `#!lua …`), so line numbers stay the same. `KEYS`, `ARGV` and the flags are those
 //! of the client.
 //!
@@ -34,6 +35,7 @@ pub(crate) struct Scripts {
     known: HashMap<String, Known>,
     labels: HashMap<String, String>,
     patches: Vec<Patch>,
+    names_entries: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +50,21 @@ impl Scripts {
     /// Sets a script's name in the record of steps.
     pub(crate) fn name(&mut self, digest: &str, label: &str) {
         self.labels.insert(digest.to_ascii_lowercase(), label.to_owned());
+    }
+
+    /// From now on the entries of streams get ids of the proxy's time.
+    pub(crate) fn name_entries(&mut self) {
+        self.names_entries = true;
+    }
+
+    pub(crate) fn names_entries(&self) -> bool {
+        self.names_entries
+    }
+
+    /// What the shim takes off the end of `ARGV`.
+    pub(crate) fn for_shim(&self, [seconds, micros]: [String; 2]) -> [String; 3] {
+        let word = if self.names_entries { "named" } else { "unnamed" };
+        [seconds, micros, word.to_owned()]
     }
 
     /// Changes a script that has not passed the proxy yet.

@@ -10,7 +10,8 @@ use relq_core::capabilities::Capabilities;
 
 use super::{CaseResult, Judged, Report};
 use crate::{
-    Case, Profile, Scope, Subject, cases,
+    Case, Need, Profile, Scope, Subject, cases,
+    explore::{self, Explored},
     harness::{parallel::in_parallel, store::Store},
     spec,
     sweep::{self, Injection, Tally},
@@ -35,7 +36,7 @@ impl Chosen {
 }
 
 /// Judges the backend by all chosen cases that apply to it, by every act that supports
-/// faults, and by the model.
+/// faults, by the model, and on Redis by every order of the commands of each scene.
 ///
 /// # Panics
 /// When the backend cannot be opened at all, or the operating system gives no runtime.
@@ -67,6 +68,9 @@ fn tasks<S: Subject + Default>(profile: Profile) -> Vec<Task> {
         tasks.extend(sweep::names().map(|name| Task::Act(name, injection)));
     }
     tasks.push(Task::Model);
+    if profile == Profile::Redis {
+        tasks.extend(explore::scenes().map(Task::Scene));
+    }
     tasks
 }
 
@@ -95,11 +99,12 @@ fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
     })
 }
 
-/// A case, an act or the model, to be judged.
+/// A case, an act, the model or a scene, to be judged.
 enum Task {
     Case(&'static Case),
     Act(&'static str, Injection),
     Model,
+    Scene(&'static str),
 }
 
 impl Task {
@@ -108,6 +113,7 @@ impl Task {
             Self::Case(case) => case.id.to_owned(),
             Self::Act(name, _) => format!("steps::{name}"),
             Self::Model => format!("model::{}", spec::NAME),
+            Self::Scene(name) => format!("interleavings::{name}"),
         }
     }
 
@@ -140,17 +146,27 @@ impl Task {
                 let subject: Arc<dyn Subject> = Arc::new(S::default());
                 self.played(caught(|| spec::judge(&subject, profile)))
             }
+            Self::Scene(name) => {
+                let subject: Arc<dyn Subject> = Arc::new(S::default());
+                let result = of_scene(caught(|| explore::explore(&subject, name, 0)));
+                self.judged(spec::RULES, result, &Tally::default())
+            }
         }
     }
 
     /// The result if the promise is kept.
     fn expected(&self, capabilities: &Capabilities) -> Judged {
-        let (rules, needs) = match self {
-            Self::Case(case) => (case.rules, case.needs),
-            Self::Act(name, _) => (sweep::RULES, sweep::needs(name)),
-            Self::Model => (spec::RULES, &[][..]),
+        let are_met =
+            |needs: &[Need]| needs.iter().all(|need| need.is_met_by(capabilities));
+        let (rules, is_met) = match self {
+            Self::Case(case) => (case.rules, are_met(case.needs)),
+            Self::Act(name, _) => (sweep::RULES, are_met(sweep::needs(name))),
+            Self::Model => (spec::RULES, true),
+            Self::Scene(name) => {
+                let mut needs = explore::needs(name).iter();
+                (spec::RULES, needs.all(|option| capabilities.supports(*option)))
+            }
         };
-        let is_met = needs.iter().all(|need| need.is_met_by(capabilities));
         let result = if is_met { CaseResult::Passed } else { CaseResult::Unsupported };
         self.judged(rules, result, &Tally::default())
     }
@@ -184,6 +200,16 @@ fn of_tally(tally: &Tally) -> CaseResult {
         CaseResult::Failed("no fault fired".to_owned())
     } else {
         CaseResult::Passed
+    }
+}
+
+fn of_scene(explored: Result<Result<Option<Explored>, String>, String>) -> CaseResult {
+    match explored.flatten() {
+        Ok(None) => CaseResult::Unsupported,
+        Ok(Some(Explored { failure: None, .. })) => CaseResult::Passed,
+        Ok(Some(Explored { failure: Some(words), .. })) | Err(words) => {
+            CaseResult::Failed(words)
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! [`judge`] runs every case that applies to a kind of store and the
 //! [model](crate::spec). It runs every act of [depth 1](crate::sweep) for a backend on
 //! Redis, and for an embedded one that declares how its [processes](crate::sweep::processes)
-//! are killed. It returns a result for each.
+//! are killed, and every [scene](crate::explore) for a backend on Redis. It returns a
+//! result for each.
 
 mod grid;
 mod judge;

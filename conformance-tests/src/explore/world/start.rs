@@ -65,6 +65,7 @@ impl Opened {
         clock.hold_still_in_scripts();
         let proxy =
             FaultProxy::start(server.address(), clock.clone()).map_err(at_proxy)?;
+        proxy.name_entries();
         subject.prepare(&proxy).await.map_err(at_proxy)?;
         proxy.tell(&["FLUSHALL"]).await.map_err(at_proxy)?;
         let queue = QueueName::new("scene").map_err(|error| error.to_string())?;
