@@ -115,10 +115,11 @@ impl Source {
 struct Waiters(JoinSet<Vec<Delivery>>);
 
 impl Waiters {
-    async fn start(store: &Store, count: usize) -> Self {
+    /// Each actor begins to wait. It stays connected after its claim has ended: a
+    /// notification may still be on its way to it, and it passes that on.
+    async fn start(store: &Store, actors: &[Actor]) -> Self {
         let mut waiters = JoinSet::new();
-        for number in 0..count {
-            let actor = store.actor(&format!("waiter-{number}")).await;
+        for actor in actors.iter().cloned() {
             waiters.spawn(async move { actor.take_waiting(1, WAIT).await });
             store.settled().await;
         }
@@ -154,15 +155,19 @@ async fn arrive_for_waiters(store: &Store, source: Source) {
     let other = store.actor("other").await;
     let lateness = other.capabilities().lateness;
     let woken = store.wake_limit(lateness);
+    let mut actors = Vec::new();
+    for number in 0..3 {
+        actors.push(store.actor(&format!("waiter-{number}")).await);
+    }
     let limit = match source {
         DelayOfAll | RetryOfEach => BRIEF + lateness + WOKEN,
         _ => woken,
     };
-    for claims in 2..=3 {
+    for claims in 2..=actors.len() {
         for jobs in 1..=3 {
             let what = format!("{source:?} of {jobs} jobs for {claims} claims");
             let held = source.prepare(&other, jobs).await;
-            let mut waiters = Waiters::start(store, claims).await;
+            let mut waiters = Waiters::start(store, &actors[..claims]).await;
 
             source.arrive(store, &other, &held, jobs).await;
 
