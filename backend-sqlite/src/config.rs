@@ -43,9 +43,9 @@ pub enum MissingFile {
     /// It is created, with its tables.
     #[default]
     Create,
-    /// Opening fails. An empty file counts as missing, because it has no tables. For
-    /// programs that read: with a wrong path they would otherwise create an empty file
-    /// and find nothing in it.
+    /// If the file is missing, or is empty and so has no tables, opening the store
+    /// fails. This is for programs that only read: with a wrong path they would
+    /// otherwise create an empty file and find nothing in it.
     Refuse,
 }
 

@@ -89,7 +89,8 @@ pub(crate) struct DbThread {
 }
 
 impl DbThread {
-    /// Opens a connection on a new thread, to the site that `find` returns there.
+    /// Starts a thread, calls `find` on it to learn where the database is, and opens a
+    /// connection there.
     pub(crate) async fn start(
         find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
     ) -> Result<(Self, Site), Failure> {

@@ -223,8 +223,8 @@ impl SettleCall {
         self.jobs.is_empty()
     }
 
-    /// The settlements of a call. They are shared with the call, so that they remain
-    /// when the call is given up.
+    /// The settlements of a call. They are shared with the call's future, so that they
+    /// still exist after that future was dropped.
     pub(crate) fn settlements(&self) -> Arc<Vec<Settlement>> {
         Arc::clone(&self.settlements)
     }

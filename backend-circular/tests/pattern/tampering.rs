@@ -78,7 +78,8 @@ async fn strays_are_looked_for_no_longer_than_a_turn() {
     assert_eq!(queue.stats().await.unwrap().leased, 1500);
 }
 
-/// A copy of an element in process adds at most one delivery, and blocks no other job.
+/// Somebody copies a job's element while the job is in process. The job is delivered at
+/// most once more, and no other job has to wait.
 #[tokio::test]
 async fn a_copied_element_holds_nobody_up() {
     let server = Server::start();

@@ -26,7 +26,7 @@ pub(crate) enum Flaw {
     SettlesById,
     /// Dead jobs are removed and then pushed again (R3).
     RedrivesInTwoSteps,
-    /// A claimed job is removed from the store at once (R1).
+    /// A claim removes its jobs from the store before they are settled (R1).
     ClaimsForGood,
     /// The worker that ends a batch pushes its completion in a separate step (B5).
     CompletesInTwoSteps,

@@ -40,7 +40,8 @@ promise! {
 }
 
 promise! {
-    /// R1: a file whose creation was cut off is opened, also if commits do not wait.
+    /// R1: a file whose creation was cut off is opened, also if a commit returns before
+    /// its data is on the disk.
     normal_creates_the_file_again: Normal, first_push
 }
 

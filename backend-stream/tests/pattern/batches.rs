@@ -341,7 +341,8 @@ async fn a_claim_looks_at_no_batch_in_vain() {
     assert!(calls(&server, "xreadgroup") < 5);
 }
 
-/// B5: every waiter is woken at once, however many there are, and sleeps until then.
+/// B5: when a batch completes, all callers that wait for it return at once, however
+/// many there are. Before that they sleep.
 #[tokio::test]
 async fn all_who_wait_are_told_at_once() {
     let server = Server::start();

@@ -93,7 +93,7 @@ impl Store {
         Relq { command, input: Vec::new() }
     }
 
-    /// Creates the store, for a test that begins with a command that does not.
+    /// Creates the store, for a test whose first command needs an existing one.
     pub(crate) fn create(&self) {
         self.push("-q created job");
     }

@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Every case that the table of known bugs names exists.
+    /// Every case that `HAZARDS.md` names exists.
     #[test]
     fn the_cases_of_the_hazards_exist() {
         let hazards = include_str!("../../HAZARDS.md");

@@ -170,7 +170,7 @@ impl StoreSite {
     }
 
     fn pass_at_most(&self, longest: Duration) {
-        // In other stores time passes by itself.
+        // A store without a virtual clock needs no help: its time passes by itself.
         if let Self::Proxied { clock, .. } = self
             && let Some(next) = clock.next_in()
         {

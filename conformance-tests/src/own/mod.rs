@@ -1,4 +1,4 @@
-//! The subjects of relq's own backends.
+//! relq's own backends, as subjects that the suite tests.
 
 pub mod sqlite;
 

@@ -132,7 +132,8 @@ fn queued(
     }
 }
 
-/// A request with the proxy's time added if it runs a script.
+/// The commands to send to the server instead of `request`. If `request` runs a script,
+/// the proxy's time is added to its arguments.
 fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     let mut scripts = shared.scripts();
     match kind {

@@ -46,8 +46,8 @@ fn chosen<T: Copy>(table: &[T], number: u8) -> T {
     table[usize::from(number) % table.len()]
 }
 
-/// The lease of a claim or heartbeat. It has only one length where one heartbeat
-/// extends all jobs of a worker.
+/// The lease of a claim or heartbeat. It is always the same for a backend whose
+/// heartbeat extends all jobs of a worker at once.
 pub(crate) fn lease(number: u8, class: &Class) -> Duration {
     let is_one = class.shares_heartbeat();
     chosen(&LEASES, if is_one { 0 } else { number })

@@ -86,7 +86,7 @@ pub(crate) enum Act {
     Release,
 }
 
-/// A job's options. Zero is the default.
+/// A job's options, one number each. Zero stands for the option's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
 

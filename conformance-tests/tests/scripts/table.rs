@@ -43,8 +43,9 @@ fn the_table_is_made() {
     fs::write(PATH, table(&changes, &tried)).unwrap();
 }
 
-/// Reads from the existing table which cases catch which changes. Changes that survive
-/// and have no reason yet are left out.
+/// Reads from the existing table which cases fail for which changes of the scripts. A
+/// change that no case notices, and for which no reason is given yet, is left out, so
+/// that it is tried again.
 fn caught_before() -> Known {
     let table = fs::read_to_string(PATH).unwrap();
     let told = told(&table);

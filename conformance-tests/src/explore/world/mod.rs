@@ -34,18 +34,18 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Rounds at the end in which all leases and delays end, and the queue is drained.
 const ROUNDS: usize = 2;
 
-/// What happened by a decision.
+/// One decision of the search, and what followed from it.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
     pub(super) choice: Choice,
     pub(super) command: String,
-    /// The calls that ended by it, and their replies.
+    /// The calls that returned because of the decision, and their replies.
     pub(super) returned: Vec<(Who, String)>,
-    /// The stats after it, in a run that is drawn.
+    /// The stats after the decision. Empty unless the run is to be drawn.
     pub(super) jobs: String,
 }
 
-/// One run.
+/// The server, the actors and the clock of one run.
 pub(super) struct World {
     proxy: FaultProxy,
     clock: VirtualClock,

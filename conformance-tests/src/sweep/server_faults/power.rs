@@ -73,8 +73,8 @@ fn names<'a, N: Ord, T>(
     found.keys().chain(old.keys()).chain(new.keys()).collect()
 }
 
-/// B1, B2, B3: a call may settle the pieces one after the other and claim after that.
-/// In between, each count must lie between its values before and after the call, and
+/// B1, B2, B3: a call may settle a batch's jobs one after the other, and then claim
+/// others. Between two of these steps, each count must lie between its values before and after the call, and
 /// the batch must have completed in the step that ended its last piece.
 fn is_between(
     is: Option<&BatchStatus>,
