@@ -87,7 +87,7 @@ impl Bench {
         Self::try_parse().unwrap_or_else(|error| end(&error))
     }
 
-    /// Measures and prints.
+    /// Runs the measurements that the options select, and prints their results.
     pub(crate) fn run(self) -> CommandResult {
         if let Some(folder) = &self.redraw {
             return redraw(folder);

@@ -51,8 +51,8 @@ pub(crate) struct Figures {
     pub(crate) jobs_per_s: Option<f64>,
     /// The slowest and the fastest repetition.
     pub(crate) jobs_per_s_spread: Option<(f64, f64)>,
-    /// The median of the ratios to the raw limit of the same repetition; of `W5`, of
-    /// the medians of the times.
+    /// The result divided by the raw limit: the median over the repetitions. For `W5`,
+    /// the median time divided by the raw limit's median time.
     pub(crate) of_raw: Option<f64>,
     pub(crate) p50_us: Option<f64>,
     pub(crate) p99_us: Option<f64>,

@@ -35,7 +35,7 @@ pub enum Event {
     },
     /// A file was created.
     Create {
-        /// Its name in the folder.
+        /// The file's name, without its folder.
         name: String,
         /// The file.
         node: u64,

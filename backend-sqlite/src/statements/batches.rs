@@ -34,7 +34,7 @@ pub(crate) struct CompletionRow {
     pub(crate) lease_ms: Option<u64>,
 }
 
-/// A waiting piece that was removed.
+/// A job of a batch that was removed before any worker claimed it.
 pub(crate) struct Dropped {
     pub(crate) job: i64,
     pub(crate) id: String,

@@ -26,7 +26,7 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 
-/// Jobs that a worker has at once.
+/// The maximum number of jobs that a worker runs at the same time.
 pub(super) const CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// The shortest and the longest time of a job: long enough that a kill hits running

@@ -165,7 +165,7 @@ async fn the_longest_worker_ids_hold(store: &Store) {
     second.finish(&held).await;
 }
 
-/// The maximum number of bytes in a claim of several jobs.
+/// How many bytes of payloads a claim may return, unless it returns a single job.
 const MOST: usize = ClaimRequest::MAX_BYTES;
 
 /// Distinct payloads of many sizes: small ones before and after large ones, and one

@@ -67,7 +67,8 @@ impl Scripts {
         [seconds, micros, word.to_owned()]
     }
 
-    /// Changes a script that has not passed the proxy yet.
+    /// Applies `patch` to its script when a client sends that script through the proxy.
+    /// Scripts that were sent before stay as they are.
     pub(crate) fn patch(&mut self, patch: Patch) {
         self.patches.push(patch);
     }

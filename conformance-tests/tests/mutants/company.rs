@@ -131,7 +131,8 @@ impl Override for RefusedTogether {
     }
 }
 
-/// Tells all callers but the first that nothing happened when an answer was lost.
+/// When the reply to a shared command is lost, only the first of the callers that share
+/// it learns that the command may have run. The others are told that nothing happened.
 #[derive(Default)]
 pub(crate) struct LostForTheFirst(Running);
 
@@ -153,7 +154,8 @@ impl Override for LostForTheFirst {
     }
 }
 
-/// Carries out one of the heartbeats of a moment, and tells all that they were.
+/// Of heartbeats at the same moment only one is carried out, but each caller is told that
+/// its own was.
 #[derive(Default)]
 pub(crate) struct OneHeartbeat(Running);
 

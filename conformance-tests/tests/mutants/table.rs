@@ -31,13 +31,13 @@ type Who = Option<usize>;
 
 /// The results for all mutants and the healthy backend. `None` means that it passed.
 pub(crate) struct Judged {
-    /// The results of the cases.
+    /// What each case said about each mutant; `None` if it passed.
     cases: BTreeMap<(&'static str, Who), Option<String>>,
-    /// The results of the acts.
+    /// What the step sweep of each act found in each mutant.
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
-    /// The results of the model.
+    /// Where each mutant first differed from the model in random sequences of calls.
     sequences: BTreeMap<Who, Option<String>>,
-    /// The results of the model for pairs of options.
+    /// The same for the sequences that cross every pair of options.
     pairs: BTreeMap<Who, Option<String>>,
 }
 

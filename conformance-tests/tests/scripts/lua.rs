@@ -75,7 +75,8 @@ impl<'a> Lua<'a> {
         let behind = self.source[end..].trim_start_matches(' ');
         let ends = behind.is_empty()
             || ["\n", "end", "else", "--"].iter().any(|it| behind.starts_with(it));
-        // The next line may continue the expression.
+        // The call is no statement of its own if the next line goes on with the same
+        // expression.
         let goes_on = behind.trim_start().starts_with([',', ')', '+', '=', '~']);
         (starts_line && !self.is_inside(start) || is_after_word) && ends && !goes_on
     }

@@ -81,8 +81,8 @@ impl Bookkeeping {
 
 /// Yields the ids of the dead jobs that an operator selected, page by page.
 enum DeadIds<'a> {
-    /// All jobs that are dead by that time (ms). The jobs of one page are moved away,
-    /// so the next page begins at the start again.
+    /// All jobs that died no later than `time_ms`. The caller moves the jobs of a page
+    /// away before it asks for the next one, so every page begins at the oldest.
     Until {
         operation: Operation,
         time_ms: i64,
