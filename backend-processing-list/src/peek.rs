@@ -104,7 +104,7 @@ async fn beats_until(store: &Store, site: &Site) -> Result<Timestamp, Error> {
     Ok(Timestamp::from_unix_ms(end.unwrap_or(0)))
 }
 
-/// The lease ends of those leases that have their own.
+/// The end of each named lease; `None` if the lease ends with its worker's heartbeat.
 async fn ends(store: &Store, names: &[Bytes]) -> Result<Vec<Option<Timestamp>>, Error> {
     if names.is_empty() {
         return Ok(Vec::new());

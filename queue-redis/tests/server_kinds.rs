@@ -142,7 +142,7 @@ async fn a_replica_only_reads() {
     let server = Server::start();
     let config = RedisConfig::new(&server.url()).unwrap();
     let conn = Conn::open("test", config).await.unwrap();
-    // Port 1 listens nowhere, so that no data is copied from there.
+    // Nothing listens on port 1, so the replica never copies any data.
     server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
 
     let error = answer(&conn, &["SET", "foo", "1"]).await.unwrap_err();

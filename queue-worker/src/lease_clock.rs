@@ -36,7 +36,8 @@ pub(crate) struct LeaseClock {
 struct State {
     /// The time that the steady clock has missed, as far as is known.
     missed: Duration,
-    /// The smallest difference between the two clocks since the last missed time.
+    /// The smallest difference between the wall clock and the steady clock since the
+    /// last time that the steady clock missed.
     distance_ms: Option<i64>,
 }
 

@@ -13,7 +13,8 @@ pub(super) type Opening<'a> =
 /// How a queue is opened.
 pub(super) struct Options {
     pub(super) environment: Environment,
-    /// A server is never created, so only a file can be missing.
+    /// What to do if the file of a SQLite queue does not exist. Other backends ignore
+    /// it.
     #[cfg_attr(
         not(feature = "sqlite-unbundled"),
         expect(dead_code, reason = "no file is opened")

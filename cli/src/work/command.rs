@@ -53,7 +53,8 @@ pub(super) struct JobCommand {
 /// How the output of commands is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputLines {
-    /// As it is, because only one command runs at a time.
+    /// Byte by byte as the command writes it: only one command runs at a time, so
+    /// nothing can mix.
     Unchanged,
     /// In whole lines.
     Whole,

@@ -49,7 +49,8 @@ impl Report {
         let mut options = File::options();
         let mut open =
             options.read(true).write(true).create(true).truncate(false).open(file)?;
-        // Another process may be between reading and writing the file.
+        // Without the lock, what another process writes between our read and our write
+        // would be lost.
         open.lock()?;
         let mut text = String::new();
         open.read_to_string(&mut text)?;

@@ -98,7 +98,7 @@ async fn search(pattern: &impl Pattern, job: &JobId) -> Result<CancelSearch, Err
 /// What one search for a job to cancel came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelSearch {
-    /// The job was removed. It was in this state.
+    /// The job was removed; the state is the one in which it was found.
     Removed(JobState),
     /// The job was seen, but it had moved or ended before it could be removed.
     Missed,
