@@ -119,7 +119,8 @@ impl Waiters {
     /// notification may still be on its way to it, and it passes that on.
     async fn start(store: &Store, actors: &[Actor]) -> Self {
         let mut waiters = JoinSet::new();
-        for actor in actors.iter().cloned() {
+        for actor in actors {
+            let actor = actor.clone();
             waiters.spawn(async move { actor.take_waiting(1, WAIT).await });
             store.settled().await;
         }
