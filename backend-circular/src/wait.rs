@@ -27,8 +27,8 @@
 //! A token wakes one worker, which wakes the next one if it leaves jobs to claim.
 //! `arrivals` wakes every waiting worker, since its command does not change the ring:
 //! one push into an empty ring causes one claim by each idle connection. A waiter that
-//! dies, or whose queue is dropped, in the moment in which it receives the token has not
-//! removed a job: another worker's recheck finds the job.
+//! dies, or whose queue is dropped, in the moment in which it receives the token has
+//! not removed a job: another worker's recheck finds the job.
 
 use std::time::Duration;
 

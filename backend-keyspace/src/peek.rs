@@ -70,8 +70,8 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
             break;
         }
         let page = store.scan(Operation::Peek, &position.cursor, count).await?;
-        // A page of the keyspace without one ready job suggests that few of its keys are
-        // this queue's: the next page may be larger.
+        // A page of the keyspace without one ready job suggests that few of its keys
+        // are this queue's: the next page may be larger.
         count = if page.items.is_empty() { MANY_KEYS } else { few };
         position.is_last = &page.next[..] == START;
         position.cursor = page.next;

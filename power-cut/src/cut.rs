@@ -55,7 +55,7 @@ pub struct Image {
     pub cut: Cut,
     /// The files that it leaves.
     pub files: Files,
-    /// The marks that the test reached before the cut, in that order.
+    /// The marks that the test reached before the cut, the earliest first.
     pub marks: Vec<u64>,
 }
 

@@ -42,7 +42,7 @@ pub enum Event {
     },
     /// A file was deleted.
     Delete {
-        /// Its name in the folder.
+        /// The file's name, without its folder.
         name: String,
     },
     /// The folder was synced.

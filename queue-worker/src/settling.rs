@@ -223,8 +223,8 @@ impl SettleCall {
         self.jobs.is_empty()
     }
 
-    /// The settlements of a call. They are shared with the call's future, so that they
-    /// still exist after that future was dropped.
+    /// The settlements of a call. The call's future uses them too. If that future is
+    /// dropped before it ends, they are still needed here.
     pub(crate) fn settlements(&self) -> Arc<Vec<Settlement>> {
         Arc::clone(&self.settlements)
     }

@@ -19,7 +19,7 @@ pub(super) struct Probe {
     all: Vec<(&'static str, Noted)>,
 }
 
-/// What was noted of an operation.
+/// The measurements of one operation.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Noted {
     /// The longest of its commands, if one took at least [`SHORTEST`].

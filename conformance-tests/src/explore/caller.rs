@@ -14,7 +14,7 @@ use crate::spec::{
     tape::{Reply, WORKERS, returned},
 };
 
-/// What the actors of a scene know of its pushes.
+/// The pushes of a scene, for actors that name their jobs or repeat them.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Pushes {
     /// The jobs that the setup stored, in the order of their pushes. A job that was a

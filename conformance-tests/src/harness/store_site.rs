@@ -170,7 +170,7 @@ impl StoreSite {
     }
 
     fn pass_at_most(&self, longest: Duration) {
-        // A store without a virtual clock needs no help: its time passes by itself.
+        // Only behind the proxy is the time virtual. Elsewhere real time passes.
         if let Self::Proxied { clock, .. } = self
             && let Some(next) = clock.next_in()
         {

@@ -61,14 +61,15 @@ impl Scripts {
         self.names_entries
     }
 
-    /// What the shim takes off the end of `ARGV`.
+    /// The arguments to append to a script's `ARGV`. The shim removes them before the
+    /// script itself runs.
     pub(crate) fn for_shim(&self, [seconds, micros]: [String; 2]) -> [String; 3] {
         let word = if self.names_entries { "named" } else { "unnamed" };
         [seconds, micros, word.to_owned()]
     }
 
-    /// Applies `patch` to its script when a client sends that script through the proxy.
-    /// Scripts that were sent before stay as they are.
+    /// Applies `patch` to each script that it is meant for and that a client sends from
+    /// now on. A script that was sent before stays as it is.
     pub(crate) fn patch(&mut self, patch: Patch) {
         self.patches.push(patch);
     }

@@ -86,7 +86,8 @@ pub(crate) enum Act {
     Release,
 }
 
-/// A job's options, one number each. Zero stands for the option's default.
+/// One number for each option of a job, in the order of [`Draft::LETTERS`]. Zero stands
+/// for the option's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
 

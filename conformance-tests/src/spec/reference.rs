@@ -32,7 +32,7 @@ pub(crate) enum Knowledge {
 /// A job of a push, including pushes that may not have happened.
 pub(crate) struct Job {
     pub(crate) spec: NewJob,
-    /// `None` until the answer of a call has named the id.
+    /// The id of the job in the store. `None` as long as no call has returned it.
     pub(crate) id: Option<JobId>,
     /// The batch whose piece the job is.
     pub(crate) batch: Option<u8>,

@@ -29,7 +29,7 @@ pub enum Check {
     KeepLive,
     /// A job cannot be claimed one lease and one pass of the reaper later (R9).
     RecoveryTime,
-    /// After the fault has been healed, a call of an actor that did not die fails (R21).
+    /// After the fault is healed, a call of an actor that did not die fails (R21).
     DrainAfterHeal,
     /// An error does not say correctly whether the call took effect (R21).
     ErrorClass,

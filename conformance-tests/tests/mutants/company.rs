@@ -154,8 +154,8 @@ impl Override for LostForTheFirst {
     }
 }
 
-/// Of heartbeats at the same moment only one is carried out, but each caller is told that
-/// its own was.
+/// Of heartbeats at the same moment only one is carried out, but each caller is told
+/// that its own was.
 #[derive(Default)]
 pub(crate) struct OneHeartbeat(Running);
 

@@ -31,13 +31,15 @@ type Who = Option<usize>;
 
 /// The results for all mutants and the healthy backend. `None` means that it passed.
 pub(crate) struct Judged {
-    /// What each case said about each mutant; `None` if it passed.
+    /// The message with which each case failed on each mutant.
     cases: BTreeMap<(&'static str, Who), Option<String>>,
-    /// What the step sweep of each act found in each mutant.
+    /// The messages of all failures of each mutant in the step sweep of each act.
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
-    /// Where each mutant first differed from the model in random sequences of calls.
+    /// The first difference between each mutant and the model in random sequences of
+    /// calls.
     sequences: BTreeMap<Who, Option<String>>,
-    /// The same for the sequences that cross every pair of options.
+    /// The first difference between each mutant and the model in the sequences that
+    /// combine every two options.
     pairs: BTreeMap<Who, Option<String>>,
 }
 

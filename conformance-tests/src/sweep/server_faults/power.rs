@@ -74,8 +74,9 @@ fn names<'a, N: Ord, T>(
 }
 
 /// B1, B2, B3: a call may settle a batch's jobs one after the other, and then claim
-/// others. Between two of these steps, each count must lie between its values before and after the call, and
-/// the batch must have completed in the step that ended its last piece.
+/// others. Between two of these steps, each count must lie between its values before
+/// and after the call, and the batch must have completed in the step that ended its
+/// last piece.
 fn is_between(
     is: Option<&BatchStatus>,
     (old, new): (Option<&BatchStatus>, Option<&BatchStatus>),
